@@ -1,0 +1,36 @@
+"""What crosses between the parts, read and written: total decoders and the signature.
+
+`reading` turns bytes into one type or one error; `inventory` and `allocation` are contracts 1 and 3, `native` the request dialect,
+`quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket or clock.
+"""
+
+from partage_plugins.codecs.allocation import (
+    container_key,
+    decode_allocation,
+    decode_container,
+    encode_allocation,
+    encode_container,
+    highest_common_version,
+)
+from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
+from partage_plugins.codecs.native import read_requests
+from partage_plugins.codecs.quantity import format_bytes, parse_quantity, parse_whole_quantity
+from partage_plugins.codecs.signature import decode_signature, key_id, sign, verify
+
+__all__ = [
+    "container_key",
+    "decode_allocation",
+    "decode_container",
+    "decode_inventory",
+    "decode_signature",
+    "encode_allocation",
+    "encode_container",
+    "encode_inventory",
+    "format_bytes",
+    "key_id",
+    "parse_quantity",
+    "parse_whole_quantity",
+    "read_requests",
+    "sign",
+    "verify",
+]

@@ -1,0 +1,136 @@
+"""The allocation on a pod and the grants on a container (contracts 1 and 3), and which version to write.
+
+The raw text of an allocation is what is signed, so it needs no canonical form: decode what was verified, never re-encode it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from partage_plugins.codecs.parts import read_parts
+from partage_plugins.codecs.reading import Reader
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
+from partage_plugins.vocabulary.names import (
+    ContainerKey,
+    ContainerKeyText,
+    ContainerName,
+    ContainerNameText,
+    Kind,
+    KindText,
+    NodeNameText,
+    PodUid,
+    PodUidText,
+    ShortText,
+)
+
+WHAT: Final = "allocation"
+WHAT_ON_CONTAINER: Final = "container annotation"
+VERSIONS: Final = (1,)
+"""Versions of an allocation that this release reads and writes."""
+
+_RawGrants = Annotated[dict[KindText, msgspec.Raw], Meta(max_length=MAX_KINDS)]
+
+
+class _Envelope(Struct, frozen=True):
+    v: Literal[1]
+    gen: Generation
+    pod: PodUidText
+    node: NodeNameText
+    containers: Annotated[dict[ContainerNameText, _RawGrants], Meta(max_length=MAX_CONTAINERS)]
+    crit: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
+
+
+class _ContainerEnvelope(Struct, frozen=True):
+    v: Literal[1]
+    key: ContainerKeyText
+    gen: Generation
+    grants: _RawGrants
+
+
+_ENVELOPE: Final = Reader(WHAT, _Envelope)
+_CONTAINER: Final = Reader(WHAT_ON_CONTAINER, _ContainerEnvelope)
+_OWN_FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_Envelope))
+
+
+def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
+    """The allocation, with the grants of `kinds` typed; refused if it calls a field critical that this reader does not know."""
+    kinds = tuple(kinds)
+    envelope = _ENVELOPE.read(raw)
+    if envelope.crit:
+        _refuse_unknown(envelope.crit, kinds)
+    types = _grant_types(kinds)
+    containers = {
+        name: read_parts(WHAT, grants, types, at=f"$.containers.{name}") for name, grants in envelope.containers.items()
+    }
+    return Allocation(
+        gen=envelope.gen, crit=envelope.crit, pod=envelope.pod, node=envelope.node, containers=containers
+    )
+
+
+def encode_allocation(allocation: Allocation) -> str:
+    """The text to sign and to put on the pod. Refused if it is larger than an annotation may be."""
+    text = msgspec.json.encode(allocation, order="deterministic").decode()
+    if len(text) > MAX_ANNOTATION_BYTES:
+        raise DecodeError(
+            WHAT, path="$", value=f"{len(text)} bytes long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes"
+        )
+    return text
+
+
+def decode_grants(raw: Mapping[Kind, msgspec.Raw], kinds: Iterable[AnyKind]) -> Grants:
+    """One container's grants that crossed a process border as raw JSON."""
+    return read_parts(WHAT, raw, _grant_types(kinds), at="$")
+
+
+def decode_container(raw: str | bytes, kinds: Iterable[AnyKind]) -> ContainerAllocation:
+    """What a container of the runtime carries."""
+    envelope = _CONTAINER.read(raw)
+    grants = read_parts(WHAT_ON_CONTAINER, envelope.grants, _grant_types(kinds), at="$.grants")
+    return ContainerAllocation(key=envelope.key, gen=envelope.gen, grants=grants)
+
+
+def encode_container(container: ContainerAllocation) -> str:
+    """The text to put on a container."""
+    return msgspec.json.encode(container, order="deterministic").decode()
+
+
+def container_key(pod: PodUid, container: ContainerName, attempt: int) -> ContainerKey:
+    """Names a container before the runtime has an id for it."""
+    return ContainerKey(hashlib.sha256(f"{pod}/{container}/{attempt}".encode()).hexdigest()[:32])
+
+
+def highest_common_version(theirs: Iterable[int], ours: Iterable[int] = VERSIONS) -> int | None:
+    """The version to write for a reader that understands `theirs`; None where no version suits both."""
+    return max(set(theirs) & set(ours), default=None)
+
+
+def _grant_types(kinds: Iterable[AnyKind]) -> dict[Kind, Any]:
+    return {kind.name: _grants_of(kind) for kind in kinds}
+
+
+@cache
+def _grants_of(kind: AnyKind) -> Any:  # noqa: ANN401  a type made from a type
+    return Annotated[tuple[kind.grant, ...], Meta(max_length=MAX_CARDS)]
+
+
+def _refuse_unknown(crit: tuple[str, ...], kinds: tuple[AnyKind, ...]) -> None:
+    known = _OWN_FIELDS.union(
+        f"{kind.name}.{field.encode_name}" for kind in kinds for field in msgspec.structs.fields(kind.grant)
+    )
+    for name in crit:
+        if name not in known:
+            raise DecodeError(
+                WHAT,
+                path="$.crit",
+                value=f"{name!r}, which this reader does not know",
+                allowed=", ".join(sorted(known)) + "; upgrade partage on this node",
+            )

@@ -1,0 +1,161 @@
+"""Turns a decoder's complaint into path, value and what is allowed; only ever runs when something is refused.
+
+msgspec names the place as `$.containers[...].gpu[0].share`: keys of mappings are hidden behind `[...]`. The hidden keys are found by
+halving the mapping for as long as the same complaint comes back, so the cost stays near linear for hostile input.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.gpu import GPU_IN_WORDS
+from partage_plugins.vocabulary.names import IN_WORDS
+
+_PLACE: Final = re.compile(r"^(?P<complaint>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_STEP: Final = re.compile(r"\.(?P<field>[^.\[]+)|\[(?P<index>\d+)\]|(?P<hidden>\[\.\.\.\])")
+_WORDS: Final = IN_WORDS | GPU_IN_WORDS
+_UNKNOWN: Final = object()
+
+Step = str | int
+
+
+def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> DecodeError:  # noqa: ANN401  any type
+    """The one error of every decoder, for a text that could not be decoded as `type_`."""
+    place = _PLACE.match(str(error))
+    document = _untyped(data)
+    if place is None or document is _UNKNOWN or not isinstance(error, msgspec.ValidationError):
+        return DecodeError(what, path=at, value=_beginning(data), allowed=f"JSON ({error})")
+    hidden = "[...]" if place["key"] else ""
+    steps = _found((place["path"] or "") + hidden, document, type_, str(error))
+    path = at + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    if place["key"] and steps:
+        allowed = _allowed_key(inspect.type_info(type_), steps[:-1]) or _expected(place["complaint"])
+        return DecodeError(what, path=path, value=f"named {steps[-1]!r}", allowed=allowed)
+    allowed = _allowed(inspect.type_info(type_), steps) or _expected(place["complaint"])
+    return DecodeError(what, path=path, value=_shown(_at(document, steps)), allowed=allowed)
+
+
+def _untyped(data: bytes) -> Any:  # noqa: ANN401  any JSON
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _UNKNOWN
+
+
+def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:  # noqa: ANN401  any JSON, any type
+    """The steps of a path, with hidden keys made visible."""
+    steps: list[Step] = []
+    for match in _STEP.finditer(path):
+        if match["hidden"]:
+            here = _at(document, steps)
+            if not isinstance(here, dict) or not here:
+                break
+            key = _guilty_key(document, steps, type_, complaint)
+            _replace(document, steps, {key: here[key]})
+            steps.append(key)
+        else:
+            steps.append(int(match["index"]) if match["index"] else match["field"])
+    return steps
+
+
+def _guilty_key(document: Any, steps: list[Step], type_: Any, complaint: str) -> str:  # noqa: ANN401  any JSON, any type
+    """The key of the mapping at `steps` whose value brings this complaint."""
+    whole: dict[str, Any] = _at(document, steps)
+    keys = list(whole)
+    while len(keys) > 1:
+        half = keys[: len(keys) // 2]
+        _replace(document, steps, {key: whole[key] for key in half})
+        keys = half if _complains(document, type_, complaint) else keys[len(keys) // 2 :]
+    _replace(document, steps, whole)
+    return str(keys[0])
+
+
+def _complains(document: Any, type_: Any, complaint: str) -> bool:  # noqa: ANN401  any JSON, any type
+    try:
+        msgspec.json.decode(msgspec.json.encode(document), type=type_)
+    except (msgspec.MsgspecError, ValueError) as error:
+        return str(error) == complaint
+    return False
+
+
+def _replace(document: Any, steps: list[Step], value: Any) -> None:  # noqa: ANN401  any JSON
+    if steps:
+        _at(document, steps[:-1])[steps[-1]] = value
+    else:  # the document itself is the mapping
+        document.clear()
+        document.update(value)
+
+
+def _at(document: Any, steps: list[Step]) -> Any:  # noqa: ANN401  any JSON
+    for step in steps:
+        try:
+            document = document[step]
+        except (KeyError, IndexError, TypeError):
+            return _UNKNOWN
+    return document
+
+
+def _allowed(info: inspect.Type, steps: list[Step]) -> str:
+    """What the type allows at these steps, in words; empty where it says no more than the complaint."""
+    for step in steps:
+        info = _below(info, step)
+    return _in_words(info)
+
+
+def _allowed_key(info: inspect.Type, steps: list[Step]) -> str:
+    for step in steps:
+        info = _below(info, step)
+    return _in_words(info.key_type) if isinstance(info, inspect.DictType) else ""
+
+
+def _below(info: inspect.Type, step: Step) -> inspect.Type:
+    for choice in info.types if isinstance(info, inspect.UnionType) else (info,):
+        if isinstance(choice, inspect.StructType):
+            found = [field.type for field in choice.fields if field.encode_name == step]
+            if found:
+                return found[0]
+        elif isinstance(choice, inspect.DictType):
+            return choice.value_type
+        elif isinstance(choice, inspect.VarTupleType | inspect.ListType):
+            return choice.item_type
+    return inspect.AnyType()
+
+
+def _in_words(info: inspect.Type) -> str:
+    match info:
+        case inspect.UnionType(types=types):
+            return " or ".join(filter(None, map(_in_words, types)))
+        case inspect.NoneType():
+            return "null"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType(ge=low, le=high) if low is not None and high is not None:
+            return f"an integer from {low} to {high}"
+        case inspect.LiteralType(values=values):
+            return " or ".join(map(str, values))
+        case inspect.StrType(pattern=str(pattern)):
+            return _WORDS.get(pattern, f"text matching {pattern}")
+        case _:
+            return ""
+
+
+def _expected(complaint: str) -> str:
+    missing = complaint.removeprefix("Object missing required field ")
+    if missing != complaint:
+        return f"an object with the field {missing}"
+    return complaint.removeprefix("Expected ").replace("`", "")
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401  any JSON
+    if value is _UNKNOWN:
+        return "missing"
+    return msgspec.json.encode(value).decode()
+
+
+def _beginning(data: bytes) -> str:
+    return repr(data[:60].decode(errors="replace")) if data else "empty"

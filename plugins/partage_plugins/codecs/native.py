@@ -1,0 +1,117 @@
+"""The native dialect: how a pod asks for cards under `partage.dev/` (contract 1).
+
+Amounts are limits of a container and totals over its cards; policies are annotations of the pod and hold for all containers, or for
+those named as in `train: 1000; side: 200`. Whatever stands under our prefix and is not understood is refused by name: a typing
+error must not become a pod without its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from partage_plugins.codecs.policies import Policies, read_policies
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import keys
+from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
+from partage_plugins.vocabulary.names import ContainerName
+from partage_plugins.vocabulary.pods import Pod, PodContainer
+
+WHAT: Final = "request"
+_MAX_MILLI: Final = MAX_CARDS * WHOLE_MILLI
+_MAX_BYTES: Final = 2**62
+
+
+class _Amounts(NamedTuple):
+    """Totals of one container as written; 0 where nothing is."""
+
+    milli: int
+    memory_bytes: int
+    cards: int
+
+
+def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[ContainerName, GpuRequest]:
+    """What each container of a pod asks for; empty where none asks in this dialect."""
+    amounts = {container.name: _read_amounts(container) for container in pod.containers}
+    asking = {name: amount for name, amount in amounts.items() if any(amount)}
+    policies = read_policies(pod.annotations, names=tuple(amounts), asking=tuple(asking))
+    return {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
+
+
+def _read_amounts(container: PodContainer) -> _Amounts:
+    _refuse_unknown(container)
+    at = f"containers.{container.name}.limits"
+
+    def total(key: str, largest: int) -> int:
+        return parse_whole_quantity(container.limits.get(key, "0"), path=f"{at}[{key}]", largest=largest)
+
+    return _Amounts(total(keys.GPU_MILLI, _MAX_MILLI), total(keys.GPU_MEMORY, _MAX_BYTES), total(keys.GPUS, MAX_CARDS))
+
+
+def _refuse_unknown(container: PodContainer) -> None:
+    for where, found in (("limits", container.limits), ("requests", container.requests)):
+        for key in _ours(found):
+            if key not in keys.GPU_RESOURCES:
+                allowed = ", ".join(sorted(keys.GPU_RESOURCES))
+                raise _refused(f"containers.{container.name}.{where}", repr(key), allowed)
+            if container.limits.get(key) != found[key] and where == "requests":
+                raise _refused(f"containers.{container.name}.requests[{key}]", found[key], "the same amount as in limits")
+
+
+def _ours(found: Mapping[str, str]) -> Iterable[str]:
+    return (key for key in found if key.startswith(keys.PREFIX))
+
+
+def _request(name: ContainerName, amount: _Amounts, policy: Policies, default_limit_milli: int) -> GpuRequest:
+    at = f"containers.{name}.limits"
+    if not amount.milli and not amount.memory_bytes:
+        how = f"together with {keys.GPU_MILLI} ({WHOLE_MILLI} for each whole card) or {keys.GPU_MEMORY}"
+        raise _refused(f"{at}[{keys.GPUS}]", str(amount.cards), how)
+    count = amount.cards or _count(amount.milli, at)
+    share = _each(amount.milli, count, path=f"{at}[{keys.GPU_MILLI}]")
+    if share > WHOLE_MILLI:
+        raise _refused(f"{at}[{keys.GPU_MILLI}]", str(amount.milli), f"at most {WHOLE_MILLI * count} on {count} cards")
+    return GpuRequest(
+        count=count,
+        share_milli=share,
+        limit_milli=_limit(policy.limit_milli, share, count, max(default_limit_milli, share)),
+        memory_bytes=_each(amount.memory_bytes, count, path=f"{at}[{keys.GPU_MEMORY}]") or None,
+        tags=policy.tags,
+        models=policy.models,
+        models_not=policy.models_not,
+        cards=policy.cards,
+        cards_not=policy.cards_not,
+        policy=policy.policy,
+    )
+
+
+def _count(milli: int, at: str) -> int:
+    if milli <= WHOLE_MILLI:
+        return 1
+    if milli % WHOLE_MILLI:
+        how = f"a multiple of {WHOLE_MILLI}, or {keys.GPUS} beside it to say on how many cards"
+        raise _refused(f"{at}[{keys.GPU_MILLI}]", str(milli), how)
+    return milli // WHOLE_MILLI
+
+
+def _limit(total: int | None, share: int, count: int, default: int) -> int:
+    if total is None:
+        return default
+    limit = _each(total, count, path=keys.LIMIT_MILLI)
+    if not share <= limit <= WHOLE_MILLI or not limit:
+        lowest, highest = max(share * count, count), WHOLE_MILLI * count
+        raise _refused(keys.LIMIT_MILLI, str(total), f"from {lowest} (the share) to {highest} on {count} cards")
+    return limit
+
+
+def _each(total: int, count: int, *, path: str) -> int:
+    """A total divided over the cards."""
+    if total % count:
+        raise _refused(path, str(total), f"an amount that {count} cards divide evenly")
+    return total // count
+
+
+def _refused(path: str, value: str, allowed: str) -> DecodeError:
+    return DecodeError(WHAT, path=path, value=value, allowed=allowed)

@@ -1,0 +1,122 @@
+"""Policies of the native dialect: annotations that hold for a whole pod, or for containers by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import keys
+from partage_plugins.vocabulary.gpu import NO_TAGS, Tags
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
+from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, CardId, ContainerName
+
+_MODEL: Final = r"\A[^\x00-\x1f\x7f,;]{1,128}\Z"
+_WORDS: Final = IN_WORDS | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
+_MAX_ITEMS: Final = 256
+
+
+class Policies(Struct, frozen=True, kw_only=True):
+    """What the annotations say for one container."""
+
+    limit_milli: int | None = None
+    tags: Tags = NO_TAGS
+    models: tuple[str, ...] = ()
+    models_not: tuple[str, ...] = ()
+    cards: tuple[CardId, ...] = ()
+    cards_not: tuple[CardId, ...] = ()
+    policy: str | None = None
+
+
+def read_policies(
+    annotations: Mapping[str, str], *, names: tuple[ContainerName, ...], asking: tuple[ContainerName, ...]
+) -> dict[ContainerName, Policies]:
+    """The policies of each container in `asking`; values may name any container in `names`."""
+    unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in keys.POLICIES)
+    if unknown:
+        raise _refused("annotations", repr(unknown[0]), ", ".join(sorted(keys.POLICIES)))
+    values: dict[ContainerName, dict[str, Any]] = {name: {} for name in names}
+    for key, read in _READERS.items():
+        if key in annotations:
+            for name, text in _by_container(key, annotations[key], names).items():
+                values[name][key] = read(key, text)
+    return {name: _policies(values[name]) for name in asking}
+
+
+def _policies(said: Mapping[str, Any]) -> Policies:
+    tags = Tags(
+        affinity=said.get(keys.AFFINITY),
+        anti_affinity=said.get(keys.ANTI_AFFINITY),
+        exclusion=said.get(keys.EXCLUSION),
+    )
+    return Policies(
+        limit_milli=said.get(keys.LIMIT_MILLI),
+        tags=tags,
+        models=said.get(keys.MODELS, ()),
+        models_not=said.get(keys.MODELS_NOT, ()),
+        cards=said.get(keys.CARDS, ()),
+        cards_not=said.get(keys.CARDS_NOT, ()),
+        policy=said.get(keys.POLICY),
+    )
+
+
+def _by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[ContainerName, str]:
+    """One value for all, or `name: value; name: value` with a final semicolon allowed."""
+    if len(text) > MAX_ANNOTATION_BYTES:
+        raise _refused(key, f"{len(text)} characters long", f"at most {MAX_ANNOTATION_BYTES}")
+    if ":" not in text and ";" not in text:
+        return dict.fromkeys(names, text.strip())
+    found: dict[ContainerName, str] = {}
+    for entry in text.strip().removesuffix(";").split(";"):
+        name, colon, value = entry.partition(":")
+        container = ContainerName(name.strip())
+        if not colon or container not in names or container in found:
+            raise _refused(key, repr(entry.strip()), f"'<container>: <value>' once for each of {', '.join(names)}")
+        found[container] = value.strip()
+    return found
+
+
+def _milli(key: str, text: str) -> int:
+    return parse_whole_quantity(text, path=key, largest=MAX_CARDS * WHOLE_MILLI)
+
+
+def _one(pattern: str) -> Callable[[str, str], str]:
+    def read(key: str, text: str) -> str:
+        if re.search(pattern, text) is None:
+            raise _refused(key, repr(text), _WORDS[pattern])
+        return text
+
+    return read
+
+
+def _many(pattern: str) -> Callable[[str, str], tuple[str, ...]]:
+    one = _one(pattern)
+
+    def read(key: str, text: str) -> tuple[str, ...]:
+        items = text.split(",")
+        if len(items) > _MAX_ITEMS:
+            raise _refused(key, f"a list of {len(items)}", f"at most {_MAX_ITEMS} items")
+        return tuple(one(key, item.strip()) for item in items)
+
+    return read
+
+
+_READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
+    keys.LIMIT_MILLI: _milli,
+    keys.AFFINITY: _one(TAG_PATTERN),
+    keys.ANTI_AFFINITY: _one(TAG_PATTERN),
+    keys.EXCLUSION: _one(TAG_PATTERN),
+    keys.MODELS: _many(_MODEL),
+    keys.MODELS_NOT: _many(_MODEL),
+    keys.CARDS: _many(CARD_ID_PATTERN),
+    keys.CARDS_NOT: _many(CARD_ID_PATTERN),
+    keys.POLICY: _one(TAG_PATTERN),
+}
+
+
+def _refused(path: str, value: str, allowed: str) -> DecodeError:
+    return DecodeError("request", path=path, value=value, allowed=allowed)

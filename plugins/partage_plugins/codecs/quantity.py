@@ -1,0 +1,61 @@
+"""Kubernetes quantities (`8Gi`, `500m`, `1e3`): the whole grammar, exact, no floats.
+
+Upstream rounds what is finer than a billionth and caps what is larger than 2^63 - 1; here nothing is rounded, and what does not
+fit is refused, since a request that is silently another number is worse than an error.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from partage_plugins.errors import DecodeError
+
+_BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_GRAMMAR: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<digits>[0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})"
+    r"((?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?[0-9]{1,3}))",
+    re.ASCII,
+)
+_LARGEST: Final = 2**63 - 1
+ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
+
+
+def parse_quantity(text: str, *, path: str = "$") -> Fraction:
+    """The exact number that a quantity says."""
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        raise _refused(text, path, ALLOWED)
+    number = Fraction(match["digits"]) * (-1 if match["sign"] == "-" else 1) * _scale(match)
+    if abs(number) > _LARGEST:
+        raise _refused(text, path, ALLOWED)
+    return number
+
+
+def parse_whole_quantity(text: str, *, path: str = "$", largest: int = _LARGEST) -> int:
+    """A quantity that must be a whole number from 0 to `largest`."""
+    number = parse_quantity(text, path=path)
+    if number.denominator != 1 or not 0 <= number <= largest:
+        raise _refused(text, path, f"a whole quantity from 0 to {largest}")
+    return number.numerator
+
+
+def format_bytes(number: int) -> str:
+    """The shortest exact quantity with a binary suffix: 8589934592 is `8Gi`."""
+    for suffix, power in reversed(_BINARY.items()):
+        if number and number % (1 << 10 * power) == 0:
+            return f"{number >> 10 * power}{suffix}"
+    return str(number)
+
+
+def _scale(match: re.Match[str]) -> Fraction:
+    suffix, exponent = match["suffix"], match["exponent"]
+    if suffix in _BINARY:
+        return Fraction(1 << 10 * _BINARY[suffix])
+    return Fraction(10) ** (int(exponent) if exponent else _DECIMAL[suffix or ""])
+
+
+def _refused(text: str, path: str, allowed: str) -> DecodeError:
+    return DecodeError("quantity", path=path, value=repr(text), allowed=allowed)

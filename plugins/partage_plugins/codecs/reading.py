@@ -1,0 +1,74 @@
+"""Reads one type from outside JSON: any bytes give either the value or one `DecodeError`, never anything else.
+
+Size, encoding and depth are checked before anything is parsed. Unknown fields are ignored; integers must be written as
+integers and stay within the bounds of their types. On the good path this costs two scans of the text and one typed decode;
+what a refusal costs to explain is `explaining`'s business.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from partage_plugins.codecs.explaining import explained
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
+
+T = TypeVar("T")
+
+_MALFORMED = (msgspec.MsgspecError, ValueError, RecursionError)
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"{}[]")
+
+
+class Reader(Generic[T]):
+    """Reads a `T`, named `what` in errors."""
+
+    def __init__(self, what: str, type_: type[T]) -> None:
+        self._what = what
+        self._type = type_
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_)
+
+    def read(self, raw: str | bytes) -> T:
+        """The value of a whole text from outside."""
+        return self.read_part(guarded(raw, self._what), at="$")
+
+    def read_part(self, data: bytes | msgspec.Raw, *, at: str) -> T:
+        """The value of a part, found at path `at`, of a text that was guarded already."""
+        try:
+            return self._decoder.decode(data)
+        except _MALFORMED as error:
+            raise explained(error, self._what, bytes(data), self._type, at) from None
+
+
+def guarded(raw: str | bytes, what: str) -> bytes:
+    """The text as bytes, if it is UTF-8 and neither too large nor too deep to parse."""
+    if len(raw) > MAX_ANNOTATION_BYTES:
+        raise _too_large(what, len(raw))
+    try:
+        data = raw.encode() if isinstance(raw, str) else raw
+        if isinstance(raw, bytes):
+            raw.decode()
+    except UnicodeError as error:
+        raise DecodeError(what, path="$", value=f"text with {error.reason}", allowed="UTF-8") from None  # type: ignore[attr-defined]
+    if len(data) > MAX_ANNOTATION_BYTES:
+        raise _too_large(what, len(data))
+    # So few brackets cannot nest too deep: the common case costs two counts.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _depth(data) > MAX_DEPTH:
+        raise DecodeError(what, path="$", value="nested too deep", allowed=f"a depth of {MAX_DEPTH}")
+    return data
+
+
+def _too_large(what: str, size: int) -> DecodeError:
+    return DecodeError(what, path="$", value=f"{size} bytes long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes")
+
+
+def _depth(data: bytes) -> int:
+    """How deep brackets nest outside strings; linear in the length, whatever the text."""
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(unescaped.split(b'"')[::2])
+    depth = deepest = 0
+    for bracket in outside.translate(None, _NOT_BRACKETS):
+        depth += 1 if bracket in b"{[" else -1
+        deepest = max(deepest, depth)
+    return deepest

@@ -1,0 +1,65 @@
+"""The signature of an allocation: Ed25519 over the raw annotation value, `<key id>:<base64>` (contract 1).
+
+Raw bytes are signed, so no canonical form is needed, and a fixed prefix keeps a signature from meaning anything elsewhere.
+Keys are values here; where they are kept and who may use which is the key ring's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from partage_plugins.errors import SignatureRefused
+from partage_plugins.vocabulary.names import KeyId
+
+DOMAIN: Final = b"partage-allocation-v1\n"
+_GRAMMAR: Final = re.compile(r"(?P<key>[0-9a-f]{16}):(?P<signature>[A-Za-z0-9+/]{86}==)", re.ASCII)
+
+
+def key_id(public: Ed25519PublicKey) -> KeyId:
+    """Names a key: the first 16 hex digits of SHA-256 of the raw public key."""
+    return KeyId(hashlib.sha256(public.public_bytes_raw()).hexdigest()[:16])
+
+
+def sign(allocation: str, private: Ed25519PrivateKey) -> str:
+    """The signature annotation for an allocation annotation."""
+    signature = private.sign(DOMAIN + allocation.encode())
+    return f"{key_id(private.public_key())}:{base64.b64encode(signature).decode()}"
+
+
+def verify(allocation: str, signature: str, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
+    """Returns if one of `keys` made this signature of exactly this text; refuses otherwise."""
+    named, raw = decode_signature(signature)
+    public = keys.get(named)
+    if public is None:
+        raise SignatureRefused(
+            f"allocation: signed with key {named}, which is not among the {len(keys)} keys of this node; "
+            "was the key rotated before its public half reached /etc/partage/keys.d?"
+        )
+    try:
+        public.verify(raw, DOMAIN + allocation.encode(errors="surrogatepass"))
+    except InvalidSignature:
+        raise SignatureRefused(
+            f"allocation: the signature of key {named} does not match; it was changed after it was signed"
+        ) from None
+
+
+def decode_signature(text: str) -> tuple[KeyId, bytes]:
+    """The key id and the 64 raw bytes of a signature annotation."""
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        raise SignatureRefused("allocation: the signature is not '<16 hex digits>:<88 characters of base64>'")
+    try:
+        raw = base64.b64decode(match["signature"], validate=True)
+    except binascii.Error:
+        raise SignatureRefused("allocation: the signature is not base64") from None
+    if base64.b64encode(raw).decode() != match["signature"]:
+        raise SignatureRefused("allocation: the signature is not canonical base64")
+    return KeyId(match["key"]), raw

@@ -1,0 +1,94 @@
+"""Everything that partage expects to go wrong at its borders, as one tree.
+
+    PartageError
+    ├── DecodeError         outside data is not what its contract says: which path, which value, what is allowed
+    ├── SignatureRefused    an allocation's signature is missing, made by an unknown key, or wrong
+    ├── Refused             the answer is no, in one sentence that the user can act on
+    │   └── DialectConflict     one pod asks for one kind in two dialects
+    └── PluginError         a plugin did what it may not; names the plugin and the hook
+        ├── PluginNotLoaded     it could not be imported or registered, or was blocked
+        ├── PluginFailed        it raised
+        ├── PluginNonsense      it returned what its hook may not return
+        ├── AdjustmentConflict  two plugins set one field differently
+        ├── PluginHung          it did not return in time and its process was ended
+        ├── PluginCrashed       its process died
+        └── PluginBroken        it failed again right after a reset: the process must not go on
+
+Bases say what a caller does about it: refuse the input, refuse the pod, distrust the plugin. Messages say what failed, on
+what, and what to do. Anything else that is raised is a defect of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+_LONGEST_VALUE = 120
+
+
+class PartageError(Exception):
+    """Base of everything expected."""
+
+
+class DecodeError(PartageError):
+    """Outside data is not what its contract says."""
+
+    def __init__(self, what: str, *, path: str, value: str, allowed: str) -> None:
+        """`what` is being read (`allocation`), `path` is where in it, `allowed` is what should have stood there."""
+        super().__init__(what, path, value, allowed)
+        self.what, self.path, self.value, self.allowed = what, path, _shortened(value), allowed
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.path} is {self.value}; allowed: {self.allowed}"
+
+
+class SignatureRefused(PartageError):
+    """An allocation whose signature does not hold."""
+
+
+class Refused(PartageError):
+    """No, and why: one stable sentence for the user. Plugins raise it to refuse a pod or a container."""
+
+
+class DialectConflict(Refused):
+    """One pod asks for one kind in two dialects."""
+
+
+class PluginError(PartageError):
+    """A plugin did what it may not."""
+
+    def __init__(self, plugin: str, hook: str, why: str) -> None:
+        super().__init__(plugin, hook, why)
+        self.plugin, self.hook, self.why = plugin, hook, why
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin}: {self.hook}: {self.why}"
+
+
+class PluginNotLoaded(PluginError):
+    """It could not be imported or registered, or was blocked; `hook` is the step that failed."""
+
+
+class PluginFailed(PluginError):
+    """It raised; the exception is this one's cause."""
+
+
+class PluginNonsense(PluginError):
+    """It returned what its hook may not return."""
+
+
+class AdjustmentConflict(PluginError):
+    """Two plugins set one field of a container differently; `plugin` names both."""
+
+
+class PluginHung(PluginError):
+    """It did not return in time, and its process was ended."""
+
+
+class PluginCrashed(PluginError):
+    """Its process died."""
+
+
+class PluginBroken(PluginError):
+    """It failed again right after it was made anew: the process that holds it must not go on."""
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= _LONGEST_VALUE else value[: _LONGEST_VALUE - 1] + "…"

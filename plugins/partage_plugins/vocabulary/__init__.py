@@ -1,0 +1,66 @@
+"""One type for each word of the glossary; data only, frozen, with units in the names.
+
+`names` and `limits` say what identifiers and amounts may look like; `kinds` what a family of devices is; `inventory`,
+`pods`, `allocation` and `containers` are what crosses between the parts; `gpu` is our own kind. No I/O and no decoding here.
+"""
+
+from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
+from partage_plugins.vocabulary.containers import Adjustment, Container, Device, Granted, Mount, Security
+from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Tags
+from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
+from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise
+from partage_plugins.vocabulary.names import (
+    CardId,
+    ContainerKey,
+    ContainerName,
+    KeyId,
+    Kind,
+    Namespace,
+    NodeName,
+    PluginName,
+    PodName,
+    PodUid,
+    Slot,
+)
+from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodContainer, PodRef, PodRequest, Role
+
+__all__ = [
+    "GPU",
+    "Adjustment",
+    "Allocation",
+    "AnyKind",
+    "Card",
+    "CardId",
+    "Container",
+    "ContainerAllocation",
+    "ContainerKey",
+    "ContainerName",
+    "ContainerRequest",
+    "Device",
+    "GpuGrant",
+    "GpuPart",
+    "GpuRequest",
+    "Granted",
+    "Grants",
+    "Inventory",
+    "KeyId",
+    "Kind",
+    "KindType",
+    "Mount",
+    "Namespace",
+    "NodeName",
+    "PluginName",
+    "Pod",
+    "PodContainer",
+    "PodName",
+    "PodRef",
+    "PodRequest",
+    "PodUid",
+    "Promise",
+    "Reads",
+    "Ready",
+    "Role",
+    "Security",
+    "Slot",
+    "Tags",
+]

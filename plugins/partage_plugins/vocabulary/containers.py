@@ -1,0 +1,90 @@
+"""A container that is about to be created, as node plugins see it, and what they may change of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from partage_plugins.vocabulary.allocation import Grants, typed_grants
+from partage_plugins.vocabulary.inventory import typed_part
+from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, Promise, RequestT
+from partage_plugins.vocabulary.names import ContainerKey, ContainerName, Kind
+from partage_plugins.vocabulary.pods import PodRef
+
+AbsolutePath = Annotated[str, Meta(pattern=r"\A/[^\x00]{0,4095}\Z")]
+DevicePermissions = Literal["r", "w", "rw", "rm", "wm", "rwm", "m"]
+
+
+class Mount(Struct, frozen=True, kw_only=True):
+    """A file or folder of the node inside the container."""
+
+    container_path: AbsolutePath
+    host_path: AbsolutePath
+    readonly: bool = True
+
+
+class Device(Struct, frozen=True, kw_only=True):
+    """A device node of the node inside the container."""
+
+    container_path: AbsolutePath
+    host_path: AbsolutePath
+    permissions: DevicePermissions = "rw"
+
+
+class Security(Struct, frozen=True, kw_only=True):
+    """What decides whether limits can hold in this container."""
+
+    privileged: bool = False
+    capabilities: tuple[str, ...] = ()
+    host_pid: bool = False
+    runtime_handler: str = ""
+
+
+class Container(Struct, frozen=True, kw_only=True):
+    """A container as kubelet asked for it; nothing that a plugin does to this object reaches it."""
+
+    key: ContainerKey
+    pod: PodRef
+    name: ContainerName
+    attempt: int = 0
+    image: str = ""
+    annotations: Mapping[str, str] = {}
+    """The pod's annotations. Users can edit them: never read a promise from here."""
+    env: tuple[tuple[str, bytes], ...] = ()
+    """In order, duplicates kept; without what the image itself sets."""
+    mounts: tuple[Mount, ...] = ()
+    devices: tuple[Device, ...] = ()
+    security: Security = Security()
+
+
+class Granted(Struct, frozen=True, kw_only=True):
+    """What a container was given, with the devices that the inventory says are meant: the second argument of `partage_adjust`."""
+
+    gen: int
+    grants: Grants
+    parts: Mapping[Kind, object] = {}
+
+    def of(self, kind: KindType[RequestT, GrantT, PartT]) -> tuple[GrantT, ...]:
+        """The grants of this kind."""
+        return typed_grants(self.grants, kind)
+
+    def part(self, kind: KindType[RequestT, GrantT, PartT]) -> PartT | None:
+        """This kind's part of the node's inventory."""
+        return typed_part(self.parts, kind)
+
+
+class Adjustment(Struct, frozen=True, kw_only=True):
+    """What a plugin wants changed in a CreateContainer. A plugin returns it; the host applies it."""
+
+    env: Mapping[str, str] = {}
+    """Set, or replaced in place."""
+    mounts: tuple[Mount, ...] = ()
+    devices: tuple[Device, ...] = ()
+    cdi: tuple[str, ...] = ()
+    """Names of CDI devices, `vendor/class=name`."""
+    annotations: Mapping[str, str] = {}
+    """On the container, for the runtime and its hooks."""
+    enforces: Mapping[Kind, tuple[Promise, ...]] = {}
+    """Which promises of the container's grants are in force once this adjustment is applied."""

@@ -1,0 +1,143 @@
+"""The kind `gpu`: cards, what a container may ask of them, and one card given to one container.
+
+Memory is bytes, compute is milli of one card. On the wire the short names of the contract are used; here units are in the names.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from partage_plugins.vocabulary.kinds import KindType, Promise
+from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
+from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, ShortText, TagText
+
+Pool = Literal["shared", "kubelet"]
+"""Who hands out a card: us, or kubelet's device manager."""
+MIB: Final = 1 << 20
+_HEALTH = r"\A(ok|lost|degraded: [^\x00-\x1f\x7f]{1,256})\Z"
+_CAPABILITY = r"\A[0-9]{1,3}\.[0-9]{1,3}\Z"
+GPU_IN_WORDS: Final = {_HEALTH: "ok, lost, or degraded: and why", _CAPABILITY: "a version such as 9.0"}
+
+NameText = Annotated[str, Meta(min_length=1, max_length=128)]
+"""Printable too: checked for all cards at once, since a pattern for each would be a fifth of an inventory's cost."""
+HealthText = Annotated[str, Meta(pattern=_HEALTH)]
+CapabilityText = Annotated[str, Meta(pattern=_CAPABILITY)]
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """One GPU or MIG instance."""
+
+    id: CardIdText
+    index: Small
+    model: NameText
+    memory_bytes: Bytes = field(name="memory")
+    """Usable: the total less the driver's own and the configured reserve."""
+    compute_capability: CapabilityText = field(name="cc")
+    pci: NameText
+    numa_node: Small | None = field(name="numa", default=None)
+    health: HealthText = "ok"
+    pool: Pool
+    mig_profile: ShortText | None = field(name="mig", default=None)
+    parent: CardIdText | None = None
+    """The GPU that a MIG instance is part of."""
+
+    @property
+    def is_lost(self) -> bool:
+        """No container may use it."""
+        return self.health == "lost"
+
+    @property
+    def is_allocatable(self) -> bool:
+        """New pods may be given it: ours to hand out, and healthy."""
+        return self.pool == "shared" and self.health == "ok"
+
+
+Cards = Annotated[tuple[Card, ...], Meta(max_length=MAX_CARDS)]
+Links = Annotated[tuple[Annotated[tuple[Small, ...], Meta(max_length=MAX_CARDS)], ...], Meta(max_length=MAX_CARDS)]
+
+
+class GpuPart(Struct, frozen=True, kw_only=True):
+    """The cards of one node."""
+
+    driver: ShortText
+    cuda: ShortText
+    cards: Cards
+    links: Links = ()
+    """NVLinks between card i and card j of `cards`; empty where unknown."""
+
+    def __post_init__(self) -> None:
+        if self.links and any(len(row) != len(self.cards) for row in (self.links, *self.links)):
+            raise ValueError(f"links must have {len(self.cards)} rows and columns, one for each card")
+        if len({card.id for card in self.cards}) != len(self.cards):
+            raise ValueError("two cards have the same id")
+        if not "".join([card.model + card.pci for card in self.cards]).isprintable():
+            raise ValueError("a card's model or pci address has characters that cannot be printed")
+
+    def card(self, card_id: CardId) -> Card | None:
+        """The card of that id, or None."""
+        return next((card for card in self.cards if card.id == card_id), None)
+
+
+class Tags(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Labels on a card, put there by the grants on it."""
+
+    affinity: TagText | None = None
+    anti_affinity: TagText | None = field(name="anti-affinity", default=None)
+    exclusion: TagText | None = None
+
+
+NO_TAGS: Final = Tags()
+
+
+class GpuRequest(Struct, frozen=True, kw_only=True):
+    """What one container asks for; all amounts are for each card."""
+
+    count: Small = 1
+    share_milli: Milli = 0
+    limit_milli: Milli = WHOLE_MILLI
+    memory_bytes: Bytes | None = None
+    """None: the same fraction of a card's memory as the share; `memory_on` says how much that is."""
+    tags: Tags = NO_TAGS
+    models: tuple[str, ...] = ()
+    models_not: tuple[str, ...] = ()
+    cards: tuple[CardId, ...] = ()
+    cards_not: tuple[CardId, ...] = ()
+    policy: str | None = None
+
+    def memory_on(self, card: Card) -> int:
+        """Bytes that this request takes on a card: as asked, or the share's fraction rounded down to 1 MiB."""
+        if self.memory_bytes is not None:
+            return self.memory_bytes
+        return card.memory_bytes * self.share_milli // WHOLE_MILLI // MIB * MIB
+
+
+class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One card given to one container."""
+
+    card: CardIdText
+    share_milli: Milli = field(name="share")
+    limit_milli: Milli = field(name="limit")
+    memory_bytes: Bytes = field(name="memory")
+    tags: Tags = NO_TAGS
+
+    def __post_init__(self) -> None:
+        if self.limit_milli < self.share_milli:
+            raise ValueError(f"limit {self.limit_milli} is below share {self.share_milli}")
+
+
+def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
+    """What the node must enforce so that others on the card get theirs. A card that is not known counts as shared."""
+    card = part.card(grant.card) if part else None
+    promised: set[Promise] = set()
+    if card is None or grant.memory_bytes < card.memory_bytes:
+        promised.add("memory")
+    if grant.share_milli < WHOLE_MILLI:
+        promised.add("share")
+    if grant.limit_milli < WHOLE_MILLI:
+        promised.add("limit")
+    return frozenset(promised)
+
+
+GPU: Final = KindType(name=Kind("gpu"), request=GpuRequest, grant=GpuGrant, part=GpuPart, promises=promises_of)

@@ -1,0 +1,51 @@
+"""A node's inventory: which devices it has, of every kind, and what the node can read and enforce."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from partage_plugins.vocabulary.kinds import AnyKind, GrantT, KindType, PartT, RequestT
+from partage_plugins.vocabulary.limits import Small
+from partage_plugins.vocabulary.names import Kind
+
+
+class Ready(Struct, frozen=True):
+    """Which daemons of the node are in force; what the writer does not name is not."""
+
+    crishim: bool = False
+    broker: bool = False
+
+
+class Reads(Struct, frozen=True):
+    """Which versions of what the node can read."""
+
+    allocation: Annotated[tuple[Small, ...], Meta(max_length=64)] = (1,)
+
+
+class Inventory(Struct, frozen=True, kw_only=True):
+    """A node's devices by kind. A part is its owner's type, or raw JSON where the reader has no owner for the kind."""
+
+    v: Literal[1] = 1
+    reads: Reads = Reads()
+    ready: Ready = Ready()
+    kinds: Mapping[Kind, object]
+
+    def part(self, kind: KindType[RequestT, GrantT, PartT]) -> PartT | None:
+        """This kind's part, or None where the node has none."""
+        return typed_part(self.kinds, kind)
+
+
+def typed_part(kinds: Mapping[Kind, object], kind: KindType[RequestT, GrantT, PartT]) -> PartT | None:
+    """The part of `kind` among parts that were decoded with its type."""
+    part = kinds.get(kind.name)
+    if part is None or isinstance(part, kind.part):
+        return part
+    raise not_decoded("inventory", kind)
+
+
+def not_decoded(what: str, kind: AnyKind) -> TypeError:
+    """A caller's mistake: the data was decoded without this kind."""
+    return TypeError(f"this {what} was decoded without kind {kind.name!r}; pass it to the decoder")

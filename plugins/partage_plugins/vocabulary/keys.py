@@ -1,0 +1,32 @@
+"""The keys that users and we write on Kubernetes objects: inputs under one prefix, outputs under another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "partage.dev/"
+ALLOC_PREFIX: Final = "alloc.partage.dev/"
+"""Written by us alone; admission protects all of it."""
+
+INVENTORY: Final = PREFIX + "inventory"
+ALLOCATION: Final = ALLOC_PREFIX + "allocation"
+SIGNATURE: Final = ALLOC_PREFIX + "signature"
+CONTAINER: Final = ALLOC_PREFIX + "container"
+
+GPU_MILLI: Final = PREFIX + "gpu-milli"
+GPU_MEMORY: Final = PREFIX + "gpu-memory"
+GPUS: Final = PREFIX + "gpus"
+GPU_RESOURCES: Final = frozenset((GPU_MILLI, GPU_MEMORY, GPUS))
+
+LIMIT_MILLI: Final = PREFIX + "limit-milli"
+AFFINITY: Final = PREFIX + "affinity"
+ANTI_AFFINITY: Final = PREFIX + "anti-affinity"
+EXCLUSION: Final = PREFIX + "exclusion"
+MODELS: Final = PREFIX + "models"
+MODELS_NOT: Final = PREFIX + "models-not"
+CARDS: Final = PREFIX + "cards"
+CARDS_NOT: Final = PREFIX + "cards-not"
+POLICY: Final = PREFIX + "policy"
+POLICIES: Final = frozenset(
+    (LIMIT_MILLI, AFFINITY, ANTI_AFFINITY, EXCLUSION, MODELS, MODELS_NOT, CARDS, CARDS_NOT, POLICY)
+)

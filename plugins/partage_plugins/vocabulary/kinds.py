@@ -1,0 +1,49 @@
+"""A kind: a family of devices, the types that its owner gives it, and what its grants promise.
+
+A kind's part of an inventory, a request or an allocation is opaque to the core. Its owner says once, here, which types those
+parts have; the core then decodes them at the border, and every hook sees typed values: `inventory.part(FPGA)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+from partage_plugins.vocabulary.names import Kind
+
+Promise = Literal["memory", "share", "limit"]
+"""What a grant below a whole device promises to others, and a node plugin must enforce."""
+PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit"))
+
+RequestT = TypeVar("RequestT")
+GrantT = TypeVar("GrantT")
+PartT = TypeVar("PartT")
+
+
+def whole_devices(grant: object, part: object) -> frozenset[Promise]:
+    """For kinds that only hand out whole devices: nothing to enforce."""
+    del grant, part
+    return frozenset()
+
+
+@dataclass(frozen=True)
+class KindType(Generic[RequestT, GrantT, PartT]):
+    """A kind as its owner declares it; the answer to `partage_kind`.
+
+    The three types are frozen `msgspec.Struct`s; the request must be hashable. Declare one module-level constant and use it on both
+    sides.
+    """
+
+    name: Kind
+    request: type[RequestT]
+    """What one container asks for."""
+    grant: type[GrantT]
+    """One device given to one container."""
+    part: type[PartT]
+    """This kind's part of a node's inventory."""
+    promises: Callable[[GrantT, PartT | None], frozenset[Promise]] = whole_devices
+    """What must be enforced for this grant; the part is None where the inventory lacks this kind."""
+
+
+AnyKind: TypeAlias = KindType[Any, Any, Any]

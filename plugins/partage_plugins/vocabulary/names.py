@@ -1,0 +1,58 @@
+"""Identifiers: what each may look like, once, for every type and codec.
+
+A `NewType` keeps a pod's uid from being passed where a card's id belongs; the `…Text` twin is the same type with the
+constraint that decoders enforce. `IN_WORDS` says each pattern to people.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NewType
+
+from msgspec import Meta
+
+NodeName = NewType("NodeName", str)
+Namespace = NewType("Namespace", str)
+PodName = NewType("PodName", str)
+PodUid = NewType("PodUid", str)
+ContainerName = NewType("ContainerName", str)
+ContainerKey = NewType("ContainerKey", str)
+CardId = NewType("CardId", str)
+Kind = NewType("Kind", str)
+KeyId = NewType("KeyId", str)
+PluginName = NewType("PluginName", str)
+Slot = NewType("Slot", int)
+"""A node's number in the scheduler: small, reused after the node is gone."""
+
+_SUBDOMAIN: Final = r"\A[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z"
+_LABEL: Final = r"\A[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z"
+_UID: Final = r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\Z"
+_CARD: Final = r"\A[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}\Z"
+_KIND: Final = r"\A[a-z][a-z0-9-]{0,30}\Z"
+_HEX32: Final = r"\A[0-9a-f]{32}\Z"
+_TAG: Final = r"\A[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z"
+_PRINTABLE: Final = r"\A[^\x00-\x1f\x7f]{1,128}\Z"
+
+IN_WORDS: Final = {
+    _SUBDOMAIN: "a DNS name: lower-case letters, digits, - and ., at most 253",
+    _LABEL: "a DNS label: lower-case letters, digits and -, at most 63",
+    _UID: "a uid: letters, digits, -, _ and ., at most 128",
+    _CARD: "a card id: letters, digits and . _ : / -, at most 128",
+    _KIND: "a kind: lower-case letters, digits and -, at most 31",
+    _HEX32: "32 lower-case hex digits",
+    _TAG: "a label value: letters, digits, -, _ and ., at most 63",
+    _PRINTABLE: "1 to 128 printable characters",
+}
+
+NodeNameText = Annotated[NodeName, Meta(pattern=_SUBDOMAIN)]
+PodUidText = Annotated[PodUid, Meta(pattern=_UID)]
+ContainerNameText = Annotated[ContainerName, Meta(pattern=_LABEL)]
+ContainerKeyText = Annotated[ContainerKey, Meta(pattern=_HEX32)]
+CardIdText = Annotated[CardId, Meta(pattern=_CARD)]
+KindText = Annotated[Kind, Meta(pattern=_KIND)]
+TagText = Annotated[str, Meta(pattern=_TAG)]
+ShortText = Annotated[str, Meta(pattern=_PRINTABLE)]
+
+KIND_PATTERN: Final = _KIND
+TAG_PATTERN: Final = _TAG
+CARD_ID_PATTERN: Final = _CARD
+CONTAINER_NAME_PATTERN: Final = _LABEL

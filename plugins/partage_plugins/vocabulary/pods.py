@@ -1,0 +1,73 @@
+"""A pod as dialects read it, and what it asks for as every other hook sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT
+from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, PodName, PodUid
+
+Role = Literal["init", "sidecar", "app"]
+"""Init containers run one after another before the others; sidecars start with them and stay."""
+
+
+class PodRef(Struct, frozen=True, kw_only=True):
+    """Which pod."""
+
+    namespace: Namespace
+    name: PodName
+    uid: PodUid
+
+
+class PodContainer(Struct, frozen=True, kw_only=True):
+    """One container of a pod's specification; quantities as the user wrote them."""
+
+    name: ContainerName
+    role: Role = "app"
+    limits: Mapping[str, str] = {}
+    requests: Mapping[str, str] = {}
+
+
+class Pod(Struct, frozen=True, kw_only=True):
+    """What a dialect may read of a pod."""
+
+    ref: PodRef
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    containers: tuple[PodContainer, ...]
+
+
+class ContainerRequest(Struct, frozen=True, kw_only=True):
+    """What one container asks for, of every kind."""
+
+    name: ContainerName
+    role: Role
+    asks: tuple[tuple[Kind, object], ...]
+    """Pairs, so that a request can be hashed."""
+
+    def of(self, kind: KindType[RequestT, GrantT, PartT]) -> RequestT | None:
+        """What it asks for of this kind, or None."""
+        for name, ask in self.asks:
+            if name == kind.name and isinstance(ask, kind.request):
+                return ask
+        return None
+
+
+class PodRequest(Struct, frozen=True, kw_only=True):
+    """All of a pod's requests, by container with its role; containers that ask for nothing are left out."""
+
+    pod: PodRef
+    containers: tuple[ContainerRequest, ...]
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds that any container asks for."""
+        return frozenset(kind for container in self.containers for kind, _ in container.asks)
+
+    def of(self, kind: KindType[RequestT, GrantT, PartT]) -> dict[ContainerName, RequestT]:
+        """The requests of this kind, by container."""
+        found = ((container.name, container.of(kind)) for container in self.containers)
+        return {name: ask for name, ask in found if ask is not None}

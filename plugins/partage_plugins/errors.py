@@ -14,8 +14,8 @@
         ├── PluginCrashed       its process died
         └── PluginBroken        it failed again right after a reset: the process must not go on
 
-Bases say what a caller does about it: refuse the input, refuse the pod, distrust the plugin. Messages say what failed, on
-what, and what to do. Anything else that is raised is a defect of ours and keeps its traceback.
+Bases say what a caller does about it: refuse the input, refuse the pod, distrust the plugin. Messages say what failed,
+on what, and what to do. Anything else that is raised is a defect of ours and keeps its traceback.
 """
 
 from __future__ import annotations

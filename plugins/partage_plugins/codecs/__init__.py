@@ -1,7 +1,7 @@
 """What crosses between the parts, read and written: total decoders and the signature.
 
-`reading` turns bytes into one type or one error; `inventory` and `allocation` are contracts 1 and 3, `native` the request dialect,
-`quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket or clock.
+`reading` turns bytes into one type or one error; `inventory` and `allocation` are contracts 1 and 3, `native` the
+request dialect, `quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket or clock.
 """
 
 from partage_plugins.codecs.allocation import (
@@ -27,6 +27,7 @@ __all__ = [
     "encode_container",
     "encode_inventory",
     "format_bytes",
+    "highest_common_version",
     "key_id",
     "parse_quantity",
     "parse_whole_quantity",

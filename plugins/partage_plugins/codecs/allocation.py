@@ -1,6 +1,7 @@
 """The allocation on a pod and the grants on a container (contracts 1 and 3), and which version to write.
 
-The raw text of an allocation is what is signed, so it needs no canonical form: decode what was verified, never re-encode it.
+The raw text of an allocation is what is signed, so it needs no canonical form: decode what was verified, never
+re-encode it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _OWN_FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fi
 
 
 def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
-    """The allocation, with the grants of `kinds` typed; refused if it calls a field critical that this reader does not know."""
+    """The allocation, with the grants of `kinds` typed; refused if a field unknown to this reader is critical."""
     kinds = tuple(kinds)
     envelope = _ENVELOPE.read(raw)
     if envelope.crit:
@@ -71,9 +72,7 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
     containers = {
         name: read_parts(WHAT, grants, types, at=f"$.containers.{name}") for name, grants in envelope.containers.items()
     }
-    return Allocation(
-        gen=envelope.gen, crit=envelope.crit, pod=envelope.pod, node=envelope.node, containers=containers
-    )
+    return Allocation(gen=envelope.gen, crit=envelope.crit, pod=envelope.pod, node=envelope.node, containers=containers)
 
 
 def encode_allocation(allocation: Allocation) -> str:
@@ -119,7 +118,8 @@ def _grant_types(kinds: Iterable[AnyKind]) -> dict[Kind, Any]:
 
 @cache
 def _grants_of(kind: AnyKind) -> Any:  # noqa: ANN401  a type made from a type
-    return Annotated[tuple[kind.grant, ...], Meta(max_length=MAX_CARDS)]
+    grant: Any = kind.grant
+    return Annotated[tuple[grant, ...], Meta(max_length=MAX_CARDS)]
 
 
 def _refuse_unknown(crit: tuple[str, ...], kinds: tuple[AnyKind, ...]) -> None:

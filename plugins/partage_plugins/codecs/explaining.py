@@ -1,7 +1,8 @@
 """Turns a decoder's complaint into path, value and what is allowed; only ever runs when something is refused.
 
-msgspec names the place as `$.containers[...].gpu[0].share`: keys of mappings are hidden behind `[...]`. The hidden keys are found by
-halving the mapping for as long as the same complaint comes back, so the cost stays near linear for hostile input.
+msgspec names the place as `$.containers[...].gpu[0].share`: keys of mappings are hidden behind `[...]`. The hidden
+keys are found by halving the mapping for as long as the same complaint comes back, so the cost stays near linear for
+hostile input.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _UNKNOWN: Final = object()
 Step = str | int
 
 
-def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> DecodeError:  # noqa: ANN401  any type
+def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> DecodeError:
     """The one error of every decoder, for a text that could not be decoded as `type_`."""
     place = _PLACE.match(str(error))
     document = _untyped(data)
@@ -40,14 +41,14 @@ def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> 
     return DecodeError(what, path=path, value=_shown(_at(document, steps)), allowed=allowed)
 
 
-def _untyped(data: bytes) -> Any:  # noqa: ANN401  any JSON
+def _untyped(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _UNKNOWN
 
 
-def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:  # noqa: ANN401  any JSON, any type
+def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:
     """The steps of a path, with hidden keys made visible."""
     steps: list[Step] = []
     for match in _STEP.finditer(path):
@@ -63,7 +64,7 @@ def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]: 
     return steps
 
 
-def _guilty_key(document: Any, steps: list[Step], type_: Any, complaint: str) -> str:  # noqa: ANN401  any JSON, any type
+def _guilty_key(document: Any, steps: list[Step], type_: Any, complaint: str) -> str:
     """The key of the mapping at `steps` whose value brings this complaint."""
     whole: dict[str, Any] = _at(document, steps)
     keys = list(whole)
@@ -75,7 +76,7 @@ def _guilty_key(document: Any, steps: list[Step], type_: Any, complaint: str) ->
     return str(keys[0])
 
 
-def _complains(document: Any, type_: Any, complaint: str) -> bool:  # noqa: ANN401  any JSON, any type
+def _complains(document: Any, type_: Any, complaint: str) -> bool:
     try:
         msgspec.json.decode(msgspec.json.encode(document), type=type_)
     except (msgspec.MsgspecError, ValueError) as error:
@@ -83,7 +84,7 @@ def _complains(document: Any, type_: Any, complaint: str) -> bool:  # noqa: ANN4
     return False
 
 
-def _replace(document: Any, steps: list[Step], value: Any) -> None:  # noqa: ANN401  any JSON
+def _replace(document: Any, steps: list[Step], value: Any) -> None:
     if steps:
         _at(document, steps[:-1])[steps[-1]] = value
     else:  # the document itself is the mapping
@@ -91,7 +92,7 @@ def _replace(document: Any, steps: list[Step], value: Any) -> None:  # noqa: ANN
         document.update(value)
 
 
-def _at(document: Any, steps: list[Step]) -> Any:  # noqa: ANN401  any JSON
+def _at(document: Any, steps: list[Step]) -> Any:
     for step in steps:
         try:
             document = document[step]
@@ -127,21 +128,23 @@ def _below(info: inspect.Type, step: Step) -> inspect.Type:
 
 
 def _in_words(info: inspect.Type) -> str:
+    words = ""
     match info:
         case inspect.UnionType(types=types):
-            return " or ".join(filter(None, map(_in_words, types)))
+            words = " or ".join(filter(None, map(_in_words, types)))
         case inspect.NoneType():
-            return "null"
+            words = "null"
         case inspect.BoolType():
-            return "true or false"
+            words = "true or false"
         case inspect.IntType(ge=low, le=high) if low is not None and high is not None:
-            return f"an integer from {low} to {high}"
+            words = f"an integer from {low} to {high}"
         case inspect.LiteralType(values=values):
-            return " or ".join(map(str, values))
+            words = " or ".join(map(str, values))
         case inspect.StrType(pattern=str(pattern)):
-            return _WORDS.get(pattern, f"text matching {pattern}")
+            words = _WORDS.get(pattern, f"text matching {pattern}")
         case _:
-            return ""
+            pass
+    return words
 
 
 def _expected(complaint: str) -> str:
@@ -151,7 +154,7 @@ def _expected(complaint: str) -> str:
     return complaint.removeprefix("Expected ").replace("`", "")
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401  any JSON
+def _shown(value: Any) -> str:
     if value is _UNKNOWN:
         return "missing"
     return msgspec.json.encode(value).decode()

@@ -1,8 +1,8 @@
 """The native dialect: how a pod asks for cards under `partage.dev/` (contract 1).
 
-Amounts are limits of a container and totals over its cards; policies are annotations of the pod and hold for all containers, or for
-those named as in `train: 1000; side: 200`. Whatever stands under our prefix and is not understood is refused by name: a typing
-error must not become a pod without its limit.
+Amounts are limits of a container and totals over its cards; policies are annotations of the pod and hold for all
+containers, or for those named as in `train: 1000; side: 200`. Whatever stands under our prefix and is not understood
+is refused by name: a typing error must not become a pod without its limit.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _refuse_unknown(container: PodContainer) -> None:
                 allowed = ", ".join(sorted(keys.GPU_RESOURCES))
                 raise _refused(f"containers.{container.name}.{where}", repr(key), allowed)
             if container.limits.get(key) != found[key] and where == "requests":
-                raise _refused(f"containers.{container.name}.requests[{key}]", found[key], "the same amount as in limits")
+                raise _refused(
+                    f"containers.{container.name}.requests[{key}]", found[key], "the same amount as in limits"
+                )
 
 
 def _ours(found: Mapping[str, str]) -> Iterable[str]:

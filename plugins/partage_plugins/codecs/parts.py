@@ -17,9 +17,7 @@ def _reader(what: str, type_: Any) -> Reader[Any]:  # noqa: ANN401  any kind's t
     return Reader(what, type_)
 
 
-def read_parts(
-    what: str, parts: Mapping[Kind, msgspec.Raw], types: Mapping[Kind, Any], *, at: str
-) -> dict[Kind, Any]:
+def read_parts(what: str, parts: Mapping[Kind, msgspec.Raw], types: Mapping[Kind, Any], *, at: str) -> dict[Kind, Any]:
     """Each part as its kind's type; a part of an unknown kind is copied, so that it keeps no large text alive."""
     typed: dict[Kind, Any] = {}
     for kind, raw in parts.items():

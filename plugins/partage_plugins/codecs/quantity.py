@@ -1,7 +1,7 @@
 """Kubernetes quantities (`8Gi`, `500m`, `1e3`): the whole grammar, exact, no floats.
 
-Upstream rounds what is finer than a billionth and caps what is larger than 2^63 - 1; here nothing is rounded, and what does not
-fit is refused, since a request that is silently another number is worse than an error.
+Upstream rounds what is finer than a billionth and caps what is larger than 2^63 - 1; here nothing is rounded, and what
+does not fit is refused, since a request that is silently another number is worse than an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads one type from outside JSON: any bytes give either the value or one `DecodeError`, never anything else.
 
 Size, encoding and depth are checked before anything is parsed. Unknown fields are ignored; integers must be written as
-integers and stay within the bounds of their types. On the good path this costs two scans of the text and one typed decode;
-what a refusal costs to explain is `explaining`'s business.
+integers and stay within the bounds of their types. On the good path this costs two scans of the text and one typed
+decode; what a refusal costs to explain is `explaining`'s business.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def guarded(raw: str | bytes, what: str) -> bytes:
         data = raw.encode() if isinstance(raw, str) else raw
         if isinstance(raw, bytes):
             raw.decode()
-    except UnicodeError as error:
-        raise DecodeError(what, path="$", value=f"text with {error.reason}", allowed="UTF-8") from None  # type: ignore[attr-defined]
+    except UnicodeError:
+        raise DecodeError(what, path="$", value="text that is not Unicode", allowed="UTF-8") from None
     if len(data) > MAX_ANNOTATION_BYTES:
         raise _too_large(what, len(data))
     # So few brackets cannot nest too deep: the common case costs two counts.

@@ -1,7 +1,7 @@
 """The signature of an allocation: Ed25519 over the raw annotation value, `<key id>:<base64>` (contract 1).
 
-Raw bytes are signed, so no canonical form is needed, and a fixed prefix keeps a signature from meaning anything elsewhere.
-Keys are values here; where they are kept and who may use which is the key ring's business.
+Raw bytes are signed, so no canonical form is needed, and a fixed prefix keeps a signature from meaning anything
+elsewhere. Keys are values here; where they are kept and who may use which is the key ring's business.
 """
 
 from __future__ import annotations

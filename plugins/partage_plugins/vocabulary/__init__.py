@@ -1,7 +1,8 @@
 """One type for each word of the glossary; data only, frozen, with units in the names.
 
 `names` and `limits` say what identifiers and amounts may look like; `kinds` what a family of devices is; `inventory`,
-`pods`, `allocation` and `containers` are what crosses between the parts; `gpu` is our own kind. No I/O and no decoding here.
+`pods`, `allocation` and `containers` are what crosses between the parts; `gpu` is our own kind. No I/O and no decoding
+here.
 """
 
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants

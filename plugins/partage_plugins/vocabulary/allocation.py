@@ -24,7 +24,7 @@ def typed_grants(grants: Grants, kind: KindType[RequestT, GrantT, PartT]) -> tup
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
-    """A pod's grants on a node. `gen` only grows, so an older and larger allocation cannot be replayed on the same pod."""
+    """A pod's grants on a node. `gen` only grows: an older, larger allocation cannot be replayed on the same pod."""
 
     v: Literal[1] = 1
     gen: int

@@ -14,6 +14,10 @@ from partage_plugins.vocabulary.names import ContainerKey, ContainerName, Kind
 from partage_plugins.vocabulary.pods import PodRef
 
 AbsolutePath = Annotated[str, Meta(pattern=r"\A/[^\x00]{0,4095}\Z")]
+EnvName = Annotated[str, Meta(pattern=r"\A[^=\x00]{1,4096}\Z")]
+EnvValue = Annotated[str, Meta(pattern=r"\A[^\x00]{0,131072}\Z")]
+CdiName = Annotated[str, Meta(pattern=r"\A[a-z0-9.-]{1,253}/[A-Za-z0-9_-]{1,63}=[A-Za-z0-9_.:-]{1,253}\Z")]
+AnnotationKey = Annotated[str, Meta(pattern=r"\A([a-z0-9.-]{1,253}/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,62}\Z")]
 DevicePermissions = Literal["r", "w", "rw", "rm", "wm", "rwm", "m"]
 
 
@@ -60,7 +64,7 @@ class Container(Struct, frozen=True, kw_only=True):
 
 
 class Granted(Struct, frozen=True, kw_only=True):
-    """What a container was given, with the devices that the inventory says are meant: the second argument of `partage_adjust`."""
+    """What a container was given, and the inventory of the kinds it was given."""
 
     gen: int
     grants: Grants
@@ -78,13 +82,13 @@ class Granted(Struct, frozen=True, kw_only=True):
 class Adjustment(Struct, frozen=True, kw_only=True):
     """What a plugin wants changed in a CreateContainer. A plugin returns it; the host applies it."""
 
-    env: Mapping[str, str] = {}
+    env: Mapping[EnvName, EnvValue] = {}
     """Set, or replaced in place."""
     mounts: tuple[Mount, ...] = ()
     devices: tuple[Device, ...] = ()
-    cdi: tuple[str, ...] = ()
+    cdi: tuple[CdiName, ...] = ()
     """Names of CDI devices, `vendor/class=name`."""
-    annotations: Mapping[str, str] = {}
+    annotations: Mapping[AnnotationKey, str] = {}
     """On the container, for the runtime and its hooks."""
     enforces: Mapping[Kind, tuple[Promise, ...]] = {}
     """Which promises of the container's grants are in force once this adjustment is applied."""

@@ -1,6 +1,7 @@
 """The kind `gpu`: cards, what a container may ask of them, and one card given to one container.
 
-Memory is bytes, compute is milli of one card. On the wire the short names of the contract are used; here units are in the names.
+Memory is bytes, compute is milli of one card. On the wire the short names of the contract are used; here units are in
+the names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A kind: a family of devices, the types that its owner gives it, and what its grants promise.
 
-A kind's part of an inventory, a request or an allocation is opaque to the core. Its owner says once, here, which types those
-parts have; the core then decodes them at the border, and every hook sees typed values: `inventory.part(FPGA)`.
+A kind's part of an inventory, a request or an allocation is opaque to the core. Its owner says once, here, which types
+those parts have; the core then decodes them at the border, and every hook sees typed values: `inventory.part(FPGA)`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def whole_devices(grant: object, part: object) -> frozenset[Promise]:
 class KindType(Generic[RequestT, GrantT, PartT]):
     """A kind as its owner declares it; the answer to `partage_kind`.
 
-    The three types are frozen `msgspec.Struct`s; the request must be hashable. Declare one module-level constant and use it on both
-    sides.
+    The three types are frozen `msgspec.Struct`s; the request must be hashable. Declare one module-level constant and
+    use it on both sides.
     """
 
     name: Kind

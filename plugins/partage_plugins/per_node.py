@@ -1,0 +1,46 @@
+"""The simple form of fits and scores, for authors who would rather think of one node than of arrays.
+
+It costs a Python call for each node and decision: fine for hundreds of nodes, slow for thousands.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.answers import Fits, Scores, Slots
+from partage_plugins.vocabulary.names import Slot
+from partage_plugins.vocabulary.pods import PodRequest
+
+
+class PerNode(ABC):
+    """Base of a scheduler plugin that answers node by node."""
+
+    @abstractmethod
+    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
+        """None if the request fits on the node, else the reason, in stable words without numbers."""
+
+    def score(self, request: PodRequest, slot: Slot) -> float:
+        """How good the node is, higher is better; only asked where the request fits."""
+        del request, slot
+        return 0.0
+
+    @hookimpl
+    def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
+        """Ask `why_not` for each node."""
+        answers = [self.why_not(request, Slot(slot)) for slot in slots.tolist()]
+        reasons = tuple(dict.fromkeys(answer for answer in answers if answer is not None))
+        places = {reason: place for place, reason in enumerate(reasons)}
+        codes = [0 if answer is None else places[answer] for answer in answers]
+        return Fits(
+            np.fromiter((answer is None for answer in answers), np.bool_, len(answers)),
+            np.array(codes, dtype=np.uint8),
+            reasons,
+        )
+
+    @hookimpl
+    def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
+        """Ask `score` for each node."""
+        return np.array([self.score(request, Slot(slot)) for slot in slots.tolist()], dtype=np.float32)

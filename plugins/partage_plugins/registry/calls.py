@@ -1,0 +1,107 @@
+"""Binds hooks to plain functions, so that every fault and every moment spent has a plugin's name.
+
+pluggy's own call collects results without saying whose they are and stops at the first exception; both sides need to
+know who. A bound call takes the specification's arguments by position and costs a fraction of a microsecond over the
+bare function.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pluggy import HookImpl
+
+from partage_plugins.errors import DecodeError, PluginFailed, Refused
+from partage_plugins.registry.finding import described
+from partage_plugins.registry.registry import Registry
+from partage_plugins.vocabulary.names import PluginName
+
+_PASSED_ON: Final = (Refused, DecodeError)  # a plugin's considered no
+_LONGEST_TRACE: Final = 300
+
+
+@dataclass
+class Activity:
+    """Which call is running: written at every call, read by whoever watches for hangs."""
+
+    current: Call | None = None
+    serial: int = field(default=0)
+
+
+class Call:
+    """One plugin's implementation of one hook."""
+
+    __slots__ = ("_activity", "_function", "hook", "plugin")
+
+    def __init__(self, plugin: PluginName, hook: str, function: Callable[..., Any], activity: Activity) -> None:
+        self.plugin, self.hook = plugin, hook
+        self._function, self._activity = function, activity
+
+    def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  the façade knows the types
+        """The answer, unchecked; whatever else is raised becomes `PluginFailed`."""
+        activity = self._activity
+        activity.serial += 1
+        activity.current = self
+        try:
+            return self._function(*arguments)
+        except _PASSED_ON:
+            raise
+        except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end us
+            raise PluginFailed(self.plugin, self.hook, f"raised {described(error)}") from error
+        finally:
+            activity.current = None
+
+
+def bound(registry: Registry, hook: str, activity: Activity, *, traced: bool) -> tuple[Call, ...]:
+    """The calls of one hook, in calling order."""
+    names = registry.arguments(hook)
+    calls: list[Call] = []
+    for implementation in registry.implementations(hook):
+        plugin = PluginName(implementation.plugin_name)
+        function = _by_position(implementation, names)
+        calls.append(Call(plugin, hook, _traced(plugin, hook, function) if traced else function, activity))
+    return tuple(calls)
+
+
+def _by_position(implementation: HookImpl, names: tuple[str, ...]) -> Callable[..., Any]:
+    """The function itself, or where it takes fewer arguments or in another order, one that picks them."""
+    taken = implementation.argnames
+    if tuple(taken) == names:
+        return implementation.function
+    places = [names.index(name) for name in taken]
+
+    def picking(*arguments: Any) -> Any:  # noqa: ANN401  as given
+        return implementation.function(*(arguments[place] for place in places))
+
+    return picking
+
+
+def _traced(plugin: PluginName, hook: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def tracing(*arguments: Any) -> Any:  # noqa: ANN401  as given
+        started = time.perf_counter()
+        outcome = "nothing"
+        try:
+            result = function(*arguments)
+            outcome = f"-> {_short(result)}"
+        except BaseException as error:
+            outcome = f"raised {described(error)}"
+            raise
+        finally:
+            spent_us = (time.perf_counter() - started) * 1e6
+            said = f"partage plugins: {plugin}: {hook}{_short(arguments)} {outcome} ({spent_us:.0f} us)"
+            print(said, file=sys.stderr, flush=True)  # noqa: T201  the operator asked to see it
+        return result
+
+    return tracing
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001  tracing must not change what happens
+        text = f"<unprintable: {described(error)}>"
+    return text if len(text) <= _LONGEST_TRACE else text[:_LONGEST_TRACE] + "…"

@@ -1,0 +1,91 @@
+"""Finds plugins by their entry points and makes them, one by one: one that fails is reported and costs no other."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from partage_plugins.errors import PluginNotLoaded
+from partage_plugins.vocabulary.names import PluginName
+
+BLOCK_VARIABLE: Final = "PARTAGE_PLUGINS_BLOCK"
+TRACE_VARIABLE: Final = "PARTAGE_PLUGINS_TRACE"
+OURS: Final = "partage"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plugin that may be loaded: its name, where it comes from, and how to get the class."""
+
+    name: PluginName
+    origin: str
+    load: Callable[[], object]
+
+
+def installed(group: str) -> list[Candidate]:
+    """What the installed distributions offer: ours first, then by name, so that the order never depends on the disk."""
+    found = sorted(entry_points(group=group), key=lambda entry: (_distribution(entry) != OURS, entry.name))
+    return [Candidate(PluginName(entry.name), _origin(entry), entry.load) for entry in found]
+
+
+def from_paths(paths: Mapping[str, str]) -> list[Candidate]:
+    """Plugins given by hand, `module:Class` by name: for tests and demonstrations."""
+    return [Candidate(PluginName(name), path, partial(_import, path)) for name, path in paths.items()]
+
+
+def blocked_names(environment: Mapping[str, str]) -> frozenset[PluginName]:
+    """The plugins that the operator blocks."""
+    names = environment.get(BLOCK_VARIABLE, "").split(",")
+    return frozenset(PluginName(name.strip()) for name in names if name.strip())
+
+
+def tracing(environment: Mapping[str, str]) -> bool:
+    """Whether the operator wants to see every call."""
+    return environment.get(TRACE_VARIABLE, "") not in ("", "0")
+
+
+def made(candidate: Candidate) -> object:
+    """The plugin itself: an instance of the class that was named."""
+    try:
+        plugin_class = candidate.load()
+    except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end us
+        raise PluginNotLoaded(candidate.name, "import", f"{candidate.origin}: {described(error)}") from error
+    if not isinstance(plugin_class, type):
+        why = f"{candidate.origin} is a {type(plugin_class).__name__}; allowed: a class without arguments"
+        raise PluginNotLoaded(candidate.name, "import", why)
+    try:
+        return plugin_class()
+    except (Exception, SystemExit) as error:  # as above
+        raise PluginNotLoaded(candidate.name, "make", f"{candidate.origin}: {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def duplicates(candidates: Iterable[Candidate]) -> dict[PluginName, list[Candidate]]:
+    """Names that more than one distribution uses."""
+    by_name: dict[PluginName, list[Candidate]] = {}
+    for candidate in candidates:
+        by_name.setdefault(candidate.name, []).append(candidate)
+    return {name: same for name, same in by_name.items() if len(same) > 1}
+
+
+def _import(path: str) -> object:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else ""
+
+
+def _origin(entry: EntryPoint) -> str:
+    if entry.dist is None:
+        return entry.value
+    return f"{entry.dist.name} {entry.dist.version} ({entry.value})"

@@ -1,0 +1,102 @@
+"""Merges what several plugins want changed in one container; every changed field has an owner.
+
+Two plugins that set a field to the same value share it; two that set it differently are a conflict that names both and
+the field, never the values (they may be secret). Nothing is decided by order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_plugins.errors import AdjustmentConflict, PluginNonsense
+from partage_plugins.vocabulary.containers import Adjustment, Device, Mount
+from partage_plugins.vocabulary.keys import ALLOC_PREFIX
+from partage_plugins.vocabulary.kinds import Promise
+from partage_plugins.vocabulary.names import Kind, PluginName
+
+HOOK: Final = "partage_adjust"
+Field = tuple[str, str]
+"""What is set and where: `("env", "PATH")`, `("mounts", "/lib/x.so")`."""
+
+
+class Merged(Struct, frozen=True, kw_only=True):
+    """All plugins' changes as one, and who owns each field."""
+
+    adjustment: Adjustment
+    owners: Mapping[str, tuple[PluginName, ...]]
+    """By field, written `env PATH`: more than one where plugins agree."""
+
+
+def merge(answers: Sequence[tuple[PluginName, Adjustment]]) -> Merged:
+    """One adjustment of all answers, or the first conflict between two of them."""
+    values: dict[Field, Any] = {}
+    owners: dict[Field, tuple[PluginName, ...]] = {}
+    for plugin, answer in answers:
+        for field, value in _fields(plugin, answer):
+            if field in values and values[field] != value:
+                raise _conflict(owners[field][0], plugin, field)
+            values[field] = value
+            owners[field] = (*owners.get(field, ()), plugin)
+    adjustment = _adjustment(values, _enforces(answer for _, answer in answers))
+    return Merged(adjustment=adjustment, owners={" ".join(field): names for field, names in owners.items()})
+
+
+def checked(plugin: PluginName, answer: object) -> Adjustment | None:
+    """A plugin's answer with every value checked against its type; None if it wants nothing."""
+    if answer is None:
+        return None
+    if not isinstance(answer, Adjustment):
+        raise PluginNonsense(plugin, HOOK, f"returned {type(answer).__name__}; allowed: an Adjustment or None")
+    try:
+        return msgspec.convert(msgspec.to_builtins(answer), Adjustment)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise PluginNonsense(plugin, HOOK, f"returned an Adjustment with a wrong value: {error}") from None
+
+
+def _fields(plugin: PluginName, answer: Adjustment) -> Iterable[tuple[Field, Any]]:
+    found = [(("env", name), value) for name, value in answer.env.items()]
+    found += [(("mounts", mount.container_path), mount) for mount in answer.mounts]  # type: ignore[misc]
+    found += [(("devices", device.container_path), device) for device in answer.devices]  # type: ignore[misc]
+    found += [(("cdi", name), name) for name in answer.cdi]
+    found += [(("annotations", key), value) for key, value in answer.annotations.items()]
+    seen: set[Field] = set()
+    for field, _ in found:
+        if field in seen:
+            raise PluginNonsense(plugin, HOOK, f"sets {' '.join(field)} twice")
+        if field[0] == "annotations" and field[1].startswith(ALLOC_PREFIX):
+            raise PluginNonsense(plugin, HOOK, f"sets annotation {field[1]}; {ALLOC_PREFIX} belongs to partage")
+        seen.add(field)
+    return found
+
+
+def _conflict(first: PluginName, second: PluginName, field: Field) -> AdjustmentConflict:
+    both = f"{first} and {second}"
+    return AdjustmentConflict(both, HOOK, f"both set {' '.join(field)}, to different values; block one of them")
+
+
+def _adjustment(values: Mapping[Field, Any], enforces: Mapping[Kind, tuple[Promise, ...]]) -> Adjustment:
+    def part(name: str) -> dict[str, Any]:
+        return {key: value for (where, key), value in values.items() if where == name}
+
+    mounts: Iterable[Mount] = part("mounts").values()
+    devices: Iterable[Device] = part("devices").values()
+    return Adjustment(
+        env=part("env"),
+        mounts=tuple(mounts),
+        devices=tuple(devices),
+        cdi=tuple(part("cdi")),
+        annotations=part("annotations"),
+        enforces=enforces,
+    )
+
+
+def _enforces(answers: Iterable[Adjustment]) -> dict[Kind, tuple[Promise, ...]]:
+    together: dict[Kind, set[Promise]] = {}
+    for answer in answers:
+        for kind, promises in answer.enforces.items():
+            together.setdefault(kind, set()).update(promises)
+    return {kind: tuple(sorted(promises)) for kind, promises in sorted(together.items())}

@@ -1,0 +1,91 @@
+"""Checks what plugins say a pod asks for and what owners grant, and puts it together by container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from partage_plugins.errors import Refused
+from partage_plugins.registry.calls import Call
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.batches import nonsense
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.names import ContainerName, Kind
+from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodRequest
+
+
+def check_asks(
+    call: Call, answer: object, pod: Pod, registry: Registry
+) -> Iterator[tuple[ContainerName, Kind, object]]:
+    """One plugin's requests, each of the type that its kind's owner declared."""
+    names = {container.name for container in pod.containers}
+    if not isinstance(answer, Mapping):
+        raise nonsense(call, f"returned {type(answer).__name__}; allowed: requests by container and kind, or None")
+    for name, asks in answer.items():
+        if name not in names or not isinstance(asks, Mapping):
+            raise nonsense(
+                call, f"returned {asks!r:.80} for {name!r}; allowed: requests by kind, for the pod's containers"
+            )
+        for kind_name, ask in asks.items():
+            yield name, kind_name, _checked(call, kind_name, ask, registry)
+
+
+def pod_request(pod: Pod, asks: Mapping[tuple[ContainerName, Kind], object]) -> PodRequest:
+    """All that a pod asks for; containers in the pod's order, kinds by name."""
+    by_container = (
+        (
+            container,
+            tuple(sorted(((kind, ask) for (name, kind), ask in asks.items() if name == container.name), key=_kind)),
+        )
+        for container in pod.containers
+    )
+    return PodRequest(
+        pod=pod.ref,
+        containers=tuple(
+            ContainerRequest(name=container.name, role=container.role, asks=mine)
+            for container, mine in by_container
+            if mine
+        ),
+    )
+
+
+def check_grants(
+    call: Call, answer: object, request: PodRequest, kind: AnyKind
+) -> dict[ContainerName, tuple[Any, ...]]:
+    """An owner's grants: for every container that asks for the kind and for no other, with every value checked."""
+    if not isinstance(answer, Mapping):
+        raise nonsense(call, f"returned {type(answer).__name__}; allowed: grants by container")
+    asking = set(request.of(kind))
+    if set(answer) != asking:
+        raise nonsense(call, f"granted to {sorted(answer)}; allowed: exactly the containers that ask, {sorted(asking)}")
+    return {name: _checked_grants(call, name, grants, kind) for name, grants in answer.items()}
+
+
+def _kind(pair: tuple[Kind, object]) -> Kind:
+    return pair[0]
+
+
+def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> object:
+    kind = registry.kind(kind_name)
+    if kind is None:
+        raise Refused(f"nobody allocates {kind_name}, for which {call.plugin} read a request; is its plugin installed?")
+    if not isinstance(ask, kind.request):
+        raise nonsense(call, f"returned {type(ask).__name__} for {kind_name}; allowed: {kind.request.__name__}")
+    try:
+        hash(ask)
+    except TypeError:
+        raise nonsense(call, f"returned a request for {kind_name} that cannot be hashed") from None
+    return ask
+
+
+def _checked_grants(call: Call, name: ContainerName, grants: object, kind: AnyKind) -> tuple[Any, ...]:
+    if not isinstance(grants, Sequence) or not grants or not all(isinstance(grant, kind.grant) for grant in grants):
+        raise nonsense(call, f"granted {grants!r:.80} to {name}; allowed: one or more of {kind.grant.__name__}")
+    grant_type: Any = kind.grant
+    try:
+        checked: tuple[Any, ...] = msgspec.convert(msgspec.to_builtins(list(grants)), tuple[grant_type, ...])
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise nonsense(call, f"granted a wrong value to {name}: {error}") from None
+    return checked

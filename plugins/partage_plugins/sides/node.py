@@ -1,0 +1,134 @@
+"""The node side's typed façade over its plugins: in the advertiser's process, and in crishim's plugin host.
+
+What a plugin returns is checked here, value by value, and merged; a fault names the plugin and the hook. Starting and
+stopping ask every plugin even if one fails; what failed is returned, for the caller to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_plugins.errors import PluginError, PluginNonsense, Refused
+from partage_plugins.registry.calls import Activity, Call, bound
+from partage_plugins.registry.registry import Registry
+from partage_plugins.rules.enforcement import unenforced
+from partage_plugins.rules.merging import checked, merge
+from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
+from partage_plugins.vocabulary.kinds import Promise
+from partage_plugins.vocabulary.names import ContainerKey, Kind, PluginName
+from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
+
+_HOOKS: Final = (
+    "partage_started",
+    "partage_stopping",
+    "partage_discover",
+    "partage_samples",
+    "partage_adjust",
+    "partage_removed",
+)
+
+
+class Adjusted(Struct, frozen=True, kw_only=True):
+    """All plugins' changes to one container, who owns each, and which promises nobody enforces."""
+
+    adjustment: Adjustment
+    owners: Mapping[str, tuple[PluginName, ...]] = {}
+    unenforced: Mapping[Kind, tuple[Promise, ...]] = {}
+
+
+class NodeSide:
+    """What a node's daemons may ask of their plugins."""
+
+    def __init__(self, registry: Registry, *, traced: bool = False) -> None:
+        self.activity = Activity()
+        self._registry = registry
+        self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in _HOOKS}
+
+    def started(self, context: NodeContext) -> list[PluginError]:
+        """Begins; a plugin that fails is not asked again, and its kind has no owner in force."""
+        faults = self._ask_all("partage_started", context)
+        failed = {fault.plugin for fault in faults}
+        for hook, calls in self._calls.items():
+            self._calls[hook] = tuple(call for call in calls if call.plugin not in failed)
+        self._failed = failed
+        return faults
+
+    def stopping(self) -> list[PluginError]:
+        """Ends."""
+        return self._ask_all("partage_stopping")
+
+    def discover(self, in_use: Sequence[DeviceUse] | None) -> dict[Kind, object]:
+        """Each kind's part of the inventory, from its owner; kinds of which nothing is here are left out."""
+        parts: dict[Kind, object] = {}
+        for call in self._calls["partage_discover"]:
+            part = call(in_use)
+            if part is not None:
+                kind = self._owned(call)
+                parts[kind] = self._checked_part(call, kind, part)
+        return parts
+
+    def samples(self) -> list[Gauge]:
+        """All plugins' gauges."""
+        gauges: list[Gauge] = []
+        for call in self._calls["partage_samples"]:
+            gauges += _converted(call, call(), list[Gauge])
+        return gauges
+
+    def adjust(self, container: Container, granted: Granted) -> Adjusted:
+        """All plugins' changes to a container; refused if a kind that it was granted has no owner in force here."""
+        owners = {kind.name: self._registry.owner(kind.name) for kind in self._registry.kinds}
+        for kind_name in sorted(granted.grants):
+            if owners.get(kind_name) in (None, *self._failed):
+                raise Refused(f"partage: no plugin for {kind_name} is in force on this node; see the logs of crishim")
+        answers: list[tuple[PluginName, Adjustment]] = []
+        for call in self._calls["partage_adjust"]:
+            answer = checked(call.plugin, call(container, granted))
+            if answer is not None:
+                answers.append((call.plugin, answer))
+        merged = merge(answers)
+        broken = unenforced(granted, merged.adjustment, self._registry.kinds)
+        return Adjusted(adjustment=merged.adjustment, owners=merged.owners, unenforced=broken)
+
+    def removed(self, key: ContainerKey) -> None:
+        """Cleans up after a container; every plugin is asked, then the first fault is raised."""
+        faults = self._ask_all("partage_removed", key)
+        if faults:
+            raise faults[0]
+
+    _failed: set[str] = set()  # noqa: RUF012  replaced, never changed
+
+    def _ask_all(self, hook: str, *arguments: object) -> list[PluginError]:
+        faults: list[PluginError] = []
+        for call in self._calls[hook]:
+            try:
+                call(*arguments)
+            except PluginError as fault:
+                faults.append(fault)
+            except Refused as refusal:
+                faults.append(PluginNonsense(call.plugin, hook, f"refused where it may not: {refusal}"))
+        return faults
+
+    def _owned(self, call: Call) -> Kind:
+        for kind in self._registry.kinds:
+            if self._registry.owner(kind.name) == call.plugin:
+                return kind.name
+        raise PluginNonsense(call.plugin, call.hook, "returned a part of the inventory but owns no kind")
+
+    def _checked_part(self, call: Call, name: Kind, part: object) -> object:
+        kind = self._registry.kind(name)
+        if kind is None or not isinstance(part, kind.part):
+            allowed = kind.part.__name__ if kind else "nothing"
+            raise PluginNonsense(call.plugin, call.hook, f"returned {type(part).__name__}; allowed: {allowed} or None")
+        return _converted(call, part, kind.part)
+
+
+def _converted(call: Call, answer: object, type_: Any) -> Any:  # noqa: ANN401  any kind's type
+    """The answer with every value checked: a struct that was made in Python was not."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(answer), type_)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise PluginNonsense(call.plugin, call.hook, f"returned a wrong value: {error}") from None

@@ -1,0 +1,182 @@
+"""The scheduler's typed façade over its plugins.
+
+An error of a plugin costs the pod that was being placed. A plugin that fails to take or give back has lost count: it
+is made anew and told again of every node and bound allocation; if it fails again, the process must not go on
+(`PluginBroken`). A hang ends the process (`registry.watchdog`). One thread calls all of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from partage_plugins.errors import DialectConflict, PluginBroken, PluginError, Refused
+from partage_plugins.registry.calls import Activity, Call, bound
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.asking import check_asks, check_grants, pod_request
+from partage_plugins.sides.batches import check_fits, check_scores, combined_fits, combined_scores, nonsense
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.answers import AllFit, Fits, Scores, Slots
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
+from partage_plugins.vocabulary.pods import Pod, PodRequest
+
+_HOOKS: Final = (
+    "partage_requests",
+    "partage_shape",
+    "partage_node_added",
+    "partage_node_removed",
+    "partage_fits",
+    "partage_scores",
+    "partage_allocate",
+    "partage_take",
+    "partage_give_back",
+)
+
+
+class Record(Protocol):
+    """What a plugin that was made anew must be told; the caller keeps it, and changes it before it calls the façade."""
+
+    def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
+        """All nodes that the plugins know."""
+        ...
+
+    def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
+        """All allocations that are taken."""
+        ...
+
+
+class SchedulerSide:
+    """What the scheduler may ask of its plugins."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        record: Record,
+        *,
+        weights: Mapping[PluginName, float] | None = None,
+        traced: bool = False,
+    ) -> None:
+        self.activity = Activity()
+        self._registry = registry
+        self._record = record
+        self._weights = weights or {}
+        self._traced = traced
+        self._bind()
+
+    def requests(self, pod: Pod) -> PodRequest:
+        """What the pod asks for; refused if two dialects speak of one kind, or nobody owns a kind that it asks for."""
+        asks: dict[tuple[ContainerName, Kind], object] = {}
+        dialects: dict[Kind, PluginName] = {}
+        for call in self._calls["partage_requests"]:
+            answer = call(pod)
+            if answer is None:
+                continue
+            for name, kind, ask in check_asks(call, answer, pod, self._registry):
+                other = dialects.setdefault(kind, call.plugin)
+                if other != call.plugin:
+                    raise DialectConflict(
+                        f"this pod asks for {kind} in two dialects, {other} and {call.plugin}; use one of them"
+                    )
+                asks[name, kind] = ask
+        return pod_request(pod, asks)
+
+    def shape(self, request: PodRequest) -> Hashable:
+        """Equal for requests that all plugins treat alike."""
+        shape = tuple(call(request) for call in self._calls["partage_shape"])
+        return (shape, request) if self._shapeless else shape
+
+    def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None:
+        """Tells all plugins of a node; a plugin that fails is made anew."""
+        for call in self._calls["partage_node_added"]:
+            self._counted(call, slot, node, inventory)
+
+    def node_removed(self, slot: Slot) -> None:
+        """Tells all plugins that a node is gone; a plugin that fails is made anew."""
+        for call in self._calls["partage_node_removed"]:
+            self._counted(call, slot)
+
+    def fits(self, request: PodRequest, slots: Slots) -> AllFit:
+        """On which nodes the request fits, and why not on the others."""
+        verdicts: list[tuple[Call, Fits]] = []
+        for call in self._calls["partage_fits"]:
+            answer = call(request, slots)
+            check_fits(call, answer, slots)
+            verdicts.append((call, answer))
+        return combined_fits(verdicts, slots)
+
+    def scores(self, request: PodRequest, slots: Slots) -> Scores:
+        """How good each node is: the weighted sum over plugins."""
+        answers: list[tuple[Call, Scores, float]] = []
+        for call in self._calls["partage_scores"]:
+            answer = call(request, slots)
+            check_scores(call, answer, slots)
+            answers.append((call, answer, self._weights.get(call.plugin, 1.0)))
+        return combined_scores(answers, slots)
+
+    def allocate(self, request: PodRequest, slot: Slot) -> dict[ContainerName, dict[Kind, Any]]:
+        """The grants of every container, from the owner of each kind that the pod asks for."""
+        containers: dict[ContainerName, dict[Kind, Any]] = {container.name: {} for container in request.containers}
+        for kind_name in sorted(request.kinds):
+            call = self._owners_call("partage_allocate", kind_name)
+            kind = self._registry.kind(kind_name)
+            if call is None or kind is None:
+                raise Refused(f"no plugin of this scheduler allocates {kind_name}; is its plugin installed?")
+            for name, grants in check_grants(call, call(request, slot), request, kind).items():
+                containers[name][kind_name] = grants
+        return containers
+
+    def take(self, slot: Slot, allocation: Allocation) -> None:
+        """Counts an allocation, which the record holds already; an owner that fails is made anew."""
+        self._count("partage_take", slot, allocation)
+
+    def give_back(self, slot: Slot, allocation: Allocation) -> None:
+        """Undoes a take, which the record no longer holds; an owner that fails is made anew."""
+        self._count("partage_give_back", slot, allocation)
+
+    def _bind(self) -> None:
+        self._calls = {hook: bound(self._registry, hook, self.activity, traced=self._traced) for hook in _HOOKS}
+        answering = {call.plugin for hook in ("partage_fits", "partage_scores") for call in self._calls[hook]}
+        self._shapeless = not answering <= {call.plugin for call in self._calls["partage_shape"]}
+
+    def _owners_call(self, hook: str, kind: Kind) -> Call | None:
+        owner = self._registry.owner(kind)
+        return next((call for call in self._calls[hook] if call.plugin == owner), None)
+
+    def _count(self, hook: str, slot: Slot, allocation: Allocation) -> None:
+        kinds = {kind for grants in allocation.containers.values() for kind in grants}
+        for kind in sorted(kinds):
+            call = self._owners_call(hook, kind)
+            if call is not None:
+                self._counted(call, slot, allocation)
+
+    def _counted(self, call: Call, *arguments: object) -> None:
+        """Makes a call that changes a plugin's state; after a failure that state is worth nothing."""
+        try:
+            answer = call(*arguments)
+            if answer is not None:
+                raise nonsense(call, f"returned {type(answer).__name__}; allowed: None")
+        except (PluginError, Refused) as error:
+            self._renew(call.plugin, str(error))
+
+    def _renew(self, plugin: PluginName, why: str) -> None:
+        try:
+            self._registry.renew(plugin)
+            self._bind()
+            self._replay(plugin)
+        except (PluginError, Refused) as error:
+            raise PluginBroken(plugin, "replay", f"failed ({why}), was made anew, and failed again: {error}") from error
+
+    def _replay(self, plugin: PluginName) -> None:
+        def mine(hook: str) -> Call | None:
+            return next((call for call in self._calls[hook] if call.plugin == plugin), None)
+
+        added, take = mine("partage_node_added"), mine("partage_take")
+        if added is not None:
+            for slot, node, inventory in self._record.nodes():
+                added(slot, node, inventory)
+        if take is not None:
+            owned = {kind.name for kind in self._registry.kinds if self._registry.owner(kind.name) == plugin}
+            for slot, allocation in self._record.allocations():
+                if any(owned & set(grants) for grants in allocation.containers.values()):
+                    take(slot, allocation)

@@ -1,0 +1,37 @@
+"""Answers about many nodes at once, in arrays: position i speaks of `slots[i]`.
+
+numpy is named here for type checkers only: a node daemon imports the vocabulary and must not import numpy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Slots: TypeAlias = NDArray[np.int32]
+    Scores: TypeAlias = NDArray[np.float32]
+    Flags: TypeAlias = NDArray[np.bool_]
+    Codes: TypeAlias = NDArray[np.uint8]
+    WideCodes: TypeAlias = NDArray[np.uint16]
+
+
+class Fits(NamedTuple):
+    """One plugin's verdict on many nodes."""
+
+    fits: Flags
+    codes: Codes
+    """Where a node does not fit: which of the reasons. Elsewhere without meaning."""
+    reasons: tuple[str, ...]
+    """Few and stable, in words for the user: `not enough memory on any card`."""
+
+
+class AllFit(NamedTuple):
+    """All plugins' verdict on many nodes: a node fits if every plugin says so."""
+
+    fits: Flags
+    codes: WideCodes
+    """Where a node does not fit: the first refusing plugin's reason, as an index into `reasons`."""
+    reasons: tuple[str, ...]

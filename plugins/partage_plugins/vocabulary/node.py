@@ -1,0 +1,45 @@
+"""What node plugins are told about the node, and the measurements they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from partage_plugins.vocabulary.names import NodeName
+
+NodeRole = Literal["advertiser", "crishim"]
+"""Which daemon hosts the plugin: the one that asks what exists, or the one that adjusts containers."""
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """Given once, before any other hook of a node plugin."""
+
+    node: NodeName
+    role: NodeRole
+    root: PurePosixPath
+    """All paths of the node lie below it; `/` but for tests."""
+    wake: Callable[[], None]
+    """Asks the advertiser to discover again now; may be called from any thread. Does nothing in crishim."""
+
+
+class DeviceUse(Struct, frozen=True, kw_only=True):
+    """A device that kubelet gave to a container by its own device manager or by DRA."""
+
+    resource: str
+    device: str
+    namespace: str
+    pod: str
+    container: str
+
+
+class Gauge(Struct, frozen=True, kw_only=True):
+    """One measurement; the host exports it as `partage_<name>`."""
+
+    name: Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9_]{0,62}\Z")]
+    value: float
+    labels: Mapping[str, str] = {}

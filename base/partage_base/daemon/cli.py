@@ -1,0 +1,108 @@
+"""Makes the command line of a daemon from its settings type. A daemon's own ``cli.py`` is one call.
+
+    main = daemon_command("crishim", CrishimSettings, CrishimService, about="Stands between kubelet and containerd.")
+
+Flags are taken as text and judged with all other sources, so that every mistake is told at once, in one form; only a
+flag that does not exist is click's usage error (2).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.fields import COMMON_TABLE, Field, fields_of
+from partage_base.daemon.life import Build, LoopFactory, live
+from partage_base.daemon.lines import keep_standard_descriptors
+from partage_base.daemon.metrics import build_version
+from partage_base.daemon.printing import as_toml, shown_default
+from partage_base.daemon.resolving import Resolved, resolve
+from partage_base.daemon.settings import CommonSettings
+from partage_base.daemon.toml import DEFAULT_PATH, read_toml
+
+S = TypeVar("S", bound=CommonSettings)
+
+
+def daemon_command(
+    name: str, settings_type: type[S], *, build: Build[S], about: str, loop_factory: LoopFactory | None = None
+) -> click.Command:
+    """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop."""
+    program = f"partage-{name}"
+
+    def run(config: Path | None, print_config: bool, **given: Any) -> NoReturn:  # noqa: ANN401, FBT001  (click's call)
+        keep_standard_descriptors()
+        try:
+            resolved = _resolved(settings_type, name, config=config, flags=_texts(given))
+        except BadConfiguration as error:
+            for line in error.lines:
+                click.echo(f"{program}: {line}", err=True)
+            sys.exit(error.exit_code)
+        if print_config:
+            click.echo(as_toml(resolved, name).encode(), nl=False)  # TOML is UTF-8 whatever the locale
+            sys.exit()
+        sys.exit(live(name, resolved.settings, build=build, loop_factory=loop_factory))
+
+    command = click.Command(program, callback=run, help=about, epilog=_EPILOG, params=_options(name, settings_type))
+    return click.version_option(build_version(), prog_name=program)(command)
+
+
+_EPILOG = (
+    "A flag wins over a variable, a variable over the file, the file over the default. "
+    "Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration."
+)
+
+
+def _resolved(settings_type: type[S], daemon: str, *, config: Path | None, flags: Mapping[str, str]) -> Resolved[S]:
+    """Reads the world, once."""
+    toml = read_toml(config or _default_file(daemon, flags), required=config is not None)
+    return resolve(settings_type, daemon, toml=toml, environment=os.environ, flags=flags)
+
+
+def _default_file(daemon: str, flags: Mapping[str, str]) -> Path:
+    """Below the root that a flag or a variable names, so that a node inside a folder has a file of its own."""
+    named = (flags.get("root"), os.environ.get(f"PARTAGE_{daemon.upper()}_ROOT"), os.environ.get("PARTAGE_ROOT"))
+    return Path(next(filter(None, named), "/")) / DEFAULT_PATH
+
+
+def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+    """The flags that were given, as the text a variable would hold."""
+    return {name: _text(value) for name, value in given.items() if value not in (None, ())}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _options(daemon: str, settings_type: type[CommonSettings]) -> list[click.Parameter]:
+    defaults = settings_type()
+    settings = [_option(daemon, field, getattr(defaults, field.name)) for field in fields_of(settings_type).values()]
+    return [
+        *settings,
+        click.Option(
+            ["--config"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help=f"File with tables [{COMMON_TABLE}] and [{daemon}]; default: {DEFAULT_PATH} below the root.",
+        ),
+        click.Option(["--print-config"], is_flag=True, help="Print each setting and where it comes from, then exit."),
+    ]
+
+
+def _option(daemon: str, field: Field, default: object) -> click.Option:
+    variables = " or ".join(reversed(field.variables(daemon)))
+    flags = f"{field.flag}/--no-{field.flag[2:]}" if field.is_switch else field.flag
+    return click.Option(
+        [flags, field.name],
+        default=None,
+        multiple=field.is_list,
+        metavar=None if field.is_switch else "|".join(field.choices) or field.name.rpartition("_")[2].upper(),
+        help=f"{field.setting.sentence}  [{variables}; default: {shown_default(field, default)}]",
+    )

@@ -1,0 +1,80 @@
+"""What ends a daemon and is no defect of ours, as one tree.
+
+    DaemonError             the daemon must end: one line an error, exit code 1
+    ├── BadConfiguration    what it was told can't be, every mistake at once: exit code 78
+    ├── CannotStart         something outside stands in the way of the start
+    │   └── CannotListen        an address can't be listened on
+    ├── EndedUnasked        a task or the run ended by itself, though nobody had asked
+    └── StopHung            a step was not done within the deadline of the stop
+
+Daemons put their own leaves under these. Messages say what failed, on what, and what to do. Anything else that reaches
+`life` is a defect: it keeps its traceback, and the exit code is 1.
+
+Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration (EX_CONFIG; systemd can be told not to start again).
+A second SIGTERM or SIGINT ends at once with 143 or 130.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+DONE: Final = 0
+FAILED: Final = 1
+CONFIGURATION: Final = 78
+
+
+class DaemonError(Exception):
+    """The daemon must end."""
+
+    exit_code: ClassVar[int] = FAILED
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """What is told to people, one line each."""
+        return (" ".join(str(self).split("\n")),)
+
+
+class BadConfiguration(DaemonError):
+    """What the daemon was told can't be."""
+
+    exit_code = CONFIGURATION
+
+    def __init__(self, *mistakes: str) -> None:
+        """`mistakes` are lines that say which setting, from where, its value and what is allowed."""
+        super().__init__(*mistakes)
+        self.mistakes = mistakes
+
+    def __str__(self) -> str:
+        return "\n".join(self.mistakes)
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """One line a mistake."""
+        return self.mistakes
+
+
+class CannotStart(DaemonError):
+    """Something outside stands in the way of the start."""
+
+
+class CannotListen(CannotStart):
+    """An address can't be listened on."""
+
+
+class EndedUnasked(DaemonError):
+    """A task or the run ended by itself."""
+
+
+class StopHung(DaemonError):
+    """A step was not done within the deadline."""
+
+
+def expected(error: BaseException) -> Sequence[DaemonError]:
+    """The expected errors that `error` consists of; empty where any part of it is a defect."""
+    if isinstance(error, DaemonError):
+        return (error,)
+    if not isinstance(error, BaseExceptionGroup):
+        return ()
+    parts = [expected(part) for part in error.exceptions]
+    return [leaf for part in parts for leaf in part] if all(parts) else ()

@@ -1,0 +1,215 @@
+"""The life of a daemon in four steps: load, start, run, stop.
+
+Load reads the settings, sets the log up and makes the service. Start brings it up; only when it has returned is systemd
+told READY and the daemon ready. Run lasts until a stop is asked for (a signal) or something ends it: an error, a task
+that died, a run that returned by itself. Stop always follows a start, even one that failed half way.
+
+From the moment a stop begins, everything has one deadline. A step that misses it ends the process by name; where the
+loop itself is blocked, a watchdog beneath the interpreter does, and prints where every thread stood.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+from collections.abc import Callable, Generator
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+import structlog
+
+from partage_base.daemon import logs, signals
+from partage_base.daemon.errors import DONE, FAILED, EndedUnasked, StopHung, expected
+from partage_base.daemon.health import Health
+from partage_base.daemon.metrics import Metrics
+from partage_base.daemon.settings import CommonSettings
+from partage_base.daemon.systemd import Systemd
+from partage_base.daemon.tasks import Tasks
+from partage_base.daemon.web import Web
+
+S = TypeVar("S", bound=CommonSettings)
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+_GRACE_S: Final = 1.0  # between our own end of a step that hangs and the watchdog's, which knows no names
+_log = structlog.get_logger()
+
+
+class Service(Protocol):
+    """What a daemon does."""
+
+    async def start(self) -> None:
+        """Comes up; returns when others can rely on it. Cancelled where a stop is asked for meanwhile."""
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Works until `stopping` is set, then returns soon; never before."""
+
+    async def stop(self) -> None:
+        """Gives everything back, also what a start that failed or was cancelled had taken."""
+
+
+class Daemon(msgspec.Struct, frozen=True):
+    """What the process gives to its service."""
+
+    name: str
+    metrics: Metrics
+    health: Health
+    tasks: Tasks
+    systemd: Systemd
+
+
+Build = Callable[[S, Daemon], Service]
+
+
+def live(name: str, settings: S, *, build: Build[S], loop_factory: LoopFactory | None = None) -> int:
+    """Lives as the daemon `name` and returns its exit code; nothing but the end of the process may follow."""
+    logs.configure(name, level=settings.log_level, log_format=settings.log_format)
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(_lead(name, settings, build))
+
+
+async def _lead(name: str, settings: S, build: Build[S]) -> int:
+    life = _Life(name, settings)
+    signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
+    await life.lead(lambda daemon: build(settings, daemon))
+    return life.exit_code
+
+
+class _Life:
+    """One life; its steps are in `lead`."""
+
+    def __init__(self, name: str, settings: CommonSettings) -> None:
+        self.exit_code = DONE
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._ends_at: float | None = None
+        self._daemon = Daemon(name, Metrics(name), Health(), Tasks(self._on_task_end), Systemd(os.environ))
+
+    async def lead(self, build: Callable[[Daemon], Service]) -> None:
+        """Load, start, run, stop; every error on the way is told and makes the exit code, the first one wins."""
+        daemon = self._daemon
+        daemon.health.unready("start", "still starting")
+        with self._noting():
+            service = build(daemon)
+            async with Web(self._settings.metrics_address, metrics=daemon.metrics, health=daemon.health):
+                with self._noting():
+                    await self._start(service)
+                    await self._run(service)
+                self._begin_stop()
+                with self._noting():
+                    await self._finish("stop", asyncio.create_task(service.stop()))
+                await self._end_tasks()
+        _log.info("stopped", exit_code=self.exit_code)
+
+    def on_signal(self, name: str) -> None:
+        """Asks for a stop; may interrupt anything, so the watchdog is set here and the rest is the loop's."""
+        self._set_watchdog()
+        self._soon(lambda: self._ask(name))
+
+    def on_hangup(self) -> None:
+        """Does nothing but say what to do instead."""
+        self._soon(lambda: _log.warning("SIGHUP is ignored: settings are read once; start the daemon anew"))
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has closed: the end is near anyway
+            self._loop.call_soon_threadsafe(work)
+
+    async def _start(self, service: Service) -> None:
+        _log.info("starting", pid=os.getpid(), node=self._settings.node_name)
+        step = asyncio.create_task(service.start())
+        await self._until_stopping_or(step)
+        if not step.done():
+            step.cancel()
+        await self._finish("start", step)
+        if not self._stopping.is_set():
+            self._tell_ready()
+
+    async def _run(self, service: Service) -> None:
+        if self._stopping.is_set():
+            return
+        step = asyncio.create_task(service.run(self._stopping))
+        await self._until_stopping_or(step)
+        asked = self._stopping.is_set()
+        await self._finish("run", step)
+        if not asked:
+            raise EndedUnasked("the run ended by itself, though nobody had asked; this is a defect, please report it")
+
+    async def _until_stopping_or(self, step: asyncio.Task[None]) -> None:
+        asked = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({step, asked}, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+
+    async def _finish(self, name: str, step: asyncio.Task[None]) -> None:
+        """Waits for `step`, as long as the deadline lets us, and raises what it raised."""
+        await self._wait(name, {step})
+        if not step.cancelled():
+            step.result()
+        elif not self._stopping.is_set():
+            raise EndedUnasked(f"step {name} was cancelled from within; this is a defect, please report it")
+
+    async def _end_tasks(self) -> None:
+        with self._noting():  # what a task raises is told by `_on_task_end`
+            await self._wait("tasks", self._daemon.tasks.cancel())
+
+    async def _wait(self, name: str, tasks: set[asyncio.Task[None]]) -> None:
+        left_s = None if self._ends_at is None else max(0.0, self._ends_at - self._loop.time())
+        if tasks and (await asyncio.wait(tasks, timeout=left_s))[1]:
+            raise StopHung(
+                f"step {name} was not done {self._settings.stop_deadline_s:g} s after the stop began; the process ends "
+                "without it; if it only needs longer, raise stop_deadline_s"
+            )
+
+    def _tell_ready(self) -> None:
+        systemd = self._daemon.systemd
+        self._daemon.health.ready("start")
+        systemd.notify("READY=1", f"MAINPID={os.getpid()}", "STATUS=running")
+        if systemd.watchdog_s:
+            self._daemon.tasks.start(self._feed_watchdog(systemd.watchdog_s), name="watchdog")
+        _log.info("ready")
+
+    async def _feed_watchdog(self, every_s: float) -> None:
+        while True:
+            if not self._daemon.health.against_alive:
+                self._daemon.systemd.notify("WATCHDOG=1")
+            await asyncio.sleep(every_s)
+
+    def _ask(self, signal_name: str) -> None:
+        _log.info("stop asked for", signal=signal_name)
+        self._begin_stop()
+
+    def _begin_stop(self) -> None:
+        if self._ends_at is not None:
+            return
+        self._ends_at = self._loop.time() + self._settings.stop_deadline_s
+        self._set_watchdog()
+        self._daemon.health.unready("stop", "stopping")
+        self._daemon.systemd.notify("STOPPING=1", "STATUS=stopping")
+        self._stopping.set()
+
+    def _set_watchdog(self) -> None:
+        faulthandler.dump_traceback_later(self._settings.stop_deadline_s + _GRACE_S, exit=True, file=2)
+
+    def _on_task_end(self, error: Exception) -> None:
+        if not (self._stopping.is_set() and isinstance(error, EndedUnasked)):
+            self._note(error)
+            self._begin_stop()
+
+    @contextlib.contextmanager
+    def _noting(self) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  (the last place where anything raised can be told)
+            self._note(error)
+
+    def _note(self, error: Exception) -> None:
+        """Tells an error; the first makes the exit code."""
+        known = expected(error)
+        for line in (line for one in known for line in one.lines):
+            _log.critical(line)
+        if not known:
+            _log.critical("unexpected error; this is a defect, please report it", exc_info=error)
+        self.exit_code = self.exit_code or (known[0].exit_code if known else FAILED)
+        if any(isinstance(one, StopHung) for one in known):
+            os._exit(self.exit_code)  # what swallows its cancellation would also hold the loop's own end

@@ -1,0 +1,134 @@
+"""One line an event on stderr, the same for us and for libraries.
+
+JSON with ``ts`` (RFC 3339, UTC, microseconds), ``level``, ``event``, ``daemon``, then what was bound
+(`structlog.contextvars` for a task: pod, container) and given; a ``traceback`` where an exception was. An event is a
+fixed phrase, what varies is a value beside it; never a whole environment or all annotations. Logging never raises:
+what has no JSON form is written as its repr, and what can't be written is lost and counted (``lost``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Mapping, MutableMapping
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+import msgspec
+import structlog
+
+from partage_base.daemon.lines import LineWriter
+from partage_base.daemon.settings import LogFormat, LogLevel
+
+_STDERR: Final = 2
+_LEVELS: Final[Mapping[str, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+Render = Callable[[Mapping[str, object]], bytes]
+
+
+def configure(daemon: str, *, level: LogLevel, log_format: LogFormat) -> None:
+    """Sends our events and those of libraries to stderr; called once, before anything is logged."""
+    writer = _EventWriter(LineWriter(_STDERR), text_line if log_format == "text" else json_line)
+    shape = _Shape(daemon)
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, shape],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=lambda *_: writer,
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(handlers=[_FromLibraries(shape, writer)], level=_LEVELS[level], force=True)
+    logging.captureWarnings(capture=True)
+
+
+def json_line(event: Mapping[str, object]) -> bytes:
+    """One JSON object; total."""
+    try:
+        return msgspec.json.encode(event, enc_hook=repr)
+    except Exception:  # noqa: BLE001  (half an encoding, a repr that raises, a ring: nothing of this ends a daemon)
+        return json.dumps({str(key): _text(value) for key, value in event.items()}).encode()
+
+
+def text_line(event: Mapping[str, object]) -> bytes:
+    """One line for eyes; tracebacks follow on lines of their own."""
+    head = " ".join((_text(event.get("ts")), f"{_text(event.get('level')):7}", _text(event.get("event"))))
+    rest = [f"{key}={_text(value)}" for key, value in event.items() if key not in _HEAD and key != "traceback"]
+    tail = ["\n" + _text(event["traceback"]).rstrip()] if "traceback" in event else []
+    return " ".join([head, *rest, *tail]).encode(errors="backslashreplace")
+
+
+_HEAD: Final = ("ts", "level", "event", "daemon")
+
+
+def _text(value: object) -> str:
+    try:
+        return value if isinstance(value, str) else repr(value)
+    except Exception:  # noqa: BLE001  (somebody else's repr)
+        return f"<{type(value).__name__} without a repr>"
+
+
+class _Shape:
+    """Puts what every line has in front, and what was raised into words."""
+
+    def __init__(self, daemon: str) -> None:
+        self._daemon = daemon
+
+    def __call__(
+        self, _: object, method: str, event: MutableMapping[str, Any]
+    ) -> tuple[tuple[object, ...], dict[str, Any]]:
+        raised = _raised(event.pop("exc_info", None))
+        ts = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        head = {"ts": ts, "level": method, "event": event.pop("event", ""), "daemon": self._daemon}
+        tail = {"traceback": "".join(traceback.format_exception(raised))} if raised else {}
+        return ({**head, **{key: value for key, value in event.items() if key not in _HEAD}, **tail},), {}
+
+
+def _raised(exc_info: object) -> BaseException | None:
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    if isinstance(exc_info, tuple):
+        return cast("tuple[object, BaseException | None, object]", exc_info)[1]
+    return sys.exception() if exc_info else None
+
+
+class _EventWriter:
+    """What structlog calls at the end of its chain."""
+
+    def __init__(self, lines: LineWriter, render: Render) -> None:
+        self._lines = lines
+        self._render = render
+
+    def msg(self, event: Mapping[str, object]) -> None:
+        lost = self._lines.lost
+        line = self._render({**event, "lost": lost} if lost else event)
+        if self._lines.write(line):
+            self._lines.lost = 0
+
+    debug = info = warning = error = critical = exception = msg
+
+
+class _FromLibraries(logging.Handler):
+    """Brings what libraries log with the standard library into the same lines."""
+
+    def __init__(self, shape: _Shape, writer: _EventWriter) -> None:
+        super().__init__()
+        self._shape = shape
+        self._writer = writer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        event = {"event": _message(record), "logger": record.name, "exc_info": record.exc_info}
+        (shaped,), _ = self._shape(None, record.levelname.lower(), event)
+        self._writer.msg(cast("Mapping[str, object]", shaped))
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001  (a library whose arguments don't fit its own format)
+        return _text(record.msg)

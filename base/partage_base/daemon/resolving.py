@@ -1,0 +1,122 @@
+"""Which value each setting has, and where it comes from.
+
+Pure: the file, the environment and the flags are read by the caller. Sources from low to high: default, ``[common]``,
+the daemon's own table, ``PARTAGE_X`` (common settings only), ``PARTAGE_<DAEMON>_X``, flag. The highest that names a
+setting wins; a mistake in a lower one is still a mistake, and all of them are told at once.
+
+Unknown names are refused where they can only be meant for this daemon: its table, ``[common]``, the tables of the file,
+and variables that begin with ``PARTAGE_<DAEMON>_``. Other variables are let through, since daemons, the plugin loader
+and the library share an environment, and so are the variables that the cluster itself makes from service names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, Generic, TypeVar, cast
+
+import msgspec
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.fields import COMMON_TABLE, DAEMONS, PREFIX, SERVICE_LINK, Field, fields_of
+from partage_base.daemon.settings import CommonSettings
+from partage_base.daemon.toml import TomlFile
+from partage_base.daemon.values import NotAllowed, from_text, from_toml, shown
+
+S = TypeVar("S", bound=CommonSettings)
+
+DEFAULT: Final = "default"
+
+
+class Resolved(msgspec.Struct, Generic[S], frozen=True):
+    """The settings and, by name, where each comes from."""
+
+    settings: S
+    origins: Mapping[str, str]
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """What one source says about one setting."""
+
+    field: Field
+    raw: object
+    origin: str
+    text: bool
+
+    def value(self) -> object:
+        return from_text(self.field, cast("str", self.raw)) if self.text else from_toml(self.field, self.raw)
+
+    def mistake(self) -> str:
+        return f"{self.field.name} is {shown(self.raw)} in {self.origin}; allowed: {self.field.allowed}"
+
+
+def resolve(
+    settings_type: type[S], daemon: str, *, toml: TomlFile, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> Resolved[S]:
+    """The settings of `daemon`; `flags` holds the texts of those that were given, by setting.
+
+    Raises `BadConfiguration` with every mistake of every source.
+    """
+    known = fields_of(settings_type)
+    mistakes = [*_unknown_in_file(known, daemon, toml), *_unknown_variables(known, daemon, environment)]
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(known, DEFAULT)
+    for given in _given(known, daemon, toml=toml, environment=environment, flags=flags):
+        try:
+            values[given.field.name] = given.value()
+            origins[given.field.name] = given.origin
+        except NotAllowed:
+            mistakes.append(given.mistake())
+    if mistakes:
+        raise BadConfiguration(*mistakes)
+    return Resolved(_made(settings_type, values), origins)
+
+
+def _made(settings_type: type[S], values: Mapping[str, Any]) -> S:
+    try:
+        return settings_type(**values)
+    except ValueError as error:
+        raise BadConfiguration(f"settings that don't go together: {error}") from error
+
+
+def _given(
+    known: Mapping[str, Field], daemon: str, *, toml: TomlFile, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> Iterator[_Given]:
+    """From the lowest source to the highest."""
+    for table in (COMMON_TABLE, daemon):
+        for name, raw in toml.table(table).items():
+            if name in known and (known[name].common or table == daemon):
+                yield _Given(known[name], raw, toml.origin(table), text=False)
+    for field in known.values():
+        for variable in field.variables(daemon):
+            if variable in environment:
+                yield _Given(field, environment[variable], variable, text=True)
+    for name, text in flags.items():
+        yield _Given(known[name], text, known[name].flag, text=True)
+
+
+def _unknown_in_file(known: Mapping[str, Field], daemon: str, toml: TomlFile) -> Iterator[str]:
+    tables = sorted({COMMON_TABLE, daemon, *DAEMONS})
+    for name, table in toml.tables.items():
+        if name not in tables:
+            yield f"{toml.path}: unknown table or key {shown(name)}{_nearest(name, tables)}"
+        elif not isinstance(table, dict):
+            yield f"{toml.path}: {name} is {shown(table)}; allowed: a table, written [{name}]"
+    common = [name for name, field in known.items() if field.common]
+    for table, allowed in ((COMMON_TABLE, common), (daemon, list(known))):
+        for key in toml.table(table):
+            if key not in allowed:
+                yield f"{toml.origin(table)}: unknown key {shown(key)}{_nearest(key, allowed)}"
+
+
+def _unknown_variables(known: Mapping[str, Field], daemon: str, environment: Mapping[str, str]) -> Iterator[str]:
+    names = [name for field in known.values() for name in field.variables(daemon)]
+    own = f"{PREFIX}{daemon}_".upper()
+    for name in sorted(environment):
+        if name.startswith(own) and name not in names and not SERVICE_LINK.search(name):
+            yield f"unknown variable {name}{_nearest(name, names)}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    nearest = get_close_matches(name, known, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else f"; known: {', '.join(known)}"

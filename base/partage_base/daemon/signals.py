@@ -1,0 +1,36 @@
+"""What signals do: the first SIGTERM or SIGINT asks for a stop, the second ends the process at once.
+
+Handlers are Python's own and not the loop's, so that they run between any two instructions, even while something blocks
+the loop. The second ends the process by itself, with 128 + its number, since the kernel's default does nothing to the
+first process of a container. SIGHUP does nothing but a line in the log: settings are read once, and a daemon that
+kubelet depends on must not end because a terminal or a log rotation sent one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def install(*, on_stop: Callable[[str], None], on_hangup: Callable[[], None]) -> None:
+    """Calls `on_stop` with the first signal's name; for the main thread, once in a process."""
+    asked = False
+
+    def end(number: int, _: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            os._exit(128 + number)
+        asked = True
+        on_stop(signal.Signals(number).name)
+
+    def hang_up(_: int, __: FrameType | None) -> None:
+        on_hangup()
+
+    for number in _ENDING:
+        signal.signal(number, end)
+    signal.signal(signal.SIGHUP, hang_up)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pluggy import HookImpl
@@ -24,12 +23,23 @@ _PASSED_ON: Final = (Refused, DecodeError)  # a plugin's considered no
 _LONGEST_TRACE: Final = 300
 
 
-@dataclass
 class Activity:
     """Which call is running: written at every call, read by whoever watches for hangs."""
 
-    current: Call | None = None
-    serial: int = field(default=0)
+    __slots__ = ("current", "serial")
+
+    def __init__(self) -> None:
+        self.current: Call | None = None
+        self.serial = 0
+
+    def enter(self, call: Call) -> None:
+        """A call begins."""
+        self.serial += 1
+        self.current = call
+
+    def leave(self) -> None:
+        """It ends."""
+        self.current = None
 
 
 class Call:
@@ -43,9 +53,7 @@ class Call:
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  the façade knows the types
         """The answer, unchecked; whatever else is raised becomes `PluginFailed`."""
-        activity = self._activity
-        activity.serial += 1
-        activity.current = self
+        self._activity.enter(self)
         try:
             return self._function(*arguments)
         except _PASSED_ON:
@@ -53,7 +61,7 @@ class Call:
         except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end us
             raise PluginFailed(self.plugin, self.hook, f"raised {described(error)}") from error
         finally:
-            activity.current = None
+            self._activity.leave()
 
 
 def bound(registry: Registry, hook: str, activity: Activity, *, traced: bool) -> tuple[Call, ...]:

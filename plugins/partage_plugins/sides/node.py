@@ -43,18 +43,24 @@ class Adjusted(Struct, frozen=True, kw_only=True):
 class NodeSide:
     """What a node's daemons may ask of their plugins."""
 
-    def __init__(self, registry: Registry, *, traced: bool = False) -> None:
-        self.activity = Activity()
+    def __init__(self, registry: Registry, *, activity: Activity | None = None, traced: bool = False) -> None:
+        self.activity = activity or Activity()
         self._registry = registry
         self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in _HOOKS}
+        self._failed: frozenset[str] = frozenset()
+
+    @property
+    def owners(self) -> dict[Kind, PluginName]:
+        """The kinds that have an owner in force."""
+        owners = ((kind.name, self._registry.owner(kind.name)) for kind in self._registry.kinds)
+        return {kind: owner for kind, owner in owners if owner is not None and owner not in self._failed}
 
     def started(self, context: NodeContext) -> list[PluginError]:
         """Begins; a plugin that fails is not asked again, and its kind has no owner in force."""
         faults = self._ask_all("partage_started", context)
-        failed = {fault.plugin for fault in faults}
+        self._failed = frozenset(fault.plugin for fault in faults)
         for hook, calls in self._calls.items():
-            self._calls[hook] = tuple(call for call in calls if call.plugin not in failed)
-        self._failed = failed
+            self._calls[hook] = tuple(call for call in calls if call.plugin not in self._failed)
         return faults
 
     def stopping(self) -> list[PluginError]:
@@ -80,9 +86,9 @@ class NodeSide:
 
     def adjust(self, container: Container, granted: Granted) -> Adjusted:
         """All plugins' changes to a container; refused if a kind that it was granted has no owner in force here."""
-        owners = {kind.name: self._registry.owner(kind.name) for kind in self._registry.kinds}
+        owners = self.owners
         for kind_name in sorted(granted.grants):
-            if owners.get(kind_name) in (None, *self._failed):
+            if kind_name not in owners:
                 raise Refused(f"partage: no plugin for {kind_name} is in force on this node; see the logs of crishim")
         answers: list[tuple[PluginName, Adjustment]] = []
         for call in self._calls["partage_adjust"]:
@@ -98,8 +104,6 @@ class NodeSide:
         faults = self._ask_all("partage_removed", key)
         if faults:
             raise faults[0]
-
-    _failed: set[str] = set()  # noqa: RUF012  replaced, never changed
 
     def _ask_all(self, hook: str, *arguments: object) -> list[PluginError]:
         faults: list[PluginError] = []

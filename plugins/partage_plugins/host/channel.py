@@ -1,0 +1,91 @@
+"""Carries frames between the loop and the child: questions out, replies to whoever waits for their number.
+
+A caller that gives up leaves nothing behind: its late reply finds nobody waiting and is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from partage_plugins.host import messages
+
+_HEADER: Final = messages.HEADER_BYTES
+
+
+class ChildGone(Exception):
+    """The child closed its end or said what no child says."""
+
+
+class Channel(asyncio.Protocol):
+    """The parent's end of the socket."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._waiting: dict[int, asyncio.Future[messages.Reply]] = {}
+        self._transport: asyncio.Transport | None = None
+        self._gone: ChildGone | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether questions can still be asked."""
+        return self._gone is None and self._transport is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101  a stream socket has no other
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everyone who waits."""
+        self._end(str(exc or "closed its socket"))
+
+    def data_received(self, data: bytes) -> None:
+        """Take whole frames out of what has come so far."""
+        self._buffer += data
+        while len(self._buffer) >= _HEADER:
+            size = int.from_bytes(self._buffer[:_HEADER], "big")
+            if size > messages.MAX_FRAME_BYTES:
+                self._end(f"sent a frame of {size} bytes")
+                return
+            if len(self._buffer) < _HEADER + size:
+                return
+            body = bytes(memoryview(self._buffer)[_HEADER : _HEADER + size])
+            del self._buffer[: _HEADER + size]
+            self._deliver(body)
+
+    async def ask(self, question: messages.Question) -> messages.Reply:
+        """The reply to this question; raises `ChildGone` if it will never come."""
+        if self._gone is not None or self._transport is None:
+            raise self._gone or ChildGone("was never connected")
+        reply: asyncio.Future[messages.Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[question.id] = reply
+        try:
+            self._transport.write(messages.framed(question))
+            return await reply
+        finally:
+            self._waiting.pop(question.id, None)
+
+    def close(self) -> None:
+        """Close this end; the child sees it and ends."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _deliver(self, body: bytes) -> None:
+        try:
+            reply = messages.decode_reply(body)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            self._end(f"sent what is no reply: {error}")
+            return
+        waiting = self._waiting.get(reply.id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def _end(self, why: str) -> None:
+        self._gone = self._gone or ChildGone(why)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ChildGone(why))
+        self.close()

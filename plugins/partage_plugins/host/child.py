@@ -1,0 +1,164 @@
+"""The child: loads the node plugins, answers questions one at a time, ends when its parent does.
+
+Its first argument is the descriptor of the socket, the second that of the black box, the third how much memory it may
+use. What a plugin prints goes to stderr. A plugin that runs out of memory costs its call, and then the process is made
+anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from partage_plugins.codecs.allocation import decode_grants
+from partage_plugins.codecs.parts import read_parts
+from partage_plugins.errors import DecodeError, PluginError, Refused
+from partage_plugins.hooks import NODE_GROUP
+from partage_plugins.hooks import node as node_hooks
+from partage_plugins.host import messages
+from partage_plugins.host.blackbox import BlackBox, RecordedActivity
+from partage_plugins.registry.finding import Candidate, from_paths, installed
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.node import NodeSide
+from partage_plugins.vocabulary.containers import Granted
+from partage_plugins.vocabulary.node import NodeContext
+
+EXIT_OUT_OF_MEMORY: Final = 3
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Child:
+    """The plugins of this process and what they are asked."""
+
+    def __init__(self, box: BlackBox) -> None:
+        self._box = box
+        self._registry = Registry(node_hooks)
+        self._side = NodeSide(self._registry)
+
+    def answer(self, question: messages.Question) -> messages.Reply:
+        """The reply to any question; a plugin's fault is a reply too."""
+        try:
+            match question:
+                case messages.Start():
+                    return self._start(question)
+                case messages.Adjust():
+                    adjusted = self._side.adjust(question.container, self._granted(question))
+                    return messages.AdjustedReply(id=question.id, adjusted=adjusted)
+                case messages.Removed():
+                    self._side.removed(question.key)
+                case messages.Stop():
+                    self._side.stopping()
+            return messages.Done(id=question.id)
+        except (Refused, DecodeError) as no:
+            return messages.Refusal(id=question.id, why=str(no))
+
+    def _start(self, start: messages.Start) -> messages.Started:
+        candidates = installed(NODE_GROUP) if start.paths is None else from_paths(start.paths)
+        report = self._registry.load(self._noted(candidates), frozenset(start.blocked))
+        self._side = NodeSide(self._registry, activity=RecordedActivity(self._box), traced=start.traced)
+        context = NodeContext(node=start.node, role="crishim", root=PurePosixPath(start.root), wake=_nothing_to_wake)
+        faults = [*report.faults, *self._side.started(context)]
+        self._box.clear()
+        return messages.Started(
+            id=start.id,
+            loaded=report.loaded,
+            kinds=self._side.owners,
+            faults=tuple(str(fault) for fault in faults),
+            blocked=report.blocked,
+            unknown_blocked=report.unknown_blocked,
+        )
+
+    def _noted(self, candidates: Iterable[Candidate]) -> Iterable[Candidate]:
+        """The candidates, each noted in the black box before it is imported."""
+        for candidate in candidates:
+            yield replace(candidate, load=partial(self._load, candidate))
+
+    def _load(self, candidate: Candidate) -> object:
+        self._box.note(candidate.name, "import")
+        return candidate.load()
+
+    def _granted(self, question: messages.Adjust) -> Granted:
+        kinds = self._registry.kinds
+        grants = {kind: msgspec.Raw(raw) for kind, raw in question.grants.items()}
+        parts = {kind: msgspec.Raw(raw) for kind, raw in question.parts.items()}
+        types = {kind.name: kind.part for kind in kinds}
+        return Granted(
+            gen=question.gen,
+            grants=decode_grants(grants, kinds),
+            parts=read_parts("inventory", parts, types, at="$.kinds"),
+        )
+
+
+def main(arguments: list[str]) -> int:
+    """Answers until the parent says stop or is gone."""
+    descriptor, box, memory_bytes = (int(argument) for argument in arguments)
+    _confine(memory_bytes)
+    connection = socket.socket(fileno=descriptor)
+    child = Child(BlackBox(box))
+    while (question := _received(connection)) is not None:
+        reply, exhausted = _answered(child, question)
+        connection.sendall(messages.framed(reply))
+        if exhausted:
+            return EXIT_OUT_OF_MEMORY
+        if isinstance(question, messages.Stop):
+            break
+    return 0
+
+
+def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply, bool]:
+    """The reply, and whether memory ran out on the way: then nothing in this process can be trusted to work."""
+    try:
+        return child.answer(question), False
+    except PluginError as error:
+        fault = messages.Fault(
+            id=question.id,
+            error=type(error).__name__,  # type: ignore[arg-type]
+            plugin=error.plugin,
+            hook=error.hook,
+            why=error.why,
+            traceback="".join(traceback.format_exception(error.__cause__)) if error.__cause__ else "",
+        )
+        return fault, isinstance(error.__cause__, MemoryError)
+
+
+def _confine(memory_bytes: int) -> None:
+    """Dies with the parent, leaves the terminal's signals to it, keeps plugins off stdout, and bounds memory."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _received(connection: socket.socket) -> messages.Question | None:
+    header = _exactly(connection, messages.HEADER_BYTES)
+    if header is None:
+        return None
+    body = _exactly(connection, int.from_bytes(header, "big"))
+    return None if body is None else messages.decode_question(body)
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes | None:
+    """That many bytes, or None where the parent is gone."""
+    received = connection.recv(size, socket.MSG_WAITALL) if size else b""
+    return received if len(received) == size else None
+
+
+def _nothing_to_wake() -> None:
+    """Discovery is the advertiser's."""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,246 @@
+"""What crishim holds: asks the child, kills it past a deadline, starts it again, and retries what is safe to repeat.
+
+One question at a time, so plugins need no locks. A child that dies during a call is started again and asked once more
+(a hook answers the same for the same container key); one that hangs is killed and not asked again, since that would
+only hang longer. A child that keeps dying is started again after a growing pause; meanwhile containers with grants are
+refused with the last reason, and all others are not concerned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from partage_plugins.errors import (
+    AdjustmentConflict,
+    PluginCrashed,
+    PluginError,
+    PluginFailed,
+    PluginHung,
+    PluginNonsense,
+    Refused,
+)
+from partage_plugins.host import messages
+from partage_plugins.host.channel import Channel, ChildGone
+from partage_plugins.host.process import ChildProcess
+from partage_plugins.sides.node import Adjusted
+from partage_plugins.vocabulary.containers import Container, Granted
+from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, PluginName
+
+HostEvent = messages.Started | PluginError
+"""What a daemon wants to log: the child has started and loaded this, or died."""
+_ITSELF: Final = "host"  # stands for a plugin's name where no plugin was running
+_GRACE_S: Final = 0.2
+_REAP_S: Final = 1.0
+_FAULTS: Final[Mapping[str, type[PluginError]]] = {
+    "PluginFailed": PluginFailed,
+    "PluginNonsense": PluginNonsense,
+    "AdjustmentConflict": AdjustmentConflict,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSettings:
+    """How the host runs its child."""
+
+    node: NodeName
+    root: str = "/"
+    paths: Mapping[str, str] | None = None
+    """Plugins as `module:Class` by name; None: those that are installed."""
+    blocked: frozenset[PluginName] = frozenset()
+    traced: bool = False
+    call_deadline_s: float = 2.0
+    """A plugin that needs longer for one container is killed; kubelet's own deadline is 120 s."""
+    start_deadline_s: float = 30.0
+    """For all plugins' imports and starts together."""
+    stop_deadline_s: float = 2.0
+    memory_bytes: int = 512 * 1024 * 1024
+    """What the child may allocate; a plugin that leaks meets this, not the node's memory."""
+    pauses_s: tuple[float, ...] = (0, 0.1, 0.5, 1, 5)
+    """Before the next start, after so many deaths in a row without an answer between them."""
+
+
+@dataclass(frozen=True)
+class _Child:
+    process: ChildProcess
+    channel: Channel
+    started: messages.Started
+
+
+class PluginHost:
+    """The node plugins, behind a process border."""
+
+    def __init__(self, settings: HostSettings, *, on_event: Callable[[HostEvent], None] | None = None) -> None:
+        self._settings = settings
+        self._on_event = on_event or _nobody_listens
+        self._numbers = itertools.count(1)
+        self._turn = asyncio.Lock()
+        self._child: _Child | None = None
+        self._deaths = 0
+        self._not_before_s = 0.0
+        self._last_death: PluginCrashed | PluginHung | None = None
+
+    async def start(self) -> messages.Started:
+        """Starts the child and says what was loaded; raises `PluginCrashed` or `PluginHung` if it does not come up."""
+        async with self._turn:
+            return (await self._running()).started
+
+    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
+        """What must change in this container; `granted` holds raw JSON, as decoded without kinds."""
+        question = messages.Adjust(
+            id=next(self._numbers),
+            container=container,
+            gen=granted.gen,
+            grants=_raw(granted.grants),
+            parts=_raw(granted.parts),
+        )
+        reply = await self._ask(question)
+        if not isinstance(reply, messages.AdjustedReply):
+            raise _no_answer(question, reply)
+        return reply.adjusted
+
+    async def removed(self, key: ContainerKey) -> None:
+        """Cleans up after a container; after an error, call again later: that is what at least once means."""
+        await self._ask(messages.Removed(id=next(self._numbers), key=key))
+
+    async def stop(self) -> None:
+        """Lets the plugins end in good order, and ends them if they do not."""
+        async with self._turn:
+            child, self._child = self._child, None
+            if child is not None:
+                with contextlib.suppress(TimeoutError, ChildGone):
+                    async with asyncio.timeout(self._settings.stop_deadline_s):
+                        await child.channel.ask(messages.Stop(id=next(self._numbers)))
+                await _ended(child.process, child.channel)
+
+    async def _ask(self, question: messages.Question) -> messages.Reply:
+        async with self._turn:
+            try:
+                reply = await self._ask_once(question)
+            except PluginCrashed:  # once more: hooks answer the same for the same key
+                reply = await self._ask_once(question)
+        self._deaths = 0
+        match reply:
+            case messages.Refusal():
+                raise Refused(reply.why)
+            case messages.Fault():
+                raise _fault(reply)
+            case _:
+                return reply
+
+    async def _ask_once(self, question: messages.Question) -> messages.Reply:
+        child = await self._running()
+        try:
+            return await self._answered(child.process, child.channel, question, self._settings.call_deadline_s)
+        except (PluginCrashed, PluginHung):
+            self._child = None
+            raise
+
+    async def _running(self) -> _Child:
+        """The child; started if there is none, refused while it is in its pause."""
+        if self._child is not None and self._child.channel.is_open:
+            return self._child
+        if self._child is not None:  # it died while nobody asked
+            child, self._child = self._child, None
+            self._on_event(PluginCrashed(_ITSELF, "idle", f"its process {await _ended(child.process, child.channel)}"))
+        await self._pause()
+        self._child = await self._begun()
+        self._on_event(self._child.started)
+        return self._child
+
+    async def _pause(self) -> None:
+        """Waits out a short pause; refuses with the last reason during a long one."""
+        pause_s = self._not_before_s - asyncio.get_running_loop().time()
+        if self._last_death is not None and pause_s > self._settings.call_deadline_s:
+            last = self._last_death
+            raise type(last)(last.plugin, last.hook, last.why)
+        await asyncio.sleep(pause_s)
+
+    async def _begun(self) -> _Child:
+        process, channel = ChildProcess(memory_bytes=self._settings.memory_bytes), Channel()
+        await asyncio.get_running_loop().create_connection(lambda: channel, sock=process.socket)
+        try:
+            start = self._start_question()
+            reply = await self._answered(process, channel, start, self._settings.start_deadline_s)
+        except asyncio.CancelledError:
+            channel.close()
+            process.end(grace_s=0)
+            raise
+        if not isinstance(reply, messages.Started):
+            await _ended(process, channel)
+            raise _no_answer(start, reply)
+        return _Child(process, channel, reply)
+
+    async def _answered(
+        self, process: ChildProcess, channel: Channel, question: messages.Question, deadline_s: float
+    ) -> messages.Reply:
+        """The child's reply; a child that dies or takes too long is ended."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await channel.ask(question)
+        except TimeoutError:
+            plugin, hook = process.running()
+            await _ended(process, channel, grace_s=0)
+            death: PluginCrashed | PluginHung = PluginHung(
+                plugin or _ITSELF, hook or "idle", f"took longer than {deadline_s:g} s and was killed"
+            )
+        except ChildGone as gone:
+            plugin, hook = process.running()
+            how = await _ended(process, channel)
+            death = PluginCrashed(plugin or _ITSELF, hook or "idle", f"its process {how} ({gone})")
+        self._mourn(death)
+        raise death
+
+    def _mourn(self, death: PluginCrashed | PluginHung) -> None:
+        pauses_s = self._settings.pauses_s
+        self._not_before_s = asyncio.get_running_loop().time() + pauses_s[min(self._deaths, len(pauses_s) - 1)]
+        self._deaths += 1
+        self._last_death = death
+        self._on_event(death)
+
+    def _start_question(self) -> messages.Start:
+        settings = self._settings
+        return messages.Start(
+            id=next(self._numbers),
+            node=settings.node,
+            root=settings.root,
+            paths=None if settings.paths is None else dict(settings.paths),
+            blocked=tuple(sorted(settings.blocked)),
+            traced=settings.traced,
+        )
+
+
+async def _ended(process: ChildProcess, channel: Channel, *, grace_s: float = _GRACE_S) -> str:
+    """Ends a child and says how it died; a child that cannot be killed is left to the kernel."""
+    channel.close()
+    try:
+        async with asyncio.timeout(_REAP_S):
+            return await process.end(grace_s=grace_s)
+    except TimeoutError:
+        return f"{process.pid} hangs in the kernel and cannot be killed"
+
+
+def _raw(by_kind: Mapping[Kind, object]) -> dict[Kind, bytes]:
+    return {kind: bytes(raw) for kind, raw in by_kind.items() if isinstance(raw, msgspec.Raw)}
+
+
+def _fault(fault: messages.Fault) -> PluginError:
+    error: PluginError = _FAULTS[fault.error](fault.plugin, fault.hook, fault.why)
+    if fault.traceback:
+        error.add_note(fault.traceback)
+    return error
+
+
+def _no_answer(question: messages.Question, reply: messages.Reply) -> PluginNonsense:
+    asked, answered = type(question).__name__.lower(), type(reply).__name__.lower()
+    return PluginNonsense(_ITSELF, asked, f"the child answered with {answered}")
+
+
+def _nobody_listens(event: HostEvent) -> None:
+    del event

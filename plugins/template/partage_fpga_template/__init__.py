@@ -1,0 +1,1 @@
+"""FPGA boards for partage: a complete plugin for a made-up kind, to copy from."""

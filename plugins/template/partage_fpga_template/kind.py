@@ -1,0 +1,31 @@
+"""The kind `fpga`: its three types, declared once for both sides."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from partage_plugins.vocabulary import Kind, KindType
+
+BoardId = Annotated[str, Meta(pattern=r"\Afpga[0-9]{1,4}\Z")]
+
+
+class FpgaRequest(Struct, frozen=True):
+    """What one container asks for. Hashable, so that requests can be cache keys."""
+
+    boards: Annotated[int, Meta(ge=1, le=64)]
+
+
+class FpgaGrant(Struct, frozen=True):
+    """One board given to one container. This is signed and travels on the pod: keep it small."""
+
+    board: BoardId
+
+
+class FpgaPart(Struct, frozen=True):
+    """The boards of one node, as its inventory shows them to everyone."""
+
+    boards: Annotated[tuple[BoardId, ...], Meta(max_length=64)]
+
+
+FPGA = KindType(name=Kind("fpga"), request=FpgaRequest, grant=FpgaGrant, part=FpgaPart)
+"""Boards are handed out whole, so nothing needs enforcing; for fractions, say with `promises=` what a grant promises."""

@@ -28,4 +28,4 @@ class FpgaPart(Struct, frozen=True):
 
 
 FPGA = KindType(name=Kind("fpga"), request=FpgaRequest, grant=FpgaGrant, part=FpgaPart)
-"""Boards are handed out whole, so nothing needs enforcing; for fractions, say with `promises=` what a grant promises."""
+"""Boards are handed out whole, so nothing needs enforcing; for fractions, `promises=` says what a grant promises."""

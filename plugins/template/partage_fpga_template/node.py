@@ -7,11 +7,10 @@ hook may leave out arguments that it does not need.
 from collections.abc import Sequence
 from pathlib import Path
 
+from partage_fpga_template.kind import FPGA, FpgaPart
 from partage_plugins import Refused, hookimpl
 from partage_plugins.vocabulary import Adjustment, Device, Granted
 from partage_plugins.vocabulary.node import Gauge, NodeContext
-
-from partage_fpga_template.kind import FPGA, FpgaPart
 
 
 class FpgaNode:
@@ -48,5 +47,7 @@ class FpgaNode:
                 raise Refused(f"FPGA board {board} is not on this node; was it taken out?")
         if not boards:
             return None
-        devices = tuple(Device(container_path=f"/dev/{board}", host_path=f"{self._devices}/{board}") for board in
-        boards) return Adjustment(env={"FPGA_BOARDS": ",".join(boards)}, devices=devices)
+        devices = tuple(
+            Device(container_path=f"/dev/{board}", host_path=f"{self._devices}/{board}") for board in boards
+        )
+        return Adjustment(env={"FPGA_BOARDS": ",".join(boards)}, devices=devices)

@@ -28,7 +28,7 @@ class FpgaScheduler(PerNode):
 
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
-        """Our dialect: one resource in a container's limits. A wrong number raises `DecodeError`, which refuses the pod."""
+        """Our dialect: one resource in a container's limits. A wrong number raises, which refuses the pod."""
         asked = {
             container.name: container.limits[RESOURCE] for container in pod.containers if RESOURCE in container.limits
         }

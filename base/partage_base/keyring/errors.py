@@ -1,0 +1,45 @@
+"""What is expected to go wrong with keys, as one tree.
+
+    PartageError
+    └── KeyringError
+        ├── KeyRefused     a file or folder gives no key: which one, why, and what is allowed
+        ├── KeyUnknown     no key has that id, or none could be meant
+        └── KeyKept        a change was not made, since it would lose a key that is still needed
+
+Bases say what a caller does about it: leave the key out and say so, ask again, or do something else first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from partage_plugins.errors import PartageError
+
+
+class KeyringError(PartageError):
+    """Base of everything expected around keys."""
+
+
+class KeyRefused(KeyringError):
+    """A file or folder gives no key."""
+
+    def __init__(self, file: Path, why: str, *, allowed: str) -> None:
+        """`why` completes "this file …", `allowed` says what should be there instead."""
+        super().__init__(file, why, allowed)
+        self.file, self.why, self.allowed = file, why, allowed
+
+    def __str__(self) -> str:
+        return f"{printable(str(self.file))}: {self.why}; allowed: {self.allowed}"
+
+
+class KeyUnknown(KeyringError):
+    """No key has that id, or it is not clear which one is meant."""
+
+
+class KeyKept(KeyringError):
+    """A change was not made: it would lose a key that is still needed."""
+
+
+def printable(text: str) -> str:
+    """One line without control characters, whatever a file is called."""
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,88 @@
+"""Keys as PEM: any bytes give one Ed25519 key or one `KeyRefused`, never anything else. Pure.
+
+Stricter than PEM readers are: one block and nothing around it, since a second key or a comment that is silently skipped
+is how people come to believe in a key that is not the one in use.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from partage_base.keyring.errors import KeyRefused
+
+PUBLIC_ALLOWED: Final = "one Ed25519 public key as PEM (SPKI), '-----BEGIN PUBLIC KEY-----', and nothing else"
+PRIVATE_ALLOWED: Final = "one Ed25519 private key as PEM (PKCS8, not encrypted), '-----BEGIN PRIVATE KEY-----', alone"
+
+_BLOCK: Final = re.compile(
+    rb"\s*-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----\s[A-Za-z0-9+/=\s]*-----END (?P=label)-----\s*"
+)
+_BEGIN: Final = re.compile(rb"-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----")
+_MALFORMED: Final = (ValueError, TypeError, UnsupportedAlgorithm)
+
+
+def decode_public(pem: bytes, file: Path) -> Ed25519PublicKey:
+    """The public key in the content of `file`."""
+    _check_block(pem, b"PUBLIC KEY", file, PUBLIC_ALLOWED)
+    try:
+        key = load_pem_public_key(pem)
+    except _MALFORMED:
+        raise KeyRefused(file, "is PEM, but the key in it can't be read", allowed=PUBLIC_ALLOWED) from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise KeyRefused(file, f"holds another kind of key, {type(key).__name__}", allowed=PUBLIC_ALLOWED)
+    return key
+
+
+def decode_private(pem: bytes, file: Path) -> Ed25519PrivateKey:
+    """The private key in the content of `file`."""
+    _check_block(pem, b"PRIVATE KEY", file, PRIVATE_ALLOWED)
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except _MALFORMED:
+        raise KeyRefused(file, "is PEM, but the key in it can't be read", allowed=PRIVATE_ALLOWED) from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeyRefused(file, f"holds another kind of key, {type(key).__name__}", allowed=PRIVATE_ALLOWED)
+    return key
+
+
+def encode_public(key: Ed25519PublicKey) -> bytes:
+    """SPKI."""
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def encode_private(key: Ed25519PrivateKey) -> bytes:
+    """PKCS8, not encrypted: the file's mode guards it."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _check_block(pem: bytes, label: bytes, file: Path, allowed: str) -> None:
+    labels = [match["label"] for match in _BEGIN.finditer(pem)]
+    if not labels:
+        raise KeyRefused(file, "is empty" if not pem.strip() else "is not PEM", allowed=allowed)
+    for found in labels:
+        if found != label:
+            raise KeyRefused(file, f"holds {_in_words(found)}", allowed=allowed)
+    if _BLOCK.fullmatch(pem) is None:
+        raise KeyRefused(file, "is PEM with more around it, or cut off", allowed=allowed)
+
+
+def _in_words(label: bytes) -> str:
+    if label == b"ENCRYPTED PRIVATE KEY":
+        return "an encrypted private key"
+    if label.endswith(b"PRIVATE KEY"):
+        return f"a private key ({label.decode()})"
+    if label == b"PUBLIC KEY":
+        return "a public key"
+    return f"something else ({label.decode()})"

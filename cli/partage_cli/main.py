@@ -1,0 +1,153 @@
+"""``partage`` and ``kubectl partage``: finds the subcommand, and turns what is expected to go wrong into one line.
+
+Subcommands stand in a table and are imported when they are called, so ``partage keys`` does not wait for numpy and a
+node can run what it has the libraries for.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 checked and found wrong, 130 interrupted. stdout is for data, stderr for
+people. Anything unexpected is a defect and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn
+
+import click
+
+from partage_plugins.errors import PartageError
+
+FAILED: Final = 1
+FOUND_WRONG: Final = 3
+INTERRUPTED: Final = 130
+
+_EXAMPLES: Final = """\b
+Examples:
+  partage keys new
+  kubectl partage keys list -o wide
+"""
+
+
+class Subcommand(NamedTuple):
+    """Where a subcommand is, and what `partage --help` says of it without importing it."""
+
+    module: str
+    """It has an attribute `command`."""
+    summary: str
+
+
+SUBCOMMANDS: Final = {
+    "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        """The names in the table."""
+        return sorted(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
+        """Imports one."""
+        found = SUBCOMMANDS.get(cmd_name)
+        if found is None:
+            return None
+        command: click.Command = importlib.import_module(found.module).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a suggestion in every version of click that we allow."""
+        if args[0] not in SUBCOMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], SUBCOMMANDS)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the table, so that help imports nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUBCOMMANDS[name].summary) for name in self.list_commands(ctx)])
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:  # noqa: FBT001 (click's)
+    if not asked or context.resilient_parsing:
+        return
+    try:
+        click.echo(f"partage {version('partage')}")
+    except PackageNotFoundError:
+        click.echo("partage, version unknown: it runs from its source and is not installed")
+    context.exit()
+
+
+@click.group(cls=LazyGroup, epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    default=Path("/"),
+    envvar="PARTAGE_ROOT",
+    help="Where paths such as etc/partage begin.  [default: /]",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+@click.pass_context
+def cli(context: click.Context, root: Path) -> None:
+    """Share GPUs in Kubernetes: fair shares, hard limits, signed allocations."""
+    context.obj = root
+
+
+def main() -> NoReturn:
+    """Runs a command line to its exit code."""
+    sys.exit(_flushed(_run()))
+
+
+def _run() -> int:
+    try:
+        code = cli.main(prog_name=_name(), standalone_mode=False)
+    except click.Abort as aborted:
+        return INTERRUPTED if isinstance(aborted.__cause__, KeyboardInterrupt) else FAILED
+    except click.UsageError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        return _failed(error.format_message())
+    except PartageError as error:
+        return _failed(str(error))
+    except OSError as error:
+        return _failed(_of_the_system(error))
+    return code if isinstance(code, int) else 0
+
+
+def _flushed(code: int) -> int:
+    """A reader that went away (`partage keys list | head -1`) is no failure to talk about."""
+    if sys.stdout is None:  # it was closed before we started
+        return code
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds a reader
+        if isinstance(error, BrokenPipeError):
+            return code or FAILED
+        return code or _failed(f"cannot write the output: {_of_the_system(error)}")
+    return code
+
+
+def _name() -> str:
+    """As kubectl names its plugins."""
+    return "kubectl partage" if Path(sys.argv[0]).name.startswith("kubectl") else "partage"
+
+
+def _failed(message: str) -> int:
+    click.echo("partage: " + " ".join(message.split("\n")), err=True)
+    return FAILED
+
+
+def _of_the_system(error: OSError) -> str:
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{error.strerror or error}"

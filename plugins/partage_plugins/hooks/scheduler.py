@@ -8,17 +8,14 @@ nodes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from partage_plugins.hooks.both import partage_kind
 from partage_plugins.hooks.markers import hookspec
 from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest
-
-if TYPE_CHECKING:
-    from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 
 __all__ = [
     "partage_allocate",

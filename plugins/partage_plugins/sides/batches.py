@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from partage_plugins.errors import PluginNonsense
 from partage_plugins.registry.calls import Call
-from partage_plugins.vocabulary.answers import AllFit, Fits, Scores, Slots
+from partage_plugins.vocabulary.answers import Fits, Flags, Scores, Slots
 
 _BOOL: Final = np.dtype(np.bool_)
 _UINT8: Final = np.dtype(np.uint8)
@@ -18,14 +19,46 @@ _FLOAT32: Final = np.dtype(np.float32)
 _MAX_REASONS: Final = 256
 
 
+class AllFit:
+    """All plugins' verdict on many nodes: a node fits if every plugin says so.
+
+    Reasons are put together only when somebody asks: most decisions never do.
+    """
+
+    __slots__ = ("_verdicts", "fits")
+
+    def __init__(self, fits: Flags, verdicts: Sequence[tuple[Call, Fits]]) -> None:
+        self.fits = fits
+        self._verdicts = verdicts
+
+    def reasons(self) -> tuple[NDArray[np.uint16], tuple[str, ...]]:
+        """Where a node does not fit, the first refusing plugin's reason as an index into the table."""
+        codes = np.zeros(self.fits.shape, dtype=np.uint16)
+        fits = np.ones(self.fits.shape, dtype=np.bool_)
+        table: list[str] = []
+        for call, verdict in self._verdicts:
+            newly = fits & ~verdict.fits
+            refusing = verdict.codes[newly]
+            if refusing.size and int(refusing.max()) >= len(verdict.reasons):
+                raise nonsense(call, f"gave reason code {int(refusing.max())} of a table of {len(verdict.reasons)}")
+            codes[newly] = refusing.astype(np.uint16) + np.uint16(len(table))
+            fits &= verdict.fits
+            table += verdict.reasons
+        return codes, tuple(table)
+
+
 def check_fits(call: Call, answer: Fits, slots: Slots) -> None:
-    """Refuses what is no verdict on these slots."""
+    """Refuses what is no verdict on these slots; one chain of cheap comparisons where all is well."""
     if type(answer) is not Fits:
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: a Fits")
-    _check_array(call, "fits", answer.fits, slots, _BOOL)
-    _check_array(call, "codes", answer.codes, slots, _UINT8)
-    if type(answer.reasons) is not tuple or len(answer.reasons) > _MAX_REASONS:
-        raise nonsense(call, f"returned reasons {answer.reasons!r:.80}; allowed: a tuple of at most {_MAX_REASONS}")
+    fits, codes, reasons = answer
+    shape = slots.shape
+    if not (type(fits) is np.ndarray and fits.dtype is _BOOL and fits.shape == shape):
+        _check_array(call, "fits", fits, slots, _BOOL)
+    if not (type(codes) is np.ndarray and codes.dtype is _UINT8 and codes.shape == shape):
+        _check_array(call, "codes", codes, slots, _UINT8)
+    if type(reasons) is not tuple or len(reasons) > _MAX_REASONS:
+        raise nonsense(call, f"returned reasons {reasons!r:.80}; allowed: a tuple of at most {_MAX_REASONS}")
 
 
 def check_scores(call: Call, answer: Scores, slots: Slots) -> None:
@@ -34,21 +67,11 @@ def check_scores(call: Call, answer: Scores, slots: Slots) -> None:
 
 
 def combined_fits(verdicts: Sequence[tuple[Call, Fits]], slots: Slots) -> AllFit:
-    """A node fits if every plugin says so; a node that does not has the first refusing plugin's reason."""
-    if len(verdicts) == 1:
-        _, only = verdicts[0]
-        _check_reasons(verdicts)
-        return AllFit(only.fits, only.codes.astype(np.uint16), only.reasons)
-    fits = np.ones(slots.shape, dtype=np.bool_)
-    codes = np.zeros(slots.shape, dtype=np.uint16)
-    reasons: tuple[str, ...] = ()
+    """A node fits if every plugin says so."""
+    together: Flags | None = None
     for _, verdict in verdicts:
-        newly = np.greater(fits, verdict.fits)  # fitted so far, and this plugin refuses
-        np.add(verdict.codes, len(reasons), out=codes, where=newly, dtype=np.uint16, casting="unsafe")
-        np.logical_and(fits, verdict.fits, out=fits)
-        reasons += verdict.reasons
-    _check_reasons(verdicts)
-    return AllFit(fits, codes, reasons)
+        together = verdict.fits if together is None else together & verdict.fits
+    return AllFit(np.ones(slots.shape, dtype=np.bool_) if together is None else together, verdicts)
 
 
 def combined_scores(answers: Sequence[tuple[Call, Scores, float]], slots: Slots) -> Scores:
@@ -70,16 +93,9 @@ def nonsense(call: Call, why: str) -> PluginNonsense:
 
 
 def _check_array(call: Call, what: str, array: object, slots: Slots, dtype: np.dtype[np.generic]) -> None:
-    if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != slots.shape:
+    if type(array) is not np.ndarray or array.dtype != dtype or array.shape != slots.shape:
         shape = f"{getattr(array, 'dtype', type(array).__name__)}{getattr(array, 'shape', '')}"
         raise nonsense(call, f"returned {what} as {shape}; allowed: an array {dtype}{slots.shape}")
-
-
-def _check_reasons(verdicts: Sequence[tuple[Call, Fits]]) -> None:
-    for call, verdict in verdicts:
-        refused = verdict.codes[~verdict.fits]
-        if refused.size and int(refused.max()) >= len(verdict.reasons):
-            raise nonsense(call, f"gave reason code {int(refused.max())} of a table of {len(verdict.reasons)}")
 
 
 def _check_finite(answers: Sequence[tuple[Call, Scores, float]]) -> None:

@@ -11,11 +11,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Slots: TypeAlias = NDArray[np.int32]
-    Scores: TypeAlias = NDArray[np.float32]
-    Flags: TypeAlias = NDArray[np.bool_]
-    Codes: TypeAlias = NDArray[np.uint8]
-    WideCodes: TypeAlias = NDArray[np.uint16]
+Slots: TypeAlias = "NDArray[np.int32]"
+Scores: TypeAlias = "NDArray[np.float32]"
+Flags: TypeAlias = "NDArray[np.bool_]"
+Codes: TypeAlias = "NDArray[np.uint8]"
 
 
 class Fits(NamedTuple):
@@ -26,12 +25,3 @@ class Fits(NamedTuple):
     """Where a node does not fit: which of the reasons. Elsewhere without meaning."""
     reasons: tuple[str, ...]
     """Few and stable, in words for the user: `not enough memory on any card`."""
-
-
-class AllFit(NamedTuple):
-    """All plugins' verdict on many nodes: a node fits if every plugin says so."""
-
-    fits: Flags
-    codes: WideCodes
-    """Where a node does not fit: the first refusing plugin's reason, as an index into `reasons`."""
-    reasons: tuple[str, ...]

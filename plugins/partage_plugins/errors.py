@@ -20,7 +20,9 @@ on what, and what to do. Anything else that is raised is a defect of ours and ke
 
 from __future__ import annotations
 
+_LONGEST_PATH = 160
 _LONGEST_VALUE = 120
+_LONGEST_ALLOWED = 240
 
 
 class PartageError(Exception):
@@ -32,8 +34,11 @@ class DecodeError(PartageError):
 
     def __init__(self, what: str, *, path: str, value: str, allowed: str) -> None:
         """`what` is being read (`allocation`), `path` is where in it, `allowed` is what should have stood there."""
-        super().__init__(what, path, value, allowed)
-        self.what, self.path, self.value, self.allowed = what, path, _shortened(value), allowed
+        self.what = what
+        self.path = _shown(path, _LONGEST_PATH)
+        self.value = _shown(value, _LONGEST_VALUE)
+        self.allowed = _shown(allowed, _LONGEST_ALLOWED)
+        super().__init__(what, self.path, self.value, self.allowed)
 
     def __str__(self) -> str:
         return f"{self.what}: {self.path} is {self.value}; allowed: {self.allowed}"
@@ -90,5 +95,9 @@ class PluginBroken(PluginError):
     """It failed again right after it was made anew: the process that holds it must not go on."""
 
 
-def _shortened(value: str) -> str:
-    return value if len(value) <= _LONGEST_VALUE else value[: _LONGEST_VALUE - 1] + "…"
+def _shown(text: str, longest: int) -> str:
+    """At most so long, and safe to print: outside text must not move a terminal's cursor or begin a new log line."""
+    short = text[: longest + 1]
+    if not short.isprintable():
+        short = repr(short)[1:-1]
+    return short if len(short) <= longest else short[: longest - 1] + "…"

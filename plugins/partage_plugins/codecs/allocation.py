@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.codecs.reading import Reader
+from partage_plugins.codecs.reading import Reader, fitting
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
 from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
+from partage_plugins.vocabulary.limits import MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
 from partage_plugins.vocabulary.names import (
     ContainerKey,
     ContainerKeyText,
@@ -77,12 +77,7 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
 
 def encode_allocation(allocation: Allocation) -> str:
     """The text to sign and to put on the pod. Refused if it is larger than an annotation may be."""
-    text = msgspec.json.encode(allocation, order="deterministic").decode()
-    if len(text) > MAX_ANNOTATION_BYTES:
-        raise DecodeError(
-            WHAT, path="$", value=f"{len(text)} bytes long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes"
-        )
-    return text
+    return fitting(msgspec.json.encode(allocation, order="deterministic"), WHAT).decode()
 
 
 def decode_grants(raw: Mapping[Kind, msgspec.Raw], kinds: Iterable[AnyKind]) -> Grants:
@@ -98,8 +93,8 @@ def decode_container(raw: str | bytes, kinds: Iterable[AnyKind]) -> ContainerAll
 
 
 def encode_container(container: ContainerAllocation) -> str:
-    """The text to put on a container."""
-    return msgspec.json.encode(container, order="deterministic").decode()
+    """The text to put on a container. Refused if it is larger than an annotation may be."""
+    return fitting(msgspec.json.encode(container, order="deterministic"), WHAT_ON_CONTAINER).decode()
 
 
 def container_key(pod: PodUid, container: ContainerName, attempt: int) -> ContainerKey:

@@ -2,11 +2,12 @@
 
 msgspec names the place as `$.containers[...].gpu[0].share`: keys of mappings are hidden behind `[...]`. The hidden
 keys are found by halving the mapping for as long as the same complaint comes back, so the cost stays near linear for
-hostile input.
+hostile input. Numbers are kept as they were written: they may be too large to be numbers here, and `1.0` is not `1`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -17,9 +18,11 @@ from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.gpu import GPU_IN_WORDS
 from partage_plugins.vocabulary.names import IN_WORDS
 
-_PLACE: Final = re.compile(r"^(?P<complaint>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_STEP: Final = re.compile(r"\.(?P<field>[^.\[]+)|\[(?P<index>\d+)\]|(?P<hidden>\[\.\.\.\])")
+_PLACE: Final = re.compile(r"^(?P<complaint>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?\Z", re.DOTALL)
+_STEP: Final = re.compile(r"\.(?P<field>[^.\[]+)|\[(?P<index>[0-9]{1,9})\]|(?P<hidden>\[\.\.\.\])")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{1,63}", re.ASCII)
 _WORDS: Final = IN_WORDS | GPU_IN_WORDS
+_LONGEST_KEY: Final = 63
 _UNKNOWN: Final = object()
 
 Step = str | int
@@ -27,13 +30,20 @@ Step = str | int
 
 def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> DecodeError:
     """The one error of every decoder, for a text that could not be decoded as `type_`."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)  # a complaint about a value may hide that the text is no JSON
+    except (msgspec.MsgspecError, ValueError, RecursionError) as malformed:
+        return DecodeError(what, path=at, value=_beginning(data), allowed=f"JSON ({malformed})")
     place = _PLACE.match(str(error))
-    document = _untyped(data)
-    if place is None or document is _UNKNOWN or not isinstance(error, msgspec.ValidationError):
-        return DecodeError(what, path=at, value=_beginning(data), allowed=f"JSON ({error})")
+    if place is None or not isinstance(error, msgspec.ValidationError):
+        return DecodeError(what, path=at, value=_beginning(data), allowed=str(error))
+    document = json.loads(data, parse_int=msgspec.Raw, parse_float=msgspec.Raw)
+    if not _complains(document, type_, str(error)):
+        allowed = "one value for each key; " + _expected(place["complaint"])
+        return DecodeError(what, path=at + (place["path"] or ""), value="written more than once", allowed=allowed)
     hidden = "[...]" if place["key"] else ""
     steps = _found((place["path"] or "") + hidden, document, type_, str(error))
-    path = at + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    path = at + "".join(map(_step, steps))
     if place["key"] and steps:
         allowed = _allowed_key(inspect.type_info(type_), steps[:-1]) or _expected(place["complaint"])
         return DecodeError(what, path=path, value=f"named {steps[-1]!r}", allowed=allowed)
@@ -41,11 +51,12 @@ def explained(error: Exception, what: str, data: bytes, type_: Any, at: str) -> 
     return DecodeError(what, path=path, value=_shown(_at(document, steps)), allowed=allowed)
 
 
-def _untyped(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _UNKNOWN
+def _step(step: Step) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    if _PLAIN.fullmatch(step):
+        return f".{step}"
+    return f"[{json.dumps(step if len(step) <= _LONGEST_KEY else step[:_LONGEST_KEY] + '…', ensure_ascii=False)}]"
 
 
 def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:
@@ -66,7 +77,7 @@ def _found(path: str, document: Any, type_: Any, complaint: str) -> list[Step]:
 
 def _guilty_key(document: Any, steps: list[Step], type_: Any, complaint: str) -> str:
     """The key of the mapping at `steps` whose value brings this complaint."""
-    whole: dict[str, Any] = _at(document, steps)
+    whole: dict[str, Any] = dict(_at(document, steps))
     keys = list(whole)
     while len(keys) > 1:
         half = keys[: len(keys) // 2]
@@ -116,6 +127,8 @@ def _allowed_key(info: inspect.Type, steps: list[Step]) -> str:
 
 def _below(info: inspect.Type, step: Step) -> inspect.Type:
     for choice in info.types if isinstance(info, inspect.UnionType) else (info,):
+        if isinstance(choice, inspect.Metadata):
+            return _below(choice.type, step)
         if isinstance(choice, inspect.StructType):
             found = [field.type for field in choice.fields if field.encode_name == step]
             if found:
@@ -130,8 +143,11 @@ def _below(info: inspect.Type, step: Step) -> inspect.Type:
 def _in_words(info: inspect.Type) -> str:
     words = ""
     match info:
+        case inspect.Metadata(type=described):
+            words = _in_words(described)
         case inspect.UnionType(types=types):
-            words = " or ".join(filter(None, map(_in_words, types)))
+            choices = [_in_words(choice) for choice in types]
+            words = " or ".join(choices) if all(choices) else ""
         case inspect.NoneType():
             words = "null"
         case inspect.BoolType():

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.codecs.reading import Reader
+from partage_plugins.codecs.reading import Reader, fitting
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.limits import MAX_KINDS
@@ -36,5 +36,8 @@ def decode_inventory(raw: str | bytes, kinds: Iterable[AnyKind]) -> Inventory:
 
 
 def encode_inventory(inventory: Inventory) -> bytes:
-    """One line of JSON; equal inventories give equal bytes, so that a writer can tell whether anything changed."""
-    return msgspec.json.encode(inventory, order="deterministic")
+    """One line of JSON; equal inventories give equal bytes, so that a writer can tell whether anything changed.
+
+    Refused if it is larger than an annotation may be.
+    """
+    return fitting(msgspec.json.encode(inventory, order="deterministic"), WHAT)

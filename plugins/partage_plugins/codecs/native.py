@@ -7,11 +7,11 @@ is refused by name: a typing error must not become a pod without its limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from partage_plugins.codecs.policies import Policies, read_policies
-from partage_plugins.codecs.quantity import parse_whole_quantity
+from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GpuRequest
@@ -41,29 +41,28 @@ def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[C
 
 
 def _read_amounts(container: PodContainer) -> _Amounts:
-    _refuse_unknown(container)
-    at = f"containers.{container.name}.limits"
+    at = f"containers.{container.name}"
+    for where, found in (("limits", container.limits), ("requests", container.requests)):
+        _refuse_unknown(found, f"{at}.{where}")
 
     def total(key: str, largest: int) -> int:
-        return parse_whole_quantity(container.limits.get(key, "0"), path=f"{at}[{key}]", largest=largest)
+        limit = parse_whole_quantity(container.limits.get(key, "0"), path=f"{at}.limits[{key}]", largest=largest)
+        _refuse_other(container.requests.get(key), limit, path=f"{at}.requests[{key}]")
+        return limit
 
     return _Amounts(total(keys.GPU_MILLI, _MAX_MILLI), total(keys.GPU_MEMORY, _MAX_BYTES), total(keys.GPUS, MAX_CARDS))
 
 
-def _refuse_unknown(container: PodContainer) -> None:
-    for where, found in (("limits", container.limits), ("requests", container.requests)):
-        for key in _ours(found):
-            if key not in keys.GPU_RESOURCES:
-                allowed = ", ".join(sorted(keys.GPU_RESOURCES))
-                raise _refused(f"containers.{container.name}.{where}", repr(key), allowed)
-            if container.limits.get(key) != found[key] and where == "requests":
-                raise _refused(
-                    f"containers.{container.name}.requests[{key}]", found[key], "the same amount as in limits"
-                )
+def _refuse_unknown(found: Mapping[str, str], path: str) -> None:
+    for key in found:
+        if key.startswith(keys.PREFIX) and key not in keys.GPU_RESOURCES:
+            raise _refused(path, repr(key), ", ".join(sorted(keys.GPU_RESOURCES)))
 
 
-def _ours(found: Mapping[str, str]) -> Iterable[str]:
-    return (key for key in found if key.startswith(keys.PREFIX))
+def _refuse_other(text: str | None, limit: int, *, path: str) -> None:
+    """Kubernetes wants requests and limits of such resources equal, in whatever way each is written."""
+    if text is not None and parse_quantity(text, path=path) != limit:
+        raise _refused(path, repr(text), "the same amount as in limits")
 
 
 def _request(name: ContainerName, amount: _Amounts, policy: Policies, default_limit_milli: int) -> GpuRequest:

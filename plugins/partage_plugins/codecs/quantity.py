@@ -1,7 +1,9 @@
 """Kubernetes quantities (`8Gi`, `500m`, `1e3`): the whole grammar, exact, no floats.
 
-Upstream rounds what is finer than a billionth and caps what is larger than 2^63 - 1; here nothing is rounded, and what
-does not fit is refused, since a request that is silently another number is worse than an error.
+Upstream rounds what is finer than a billionth away from zero and caps binary suffixes at 2^63 - 1; here nothing is
+rounded, and what does not fit is refused, since a request that is silently another number is worse than an error.
+What is accepted here is accepted upstream. Refused here alone: a text without any digit (`Ki`, `-` and `.` are 0
+upstream), numbers beyond 63 bits, more than 40 digits before or after the point, exponents of more than 3 digits.
 """
 
 from __future__ import annotations

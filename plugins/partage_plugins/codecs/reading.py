@@ -43,19 +43,27 @@ class Reader(Generic[T]):
 
 def guarded(raw: str | bytes, what: str) -> bytes:
     """The text as bytes, if it is UTF-8 and neither too large nor too deep to parse."""
-    if len(raw) > MAX_ANNOTATION_BYTES:
+    if len(raw) > MAX_ANNOTATION_BYTES:  # even before a copy is made
         raise _too_large(what, len(raw))
     try:
-        data = raw.encode() if isinstance(raw, str) else raw
-        if isinstance(raw, bytes):
-            raw.decode()
+        if isinstance(raw, str):
+            data = raw.encode()
+        else:
+            data = bytes(raw)  # no copy, but of the other buffers that type checkers let through
+            data.decode()
     except UnicodeError:
         raise DecodeError(what, path="$", value="text that is not Unicode", allowed="UTF-8") from None
-    if len(data) > MAX_ANNOTATION_BYTES:
-        raise _too_large(what, len(data))
+    fitting(data, what)
     # So few brackets cannot nest too deep: the common case costs two counts.
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _depth(data) > MAX_DEPTH:
         raise DecodeError(what, path="$", value="nested too deep", allowed=f"a depth of {MAX_DEPTH}")
+    return data
+
+
+def fitting(data: bytes, what: str) -> bytes:
+    """The text, if it is not larger than readers allow."""
+    if len(data) > MAX_ANNOTATION_BYTES:
+        raise _too_large(what, len(data))
     return data
 
 

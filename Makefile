@@ -1,0 +1,44 @@
+# The front door. Each target first makes .venv ready, which costs nothing once it is.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+SHELL := bash
+SECONDS_EACH ?= 30
+LOCK_FLAGS ?=
+
+.PHONY: help demo test check format lock clean ready always
+
+help: ## show this list
+	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
+
+demo: ready ## show the main thing at work
+	@tools/demo
+
+test: ready ## run everything there is: checks, tests, short fuzzing and benches, the demo
+	@tools/test
+
+check: ready ## the inner loop: format, lint, types, import contracts, quick tests
+	@tools/check
+
+bench-%: ready always ## measure NAME: a table, then one JSON object
+	@tools/named bench $*
+
+fuzz-%: ready always ## fuzz NAME, or all, for SECONDS_EACH=30
+	@tools/named fuzz $* --seconds $(SECONDS_EACH)
+
+soak-%: ready always ## run NAME for long
+	@tools/named soak $*
+
+format: ready ## write every file as the formatter has it
+	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .
+
+lock: ready ## choose the versions of the development environment anew
+	@tools/lock $(LOCK_FLAGS)
+
+clean: ## remove .venv and every cache
+	@rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+ready:
+	@tools/bootstrap
+
+# A pattern rule cannot be phony; its wanting this makes it run always.
+always:

@@ -1,0 +1,156 @@
+"""Times calls in rounds and says what the rounds show. Pure but for the clock, which is given.
+
+A round calls one thing many times between two looks at the clock. A comparison runs both sides in every round, the
+other one first each time, and keeps the difference of each round: what drifts (heat, frequency, a neighbour) hits both.
+"""
+
+import asyncio
+import gc
+import statistics
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+Clock = Callable[[], int]
+"""Nanoseconds since some fixed moment."""
+
+Stretch = Callable[[int], int]
+"""Calls the measured thing that many times; answers how many nanoseconds that took."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to measure."""
+
+    rounds: int
+    round_ns: int
+    """A round has at least this length, so that the clock's own cost vanishes in it."""
+
+
+FULL = Plan(rounds=41, round_ns=5_000_000)
+SMOKE = Plan(rounds=2, round_ns=0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of many values, and the middle half around it."""
+
+    median_ns: float
+    q1_ns: float
+    q3_ns: float
+
+    @property
+    def median_us(self) -> float:
+        """The median in microseconds."""
+        return self.median_ns / 1_000
+
+
+@dataclass(frozen=True)
+class Timing(Spread):
+    """What one call takes, seen over rounds of several calls each."""
+
+    rounds: int
+    per_round: int
+
+
+@dataclass(frozen=True)
+class Difference(Spread):
+    """What the candidate takes over the reference in one call, from the differences within each round."""
+
+    reference: Timing
+    candidate: Timing
+
+    @property
+    def ratio(self) -> float:
+        """The candidate's median in units of the reference's."""
+        return self.candidate.median_ns / self.reference.median_ns
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """First quartile, median, third quartile; all three are the value where there is only one."""
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    q1, median, q3 = statistics.quantiles(values, n=4, method="inclusive")
+    return q1, median, q3
+
+
+def as_timing(calls_ns: Sequence[float], per_round: int = 1) -> Timing:
+    """The timing that these times of one call show."""
+    q1, median, q3 = quartiles(calls_ns)
+    return Timing(median_ns=median, q1_ns=q1, q3_ns=q3, rounds=len(calls_ns), per_round=per_round)
+
+
+def as_difference(reference_ns: Sequence[float], candidate_ns: Sequence[float], per_round: int = 1) -> Difference:
+    """The difference that these paired times of one call show."""
+    pairs = zip(reference_ns, candidate_ns, strict=True)
+    q1, median, q3 = quartiles([candidate - reference for reference, candidate in pairs])
+    return Difference(
+        median_ns=median,
+        q1_ns=q1,
+        q3_ns=q3,
+        reference=as_timing(reference_ns, per_round),
+        candidate=as_timing(candidate_ns, per_round),
+    )
+
+
+def stretch_of(call: Callable[[], object], clock: Clock) -> Stretch:
+    """Stretches of a plain callable."""
+
+    def stretch(count: int) -> int:
+        started = clock()
+        for _ in range(count):
+            call()
+        return clock() - started
+
+    return stretch
+
+
+def async_stretch_of(call: Callable[[], Awaitable[object]], clock: Clock, runner: asyncio.Runner) -> Stretch:
+    """Stretches of an async callable, awaited one after the other in the runner's loop."""
+
+    async def awaited(count: int) -> int:
+        started = clock()
+        for _ in range(count):
+            await call()
+        return clock() - started
+
+    return lambda count: runner.run(awaited(count))
+
+
+def warmed_up(stretch: Stretch, plan: Plan) -> int:
+    """Calls until a round is long enough; answers how many calls that takes."""
+    count = 1
+    while stretch(count) < plan.round_ns:
+        count *= 2
+    return count
+
+
+def time_rounds(stretch: Stretch, plan: Plan) -> Timing:
+    """Warms up, then times one thing."""
+    count = warmed_up(stretch, plan)
+    with _collector_paused():
+        return as_timing([stretch(count) / count for _ in range(plan.rounds)], count)
+
+
+def compare_rounds(reference: Stretch, candidate: Stretch, plan: Plan) -> Difference:
+    """Warms both up, then times them in turns."""
+    count = max(warmed_up(reference, plan), warmed_up(candidate, plan))
+    times: dict[Stretch, list[float]] = {reference: [], candidate: []}
+    with _collector_paused():
+        for number in range(plan.rounds):
+            for stretch in (reference, candidate) if number % 2 == 0 else (candidate, reference):
+                times[stretch].append(stretch(count) / count)
+    return as_difference(times[reference], times[candidate], count)
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """A collection in one round and none in the next would look like a difference."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

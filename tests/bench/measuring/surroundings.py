@@ -1,0 +1,57 @@
+"""Says where a figure was measured, since a figure without that is a rumour."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+QUIET_LOAD: Final = 0.7
+"""A machine with more runnable processes than this, before we start, is doing something else as well."""
+
+Surroundings = dict[str, object]
+
+
+def surroundings(libraries: Sequence[str]) -> Surroundings:
+    """The machine, what it was doing, and what was measured. Ask before the measuring starts."""
+    load = os.getloadavg()
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "load": [round(value, 2) for value in load],
+        "busy": load[0] > QUIET_LOAD,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "libraries": {name: _version(name) for name in libraries},
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": _git("status", "--porcelain") not in {"", None},
+    }
+
+
+def cpu_model_in(cpuinfo: str) -> str | None:
+    """The first processor's name in the text of /proc/cpuinfo; some architectures give none."""
+    lines = (line.partition(":") for line in cpuinfo.splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == "model name"), None)
+
+
+def _cpu_model() -> str:
+    return cpu_model_in(Path("/proc/cpuinfo").read_text(encoding="utf-8")) or platform.machine()
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
+def _git(*words: str) -> str | None:
+    """What git answers; None where there is no git or no repository."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,238 @@
+"""The benchmarks' harness: its figures are right, and it cannot pass off nothing as something."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bench.harness import Bench
+from bench.measuring.bars import Sense, holds
+from bench.measuring.rounds import Plan, as_difference, as_timing, compare_rounds, quartiles, time_rounds
+from bench.measuring.surroundings import cpu_model_in, surroundings
+from bench.measuring.table import columns, duration
+
+
+class FakeClock:
+    """Time passes only where a call says so."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+    def costing(self, nanoseconds: int) -> Callable[[], None]:
+        def call() -> None:
+            self.now_ns += nanoseconds
+
+        return call
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def bench_with(clock: FakeClock, *, smoke: bool = False) -> Bench:
+    return Bench("toy", clock=clock, smoke=smoke)
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([7.0], (7, 7, 7)), ([1.0, 3.0], (1.5, 2, 2.5)), ([5.0, 1.0, 2.0, 4.0, 3.0], (2, 3, 4))],
+)
+def test_quartiles(values: list[float], expected: tuple[float, ...]) -> None:
+    assert quartiles(values) == expected
+
+
+def test_a_timing_is_per_call_and_not_per_round(clock: FakeClock) -> None:
+    timing = bench_with(clock).time("call", clock.costing(2_500))
+    assert (timing.median_ns, timing.q1_ns, timing.q3_ns, timing.median_us) == (2_500, 2_500, 2_500, 2.5)
+
+
+def test_a_round_is_long_enough_that_the_clock_does_not_matter(clock: FakeClock) -> None:
+    timing = bench_with(clock).time("call", clock.costing(1_000))
+    assert timing.per_round * 1_000 >= 5_000_000
+
+
+def test_one_slow_round_does_not_move_the_median() -> None:
+    assert as_timing([10, 10, 10, 9_000, 10]).median_ns == 10
+
+
+def test_a_drift_that_hits_both_sides_is_no_difference() -> None:
+    """Both become ten times slower on the way; the median of the paired differences stays what it is."""
+    reference = [100.0, 200.0, 400.0, 800.0, 1_000.0]
+    difference = as_difference(reference, [value + 7 for value in reference])
+    assert (difference.median_ns, difference.q1_ns, difference.q3_ns) == (7, 7, 7)
+
+
+def test_a_comparison_takes_turns_at_going_first() -> None:
+    """Warm-up once each, then reference and candidate, candidate and reference, and so on."""
+    seen = ""
+
+    def side(name: str, cost_ns: int) -> Callable[[int], int]:
+        def stretch(count: int) -> int:
+            nonlocal seen
+            seen += name
+            return cost_ns * count
+
+        return stretch
+
+    difference = compare_rounds(side("r", 10), side("c", 15), Plan(rounds=3, round_ns=0))
+    assert seen == "rc" + "rc" + "cr" + "rc"
+    assert (difference.median_ns, difference.ratio) == (5, 1.5)
+
+
+def test_both_sides_of_a_comparison_are_called_equally_often(clock: FakeClock) -> None:
+    difference = bench_with(clock).compare("over", reference=clock.costing(10_000), candidate=clock.costing(1_000_000))
+    assert difference.reference.per_round == difference.candidate.per_round
+    assert difference.median_ns == 990_000
+
+
+def test_async_calls_are_timed_as_plain_ones(clock: FakeClock) -> None:
+    bench = bench_with(clock)
+
+    def costing(nanoseconds: int) -> Callable[[], Any]:
+        async def call() -> None:
+            clock.now_ns += nanoseconds
+
+        return call
+
+    assert bench.time_async("awaited", costing(300_000)).median_ns == 300_000
+    assert bench.compare_async("over", reference=costing(100_000), candidate=costing(150_000)).median_ns == 50_000
+    bench.finish()
+
+
+def test_async_measurements_share_the_loop_of_what_was_started_for_them(clock: FakeClock) -> None:
+    bench = bench_with(clock, smoke=True)
+
+    async def loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    first = bench.run(loop())
+
+    async def call() -> None:
+        assert asyncio.get_running_loop() is first
+
+    bench.time_async("in the same loop", call)
+    bench.finish()
+
+
+def test_warm_up_comes_before_the_first_round() -> None:
+    costs = iter([1_000_000] + [10] * 100)
+
+    def stretch(count: int) -> int:
+        return next(costs) * count
+
+    assert time_rounds(stretch, Plan(rounds=5, round_ns=0)).q3_ns == 10
+
+
+@pytest.mark.parametrize(
+    ("figure", "sense", "bar", "expected"),
+    [
+        (20, "at_most", 20, True),
+        (20.1, "at_most", 20, False),
+        (1, "at_most", 0, False),
+        (20, "at_least", 20, True),
+        (19, "at_least", 20, False),
+        (float("nan"), "at_most", 20, False),
+        (float("nan"), "at_least", 20, False),
+    ],
+)
+def test_a_figure_holds_against_a_bar(figure: float, sense: Sense, bar: float, expected: object) -> None:
+    assert holds(figure, sense, bar) is expected
+
+
+@pytest.mark.parametrize("bars", [{}, {"at_most": 1.0, "at_least": 1.0}])
+def test_a_bar_has_exactly_one_sense(clock: FakeClock, bars: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="either at_most or at_least"):
+        bench_with(clock).bar("x", 1, unit="us", **bars)
+
+
+def test_exit_0_and_one_json_line_when_all_bars_hold(clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = bench_with(clock)
+    timing = bench.time("call", clock.costing(2_000))
+    bench.figure("resident_mib", 31.5)
+    bench.bar("quick enough", timing.median_us, at_most=20, unit="us")
+    assert bench.finish() == 0
+    result = last_line(capsys)
+    assert (result["bench"], result["smoke"]) == ("toy", False)
+    assert result["figures"]["call"]["median_ns"] == 2_000
+    assert result["figures"]["resident_mib"] == 31.5
+    assert result["bars"] == [
+        {"name": "quick enough", "figure": 2, "sense": "at_most", "bar": 20, "unit": "us", "holds": True}
+    ]
+
+
+def test_exit_3_when_one_bar_does_not_hold(clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = bench_with(clock)
+    bench.bar("holds", 1, at_most=2, unit="us")
+    bench.bar("does not", 1, at_least=2, unit="1/s")
+    assert bench.finish() == 3
+    assert "does not  1 1/s  at least 2 1/s  BROKEN" in capsys.readouterr().out
+
+
+def test_smoke_runs_all_and_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench.from_argv("toy", argv=["--smoke"])
+    calls: list[None] = []
+    bench.time("call", lambda: calls.append(None))
+    bench.bar("far off", 1_000, at_most=1, unit="us")
+    assert bench.finish() == 0
+    assert 1 <= len(calls) < 10
+    result = last_line(capsys)
+    assert result["smoke"] is True
+    assert result["bars"][0]["holds"] is None
+
+
+def test_what_is_not_engaged_ends_the_run_with_exit_1() -> None:
+    """A string as SystemExit's argument is printed on stderr and exits 1."""
+    with pytest.raises(SystemExit) as ended:
+        Bench("toy").engaged("the signature was verified", condition=[])
+    assert ended.value.code == ("bench toy: the signature was verified: not engaged, so there is nothing to measure")
+
+
+def test_what_is_engaged_goes_on(clock: FakeClock) -> None:
+    bench_with(clock).engaged("verified", condition=True)
+
+
+def test_two_measurements_of_one_name_are_a_mistake(clock: FakeClock) -> None:
+    bench = bench_with(clock, smoke=True)
+    bench.samples("a", [1, 2, 3])
+    with pytest.raises(ValueError, match="two measurements are named 'a'"):
+        bench.samples("a", [1, 2, 3])
+
+
+def test_the_surroundings_name_machine_libraries_and_commit() -> None:
+    found = surroundings(["msgspec", "no-such-library"])
+    assert set(found) == {"cpu", "cores", "load", "busy", "kernel", "python", "libraries", "commit", "dirty"}
+    libraries = found["libraries"]
+    assert isinstance(libraries, dict)
+    assert libraries["msgspec"]
+    assert libraries["no-such-library"] is None
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "model"),
+    [("processor\t: 0\nmodel name\t: Xeon: fast\nmodel name\t: other\n", "Xeon: fast"), ("processor\t: 0\n", None)],
+)
+def test_the_processor_is_named_where_the_kernel_names_it(cpuinfo: str, model: str | None) -> None:
+    assert cpu_model_in(cpuinfo) == model
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [(0, "0.00 ns"), (812, "812 ns"), (2_130, "2.13 us"), (-45_600, "-45.6 us"), (7.5e6, "7.50 ms"), (3e9, "3.00 s")],
+)
+def test_durations_have_three_figures_and_a_unit(nanoseconds: float, text: str) -> None:
+    assert duration(nanoseconds) == text
+
+
+def test_columns_stand_under_each_other() -> None:
+    assert columns([["a", "1", "x"], ["long", "1000", "y"]]) == "a        1  x\nlong  1000  y"

@@ -14,7 +14,7 @@ from partage_plugins.errors import DialectConflict, PluginBroken, PluginError, R
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.asking import check_asks, check_grants, pod_request
-from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
+from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
@@ -153,9 +153,7 @@ class SchedulerSide:
     def _counted(self, call: Call, *arguments: object) -> None:
         """Makes a call that changes a plugin's state; after a failure that state is worth nothing."""
         try:
-            answer = call(*arguments)
-            if answer is not None:
-                raise nonsense(call, f"returned {type(answer).__name__}; allowed: None")
+            call(*arguments)
         except (PluginError, Refused) as error:
             self._renew(call.plugin, str(error))
 

@@ -1,0 +1,160 @@
+"""Plugins given as classes, behind the real registry and façades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from partage_plugins.hooks import node as node_hooks
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.registry.finding import Candidate
+from partage_plugins.registry.registry import LoadReport, Registry
+from partage_plugins.sides.node import NodeSide
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.vocabulary import (
+    Allocation,
+    Container,
+    ContainerKey,
+    ContainerName,
+    ContainerRequest,
+    Granted,
+    Inventory,
+    Kind,
+    KindType,
+    Namespace,
+    NodeName,
+    PluginName,
+    Pod,
+    PodContainer,
+    PodName,
+    PodRef,
+    PodRequest,
+    PodUid,
+    Promise,
+    Slot,
+)
+from partage_plugins.vocabulary.answers import Fits, Slots
+
+
+class Ask(Struct, frozen=True):
+    """A request of the kind that tests use."""
+
+    count: int = 1
+
+
+class Thing(Struct, frozen=True):
+    """A grant of it."""
+
+    id: str = "t0"
+
+
+class Things(Struct, frozen=True):
+    """A node's part of it."""
+
+    ids: tuple[str, ...] = ()
+
+
+def all_promises(grant: Thing, part: Things | None) -> frozenset[Promise]:
+    """A thing called `part…` promises memory; others promise nothing."""
+    del part
+    return frozenset[Promise](("memory",)) if grant.id.startswith("part") else frozenset()
+
+
+THING = KindType(name=Kind("thing"), request=Ask, grant=Thing, part=Things, promises=all_promises)
+OTHER = KindType(name=Kind("other"), request=Ask, grant=Thing, part=Things)
+NODE = NodeName("n1")
+MAIN, SIDE = ContainerName("main"), ContainerName("side")
+
+
+class Record:
+    """What the scheduler would remember for a plugin that is made anew."""
+
+    def __init__(self) -> None:
+        self.known: dict[Slot, tuple[NodeName, Inventory]] = {}
+        self.taken: list[tuple[Slot, Allocation]] = []
+
+    def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
+        return [(slot, node, inventory) for slot, (node, inventory) in self.known.items()]
+
+    def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
+        return list(self.taken)
+
+
+def _itself(made: object) -> object:
+    return made
+
+
+def candidates(**classes: Any) -> list[Candidate]:
+    """Candidates by name, as if they were installed."""
+    return [Candidate(PluginName(name), "a test", partial(_itself, made)) for name, made in classes.items()]
+
+
+def load_scheduler(**classes: Any) -> tuple[Registry, LoadReport]:
+    registry = Registry(scheduler_hooks)
+    return registry, registry.load(candidates(**classes))
+
+
+def load_node(**classes: Any) -> tuple[Registry, LoadReport]:
+    registry = Registry(node_hooks)
+    return registry, registry.load(candidates(**classes))
+
+
+def scheduler_side(record: Record | None = None, /, **classes: Any) -> SchedulerSide:
+    """A façade over plugins that must all load."""
+    registry, report = load_scheduler(**classes)
+    assert not report.faults
+    return SchedulerSide(registry, record or Record())
+
+
+def node_side(**classes: Any) -> NodeSide:
+    """A façade over plugins that must all load."""
+    registry, report = load_node(**classes)
+    assert not report.faults
+    return NodeSide(registry)
+
+
+def pod(*names: str, uid: str = "u1", **annotations: str) -> Pod:
+    ref = PodRef(namespace=Namespace("default"), name=PodName("p"), uid=PodUid(uid))
+    containers = tuple(PodContainer(name=ContainerName(name)) for name in names or ("main",))
+    return Pod(ref=ref, annotations=annotations, containers=containers)
+
+
+def request(*kinds: KindType[Any, Any, Any], uid: str = "u1", count: int = 1) -> PodRequest:
+    asks = tuple((kind.name, Ask(count)) for kind in kinds or (THING,))
+    return PodRequest(pod=pod(uid=uid).ref, containers=(ContainerRequest(name=MAIN, role="app", asks=asks),))
+
+
+def allocation(*kinds: KindType[Any, Any, Any], uid: str = "u1") -> Allocation:
+    grants: dict[Kind, object] = {kind.name: (Thing(),) for kind in kinds or (THING,)}
+    return Allocation(gen=1, pod=PodUid(uid), node=NODE, containers={MAIN: grants})
+
+
+def inventory(*kinds: KindType[Any, Any, Any]) -> Inventory:
+    return Inventory(kinds={kind.name: Things(("t0", "t1")) for kind in kinds or (THING,)})
+
+
+def slots(*numbers: int) -> Slots:
+    return np.array(numbers, dtype=np.int32)
+
+
+def verdict(*fits: bool, codes: Iterable[int] = (), reasons: tuple[str, ...] = ("no",)) -> Fits:
+    given = np.array(list(codes) or [0] * len(fits), dtype=np.uint8)
+    return Fits(np.array(fits, dtype=np.bool_), given, reasons)
+
+
+def container(name: str = "main", **fields: Any) -> Container:
+    return Container(key=ContainerKey("0" * 32), pod=pod().ref, name=ContainerName(name), **fields)
+
+
+def granted(*things: str, kind: KindType[Any, Any, Any] = THING) -> Granted:
+    return Granted(gen=1, grants={kind.name: tuple(Thing(thing) for thing in things)})
+
+
+def granted_raw(*things: str, kind: str = "thing") -> Granted:
+    raw = msgspec.json.encode([{"id": thing} for thing in things])
+    return Granted(gen=1, grants={Kind(kind): msgspec.Raw(raw)}, parts={Kind(kind): msgspec.Raw(b'{"ids":["t0"]}')})

@@ -1,0 +1,341 @@
+"""Each hook of the scheduler's side, through the façade that the scheduler uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partage_plugins import DecodeError, Refused, hookimpl
+from partage_plugins.errors import DialectConflict, PluginBroken, PluginFailed, PluginNonsense
+from partage_plugins.vocabulary import Slot
+from support.sides import (
+    MAIN,
+    NODE,
+    OTHER,
+    THING,
+    Ask,
+    Record,
+    Thing,
+    allocation,
+    inventory,
+    pod,
+    request,
+    scheduler_side,
+    slots,
+    verdict,
+)
+
+TWO = slots(3, 7)
+
+
+class Owner:
+    @hookimpl
+    def partage_kind(self) -> object:
+        return THING
+
+
+class Dialect:
+    """Answers what the test puts here."""
+
+    answer: Any = None
+
+    @hookimpl
+    def partage_requests(self, pod: object) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def dialect(answer: object) -> type:
+    return type("Spoken", (Dialect,), {"answer": answer})
+
+
+def fitting(answer: object) -> type:
+    class Fitting:
+        @hookimpl
+        def partage_fits(self, request: object, slots: object) -> Any:
+            return answer
+
+    return Fitting
+
+
+def scoring(answer: object) -> type:
+    class Scoring:
+        @hookimpl
+        def partage_scores(self, request: object, slots: object) -> Any:
+            return answer
+
+    return Scoring
+
+
+def granting(answer: object) -> type:
+    class Granting(Owner):
+        @hookimpl
+        def partage_allocate(self, request: object, slot: object) -> Any:
+            return answer
+
+    return Granting
+
+
+def test_partage_kind_gives_a_kind_its_owner() -> None:
+    side = scheduler_side(owner=Owner, speaks=dialect({"main": {"thing": Ask(2)}}))
+    assert side.requests(pod()).of(THING) == {"main": Ask(2)}
+
+
+def test_partage_requests_come_together_in_the_pods_order() -> None:
+    answers = dialect({"side": {"thing": Ask(2)}, "main": {"thing": Ask(1)}})
+    read = scheduler_side(owner=Owner, silent=dialect(None), speaks=answers).requests(pod("main", "quiet", "side"))
+    assert [(container.name, container.of(THING)) for container in read.containers] == [
+        ("main", Ask(1)),
+        ("side", Ask(2)),
+    ]
+
+
+def test_partage_requests_in_two_dialects_are_refused_naming_both() -> None:
+    side = scheduler_side(owner=Owner, a=dialect({"main": {"thing": Ask()}}), b=dialect({"side": {"thing": Ask()}}))
+    with pytest.raises(DialectConflict, match="asks for thing in two dialects, a and b"):
+        side.requests(pod("main", "side"))
+
+
+def test_partage_requests_for_a_kind_that_nobody_owns_are_refused() -> None:
+    with pytest.raises(Refused, match="nobody allocates thing, for which a read a request"):
+        scheduler_side(a=dialect({"main": {"thing": Ask()}})).requests(pod())
+
+
+@pytest.mark.parametrize("no", [Refused("no"), DecodeError("request", path="$", value="x", allowed="y")])
+def test_a_considered_no_of_a_dialect_is_passed_on(no: Exception) -> None:
+    with pytest.raises(type(no)) as caught:
+        scheduler_side(owner=Owner, a=dialect(no)).requests(pod())
+    assert caught.value is no
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "why"),
+    [
+        ([1], "returned list"),
+        ({"nobody": {"thing": Ask()}}, "for 'nobody'"),
+        ({"main": [Ask()]}, "for 'main'"),
+        ({"main": {"thing": 5}}, "returned int for thing; allowed: Ask"),
+        ({"main": {"thing": Thing()}}, "returned Thing for thing; allowed: Ask"),
+    ],
+)
+def test_nonsense_requests_are_the_plugins_fault(nonsense: object, why: str) -> None:
+    with pytest.raises(PluginNonsense, match="plugin a: partage_requests") as caught:
+        scheduler_side(owner=Owner, a=dialect(nonsense)).requests(pod())
+    assert why in caught.value.why
+
+
+def test_any_exception_becomes_a_fault_with_names_and_cause() -> None:
+    with pytest.raises(PluginFailed, match="plugin a: partage_requests: raised KeyError: 'x'") as caught:
+        scheduler_side(a=dialect(KeyError("x"))).requests(pod())
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_partage_shape_of_all_plugins_together() -> None:
+    class Shaped:
+        @hookimpl
+        def partage_shape(self, request: Any) -> int:
+            return len(request.containers)
+
+    class ShapedAndFitting(Shaped):
+        @hookimpl
+        def partage_fits(self, request: object, slots: object) -> Any: ...
+
+    side = scheduler_side(a=Shaped, b=ShapedAndFitting)
+    assert side.shape(request(uid="u1")) == side.shape(request(uid="u2"))
+
+
+def test_without_partage_shape_an_answering_plugin_is_asked_for_every_pod() -> None:
+    side = scheduler_side(a=fitting(verdict(True, True)))
+    assert side.shape(request(uid="u1")) != side.shape(request(uid="u2"))
+    assert side.shape(request(uid="u1")) == side.shape(request(uid="u1"))
+
+
+def test_partage_fits_must_be_agreed_by_all_and_the_first_refusal_is_the_reason() -> None:
+    four = slots(0, 1, 2, 3)
+    a = verdict(True, False, True, False, codes=(9, 1, 9, 0), reasons=("small", "old"))
+    b = verdict(True, True, False, False, codes=(9, 9, 0, 0), reasons=("far",))
+    answer = scheduler_side(a=fitting(a), b=fitting(b)).fits(request(), four)
+    codes, table = answer.reasons()
+    assert answer.fits.tolist() == [True, False, False, False]
+    assert [table[code] for code, fits in zip(codes, answer.fits, strict=True) if not fits] == ["old", "far", "small"]
+
+
+def test_without_any_plugin_every_node_fits() -> None:
+    answer = scheduler_side().fits(request(), TWO)
+    assert answer.fits.tolist() == [True, True]
+    assert answer.reasons()[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "why"),
+    [
+        (None, "returned NoneType"),
+        ((np.ones(2, bool), np.zeros(2, np.uint8), ()), "returned tuple; allowed: a Fits"),
+        (verdict(True), "fits as bool(1,); allowed: an array bool(2,)"),
+        (verdict(True, True)._replace(fits=np.ones(2, np.int8)), "fits as int8(2,)"),
+        (verdict(True, True)._replace(fits=[True, True]), "fits as list"),  # type: ignore[arg-type]
+        (verdict(True, True)._replace(codes=np.zeros(2, np.int64)), "codes as int64(2,)"),
+        (verdict(True, True)._replace(reasons=["no"]), "allowed: a tuple"),  # type: ignore[arg-type]
+    ],
+)
+def test_nonsense_fits_are_the_plugins_fault(nonsense: object, why: str) -> None:
+    with pytest.raises(PluginNonsense) as caught:
+        scheduler_side(a=fitting(nonsense)).fits(request(), TWO)
+    assert why in caught.value.why
+
+
+def test_a_reason_code_outside_its_table_is_the_plugins_fault() -> None:
+    answer = scheduler_side(a=fitting(verdict(False, True, codes=(4, 0)))).fits(request(), TWO)
+    with pytest.raises(PluginNonsense, match="plugin a: partage_fits: gave reason code 4 of a table of 1"):
+        answer.reasons()
+
+
+def test_partage_scores_are_summed_by_weight() -> None:
+    one = scoring(np.array([1, 2], np.float32))
+    side = scheduler_side(a=one, b=one)
+    side._weights = {"a": 3.0}  # type: ignore[dict-item]
+    assert side.scores(request(), TWO).tolist() == [4, 8]
+    assert scheduler_side().scores(request(), TWO).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_not_finite_names_its_plugin(bad: float) -> None:
+    good, wrong = scoring(np.array([1, 2], np.float32)), scoring(np.array([1, bad], np.float32))
+    with pytest.raises(PluginNonsense, match="plugin wrong: partage_scores: gave a score that is not finite"):
+        scheduler_side(good=good, wrong=wrong).scores(request(), TWO)
+
+
+def test_large_finite_scores_are_no_fault() -> None:
+    huge = scoring(np.array([1e38, -1e38], np.float32))
+    assert np.isfinite(scheduler_side(a=huge).scores(request(), TWO)).all()
+
+
+@pytest.mark.parametrize("nonsense", [None, [1.0, 2.0], np.ones(2), np.ones(3, np.float32)])
+def test_nonsense_scores_are_the_plugins_fault(nonsense: object) -> None:
+    with pytest.raises(PluginNonsense, match="plugin a: partage_scores: returned scores as"):
+        scheduler_side(a=scoring(nonsense)).scores(request(), TWO)
+
+
+def test_partage_allocate_is_asked_of_each_kinds_owner() -> None:
+    class OtherOwner:
+        @hookimpl
+        def partage_kind(self) -> object:
+            return OTHER
+
+        @hookimpl
+        def partage_allocate(self, request: object, slot: object) -> Mapping[str, Any]:
+            return {"main": [Thing("o1")]}
+
+    side = scheduler_side(a=granting({"main": [Thing("t1"), Thing("t2")]}), b=OtherOwner)
+    assert side.allocate(request(THING, OTHER), Slot(0)) == {
+        MAIN: {"thing": (Thing("t1"), Thing("t2")), "other": (Thing("o1"),)}
+    }
+    assert side.allocate(request(OTHER), Slot(0)) == {MAIN: {"other": (Thing("o1"),)}}
+
+
+def test_an_owner_that_does_not_allocate_refuses_the_pod() -> None:
+    with pytest.raises(Refused, match="no plugin of this scheduler allocates thing"):
+        scheduler_side(a=Owner).allocate(request(), Slot(0))
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "why"),
+    [
+        ([], "returned list"),
+        ({}, "granted to []; allowed: exactly the containers that ask, ['main']"),
+        ({"main": [Thing()], "side": [Thing()]}, "granted to ['main', 'side']"),
+        ({"main": []}, "allowed: one or more of Thing"),
+        ({"main": [Ask()]}, "allowed: one or more of Thing"),
+        ({"main": [Thing(5)]}, "granted a wrong value to main"),  # type: ignore[arg-type]
+    ],
+)
+def test_nonsense_grants_are_the_plugins_fault(nonsense: object, why: str) -> None:
+    with pytest.raises(PluginNonsense) as caught:
+        scheduler_side(a=granting(nonsense)).allocate(request(), Slot(0))
+    assert why in caught.value.why
+
+
+class Counting(Owner):
+    """Counts, and fails as often as the test says."""
+
+    made = 0
+    failures = 0
+    seen: list[tuple[object, ...]]
+
+    def __init__(self) -> None:
+        type(self).made += 1
+        self.seen = type(self).seen = []
+
+    def _note(self, *what: object) -> None:
+        self.seen.append(what)
+        if what[0] in ("take", "give back") and type(self).failures:
+            type(self).failures -= 1
+            raise RuntimeError("lost count")
+
+    @hookimpl
+    def partage_node_added(self, slot: Slot, node: object) -> None:
+        self._note("added", slot, node)
+
+    @hookimpl
+    def partage_node_removed(self, slot: Slot) -> None:
+        self._note("removed", slot)
+
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Any) -> None:
+        self._note("take", slot, allocation.pod)
+
+    @hookimpl
+    def partage_give_back(self, slot: Slot, allocation: Any) -> None:
+        self._note("give back", slot, allocation.pod)
+
+
+def counting(failures: int = 0) -> type[Counting]:
+    return type("Counted", (Counting,), {"failures": failures})
+
+
+def test_partage_node_added_and_partage_node_removed_reach_every_plugin() -> None:
+    a, b = counting(), type("B", (), {"partage_node_removed": hookimpl(lambda self, slot: None)})
+    side = scheduler_side(a=a, b=b)
+    side.node_added(Slot(4), NODE, inventory())
+    side.node_removed(Slot(4))
+    assert a.seen == [("added", 4, NODE), ("removed", 4)]
+
+
+def test_partage_take_and_partage_give_back_reach_owners_of_a_kind_in_it_alone() -> None:
+    mine = counting()
+    side = scheduler_side(mine=mine)
+    side.take(Slot(1), allocation(THING))
+    side.take(Slot(1), allocation(OTHER))
+    side.give_back(Slot(1), allocation(THING, OTHER))
+    assert mine.seen == [("take", 1, "u1"), ("give back", 1, "u1")]
+
+
+@pytest.mark.parametrize("hook", ["partage_take", "partage_give_back"])
+def test_a_plugin_that_fails_to_count_is_made_anew_and_told_everything_again(hook: str) -> None:
+    mine, record = counting(failures=1), Record()
+    side = scheduler_side(record, mine=mine)
+    record.known = {Slot(0): (NODE, inventory()), Slot(1): (NODE, inventory())}
+    record.taken = [(Slot(0), allocation(uid="old")), (Slot(1), allocation(OTHER, uid="not mine"))]
+    if hook == "partage_take":
+        record.taken.append((Slot(1), allocation(uid="new")))
+        side.take(Slot(1), allocation(uid="new"))
+    else:
+        side.give_back(Slot(1), allocation(uid="new"))
+    expected = [("added", 0, NODE), ("added", 1, NODE), ("take", 0, "old")]
+    assert mine.made == 2
+    assert mine.seen == expected + ([("take", 1, "new")] if hook == "partage_take" else [])
+    side.give_back(Slot(0), allocation(uid="old"))
+    assert mine.seen[-1] == ("give back", 0, "old"), "the façade speaks to the new instance"
+
+
+def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:
+    record = Record()
+    record.taken = [(Slot(0), allocation())]
+    with pytest.raises(
+        PluginBroken, match=r"plugin mine: replay: failed .*lost count.*, was made anew, and failed again"
+    ):
+        scheduler_side(record, mine=counting(failures=2)).take(Slot(0), allocation())

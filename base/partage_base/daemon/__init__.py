@@ -3,5 +3,5 @@
 Read in this order: ``settings`` (what a daemon declares), ``cli`` (the command made from it), ``life`` (load, start,
 run, stop). ``fields``, ``values``, ``resolving``, ``printing`` and ``toml`` are the machinery of settings; ``logs``,
 ``lines``, ``repeats``, ``metrics``, ``health`` and ``systemd`` are how a daemon speaks; ``web`` is the one port where
-it is asked; ``signals`` and ``tasks`` are how it is ended; ``errors`` is what is expected to go wrong.
+it is asked; ``signals`` and ``tasks`` end it; ``errors`` is what is expected to go wrong, ``reports`` tells it.
 """

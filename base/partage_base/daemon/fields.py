@@ -47,8 +47,8 @@ class Field(msgspec.Struct, frozen=True):
     """One setting, by all its names."""
 
     name: str
-    annotation: Any  # as declared, with its bounds: what msgspec converts to
-    plain: Any  # without them, and without None
+    bounded: Any  # its type with its bounds and without None: what msgspec converts to
+    plain: Any  # without bounds
     optional: bool
     common: bool
     setting: Setting
@@ -109,9 +109,10 @@ def _field(info: msgspec.structs.FieldInfo, *, common: bool) -> Field:
         plain = next(argument for argument in arguments if argument is not type(None))
     settings = [note for note in notes if isinstance(note, Setting)]
     _refuse(info, settings)
-    field = Field(info.name, info.type, plain, optional, common, settings[0], _bounds(notes))
+    field = Field(info.name, Annotated[plain, *notes], plain, optional, common, settings[0], _bounds(notes))
     if field.item not in _SCALARS and not field.choices:
         raise TypeError(f"setting {info.name}: {info.type} has no text form; see {CommonSettings.__module__}")
+    msgspec.json.Decoder(field.bounded)  # raises TypeError where the bounds don't fit the type
     return field
 
 

@@ -14,16 +14,17 @@ import asyncio
 import contextlib
 import faulthandler
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 import msgspec
 import structlog
 
 from partage_base.daemon import logs, signals
-from partage_base.daemon.errors import DONE, FAILED, EndedUnasked, StopHung, expected
+from partage_base.daemon.errors import EndedUnasked, StopHung
 from partage_base.daemon.health import Health
 from partage_base.daemon.metrics import Metrics
+from partage_base.daemon.reports import Report
 from partage_base.daemon.settings import CommonSettings
 from partage_base.daemon.systemd import Systemd
 from partage_base.daemon.tasks import Tasks
@@ -72,36 +73,36 @@ def live(name: str, settings: S, *, build: Build[S], loop_factory: LoopFactory |
 async def _lead(name: str, settings: S, build: Build[S]) -> int:
     life = _Life(name, settings)
     signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
-    await life.lead(lambda daemon: build(settings, daemon))
-    return life.exit_code
+    return await life.lead(lambda daemon: build(settings, daemon))
 
 
 class _Life:
     """One life; its steps are in `lead`."""
 
     def __init__(self, name: str, settings: CommonSettings) -> None:
-        self.exit_code = DONE
+        self._report = Report()
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._ends_at: float | None = None
         self._daemon = Daemon(name, Metrics(name), Health(), Tasks(self._on_task_end), Systemd(os.environ))
 
-    async def lead(self, build: Callable[[Daemon], Service]) -> None:
-        """Load, start, run, stop; every error on the way is told and makes the exit code, the first one wins."""
+    async def lead(self, build: Callable[[Daemon], Service]) -> int:
+        """Load, start, run, stop; the exit code."""
         daemon = self._daemon
         daemon.health.unready("start", "still starting")
-        with self._noting():
+        with self._report.noting():
             service = build(daemon)
             async with Web(self._settings.metrics_address, metrics=daemon.metrics, health=daemon.health):
-                with self._noting():
+                with self._report.noting():
                     await self._start(service)
                     await self._run(service)
                 self._begin_stop()
-                with self._noting():
+                with self._report.noting():
                     await self._finish("stop", asyncio.create_task(service.stop()))
                 await self._end_tasks()
-        _log.info("stopped", exit_code=self.exit_code)
+        _log.info("stopped", exit_code=self._report.exit_code)
+        return self._report.exit_code
 
     def on_signal(self, name: str) -> None:
         """Asks for a stop; may interrupt anything, so the watchdog is set here and the rest is the loop's."""
@@ -150,7 +151,7 @@ class _Life:
             raise EndedUnasked(f"step {name} was cancelled from within; this is a defect, please report it")
 
     async def _end_tasks(self) -> None:
-        with self._noting():  # what a task raises is told by `_on_task_end`
+        with self._report.noting():  # what a task raises is told by `_on_task_end`
             await self._wait("tasks", self._daemon.tasks.cancel())
 
     async def _wait(self, name: str, tasks: set[asyncio.Task[None]]) -> None:
@@ -193,23 +194,5 @@ class _Life:
 
     def _on_task_end(self, error: Exception) -> None:
         if not (self._stopping.is_set() and isinstance(error, EndedUnasked)):
-            self._note(error)
+            self._report.tell(error)
             self._begin_stop()
-
-    @contextlib.contextmanager
-    def _noting(self) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001  (the last place where anything raised can be told)
-            self._note(error)
-
-    def _note(self, error: Exception) -> None:
-        """Tells an error; the first makes the exit code."""
-        known = expected(error)
-        for line in (line for one in known for line in one.lines):
-            _log.critical(line)
-        if not known:
-            _log.critical("unexpected error; this is a defect, please report it", exc_info=error)
-        self.exit_code = self.exit_code or (known[0].exit_code if known else FAILED)
-        if any(isinstance(one, StopHung) for one in known):
-            os._exit(self.exit_code)  # what swallows its cancellation would also hold the loop's own end

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Final
 
-_MOST_KEYS: Final = 1024
+MOST_KEYS: Final = 1024
 
 
 class Repeats:
@@ -26,6 +26,10 @@ class Repeats:
         self._clock = clock
         self._seen: dict[Hashable, tuple[float, int]] = {}
 
+    def __len__(self) -> int:
+        """How many keys are remembered."""
+        return len(self._seen)
+
     def due(self, key: Hashable = None) -> int | None:
         """None where `key` must be silent; else how often it was silent since it last spoke."""
         now = self._clock()
@@ -34,7 +38,7 @@ class Repeats:
             self._seen[key] = (spoke, silent + 1)
             return None
         self._seen.pop(key, None)
-        if len(self._seen) >= _MOST_KEYS:
+        if len(self._seen) >= MOST_KEYS:
             del self._seen[next(iter(self._seen))]
         self._seen[key] = (now, 0)
         return silent

@@ -91,8 +91,8 @@ def _given(
         for variable in field.variables(daemon):
             if variable in environment:
                 yield _Given(field, environment[variable], variable, text=True)
-    for name, text in flags.items():
-        yield _Given(known[name], text, known[name].flag, text=True)
+        if field.name in flags:
+            yield _Given(field, flags[field.name], field.flag, text=True)
 
 
 def _unknown_in_file(known: Mapping[str, Field], daemon: str, toml: TomlFile) -> Iterator[str]:

@@ -49,8 +49,8 @@ def shown(value: object) -> str:
 
 def _converted(field: Field, raw: object, *, text: bool) -> object:
     try:
-        value: object = msgspec.convert(raw, field.annotation, strict=not text, dec_hook=_path)
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        value: object = msgspec.convert(raw, field.bounded, strict=not text, dec_hook=_path)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise NotAllowed from error
     for item in value if isinstance(value, tuple) else (value,):
         _refuse_odd(item)

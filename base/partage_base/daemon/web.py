@@ -51,6 +51,7 @@ class Web:
         self._health = health
         self._server: asyncio.Server | None = None
         self._conversations = 0
+        self.port = 0  # the one that was opened, where the address asked for any
 
     async def __aenter__(self) -> Self:
         """Listens; raises `CannotListen`."""
@@ -63,8 +64,8 @@ class Web:
             except (OSError, UnicodeError) as error:
                 why = getattr(error, "strerror", None) or error
                 raise CannotListen(f"cannot listen on {self._address}: {why}; change metrics_address") from error
-            bound = self._server.sockets[0].getsockname()[1]
-            _log.info("metrics are served", address=f"{host}:{bound}")
+            self.port = self._server.sockets[0].getsockname()[1]
+            _log.info("metrics are served", address=f"{host}:{self.port}")
         return self
 
     async def __aexit__(

@@ -1,0 +1,232 @@
+"""What a daemon answers on its port, and that nobody who asks can hold it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import re
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from partage_base.daemon import web
+from partage_base.daemon.errors import CannotListen
+from partage_base.daemon.health import Health
+from partage_base.daemon.metrics import Metrics
+from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
+
+_ANY_PORT = ("--metrics-address", "127.0.0.1:0")
+
+
+def _get(address: str, path: str, *, method: str = "GET") -> tuple[int, str]:
+    host, _, port = address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=GUARD_S)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_a_daemon_answers_while_it_starts_runs_and_stops(tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    wait = f"\n        while not Path({str(flag)!r}).exists(): await asyncio.sleep(0.005)\n        "
+    script = write_script(tmp_path, start=f"log.info('in start'){wait}", stop=f"log.info('in stop'){wait}")
+    with RunningDaemon(script, *_ANY_PORT) as daemon:
+        address = daemon.until("metrics are served")["address"]
+        daemon.until("in start")
+        assert _get(address, "/healthz") == (200, "ok\n")
+        assert _get(address, "/readyz") == (503, "start: still starting\n")
+        flag.touch()
+        daemon.until("ready")
+        assert _get(address, "/readyz") == (200, "ok\n")
+        flag.unlink()
+        daemon.send(signal.SIGTERM)
+        daemon.until("in stop")
+        assert _get(address, "/healthz") == (200, "ok\n")
+        assert _get(address, "/readyz") == (503, "stop: stopping\n")
+        flag.touch()
+        assert daemon.end() == 0
+
+
+def test_metrics_are_served_with_the_build(tmp_path: Path) -> None:
+    with RunningDaemon(write_script(tmp_path), *_ANY_PORT) as daemon:
+        status, text = _get(daemon.until("metrics are served")["address"], "/metrics")
+    assert status == 200
+    assert re.search(r'^partage_build_info\{daemon="crishim",version="[^"]+"\} 1.0$', text, re.MULTILINE)
+
+
+def test_no_port_is_open_unless_asked_for(tmp_path: Path) -> None:
+    with RunningDaemon(write_script(tmp_path)) as daemon:
+        daemon.until("ready")
+        assert "metrics are served" not in daemon.events
+
+
+def test_a_port_in_use_ends_the_start_with_one_line_and_starts_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = run_to_end(write_script(tmp_path), "--metrics-address", address)
+    assert done.returncode == 1
+    assert f"cannot listen on {address}: " in done.stderr
+    assert "address already in use" in done.stderr
+    assert "traceback" not in done.stderr
+    assert "starting" not in done.stderr
+
+
+@pytest.mark.parametrize("address", ["256.0.0.1:0", "é..é:1", "[::g]:1", "192.0.2.1:9400"])
+def test_an_address_that_is_not_ours_is_an_expected_error(address: str) -> None:
+    with pytest.raises(CannotListen, match="cannot listen on"):
+        asyncio.run(_served(lambda _: asyncio.sleep(0), address=address))
+
+
+async def _served(
+    ask: Callable[[tuple[str, int]], Awaitable[None]],
+    *,
+    address: str = "127.0.0.1:0",
+    metrics: Metrics | None = None,
+    health: Health | None = None,
+) -> None:
+    """Asks a server that runs on this loop."""
+    async with web.Web(address, metrics=metrics or Metrics("test"), health=health or Health()) as server:
+        await ask(("127.0.0.1", server.port))
+
+
+async def _heard(reader: asyncio.StreamReader) -> bytes:
+    """All that comes until the other side ends or drops the conversation."""
+    heard = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while piece := await reader.read(1 << 16):
+            heard += piece
+    return bytes(heard)
+
+
+def _replies(request: bytes, *, metrics: Metrics | None = None, health: Health | None = None) -> bytes:
+    """All that a server says to `request` until it closes."""
+    heard = b""
+
+    async def ask(where: tuple[str, int]) -> None:
+        nonlocal heard
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(request)
+        heard = await _heard(reader)
+        writer.close()
+
+    asyncio.run(_served(ask, metrics=metrics, health=health))
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 200),
+        (b"GET /healthz?verbose HTTP/1.0\r\nHost: a\r\n\r\n", 200),
+        (b"GET / HTTP/1.1\r\n\r\n", 404),
+        (b"GET /\xff HTTP/1.1\r\n\r\n", 404),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"GET /metrics\r\n\r\n", 400),
+        (b"GET /metrics HTTP/2\r\n\r\n", 400),
+        (b"\x16\x03\x01\r\n\r\n", 400),
+        (b"\r\n\r\n", 400),
+    ],
+)
+def test_every_request_gets_one_answer(request_: bytes, status: int) -> None:
+    assert _replies(request_).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_a_head_request_gets_the_length_and_no_body() -> None:
+    head, _, body = _replies(b"HEAD /healthz HTTP/1.1\r\n\r\n").partition(b"\r\n\r\n")
+    assert b"Content-Length: 3" in head
+    assert body == b""
+
+
+def test_a_part_that_is_dead_fails_liveness_and_readiness_with_the_reason() -> None:
+    health = Health()
+    health.dead("nvml", "a call never returned")
+    for path in (b"/healthz", b"/readyz"):
+        reply = _replies(b"GET " + path + b" HTTP/1.1\r\n\r\n", health=health)
+        assert reply.startswith(b"HTTP/1.1 503 ")
+        assert reply.endswith(b"nvml: a call never returned\n")
+
+
+def test_conditions_hold_again_when_they_are_said_to() -> None:
+    health = Health()
+    health.unready("containerd", "connection refused")
+    health.dead("nvml", "hangs")
+    assert health.against_ready == {"containerd": "connection refused", "nvml": "hangs"}
+    health.ready("containerd")
+    health.alive("nvml")
+    assert (health.against_ready, health.against_alive) == ({}, {})
+
+
+def test_a_page_that_can_not_be_made_is_an_error_and_not_the_end() -> None:
+    metrics = Metrics("test")
+
+    class Broken:
+        def collect(self) -> list[object]:
+            raise OSError("the peer is gone")
+
+    metrics.registry.register(Broken())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert _replies(b"GET /metrics HTTP/1.1\r\n\r\n", metrics=metrics).startswith(b"HTTP/1.1 500 ")
+
+
+def test_a_request_without_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "DEADLINE_S", 0.05)
+    assert _replies(b"GET /metrics HTTP/1.1\r\n") == b""
+
+
+def test_a_request_that_is_too_long_is_dropped() -> None:
+    async def ask(where: tuple[str, int]) -> None:
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(b"GET /" + b"a" * 10 * web.MOST_REQUEST_BYTES)
+        assert await _heard(reader) == b""
+        writer.close()
+
+    asyncio.run(_served(ask))
+
+
+def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page larger than what the kernel buffers waits for its reader, for a while."""
+    monkeypatch.setattr(web, "DEADLINE_S", 0.1)
+    metrics = Metrics("test")
+    gauge = metrics.gauge("partage_test_pods", "Test.", labels=("pod",))
+    for number in range(2000):
+        gauge.labels(pod="x" * 5000 + str(number)).set(1)
+
+    async def ask(where: tuple[str, int]) -> None:
+        reader, writer = await asyncio.open_connection(*where, limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(0.5)
+        assert len(await _heard(reader)) < len(metrics.page())
+        writer.close()
+
+    asyncio.run(_served(ask, metrics=metrics))
+
+
+def test_idle_askers_do_not_keep_others_out_for_longer_than_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "DEADLINE_S", 0.2)
+
+    async def ask(where: tuple[str, int]) -> None:
+        idle = [await asyncio.open_connection(*where) for _ in range(web.MOST_CONVERSATIONS)]
+        await asyncio.gather(*(reader.read() for reader, _ in idle))
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).endswith(b"ok\n")
+        for _, other in [*idle, (reader, writer)]:
+            other.close()
+
+    asyncio.run(_served(ask))
+
+
+def test_of_too_many_askers_at_once_the_newest_is_dropped() -> None:
+    async def ask(where: tuple[str, int]) -> None:
+        idle = [await asyncio.open_connection(*where) for _ in range(web.MOST_CONVERSATIONS)]
+        reader, writer = await asyncio.open_connection(*where)
+        assert await _heard(reader) == b""
+        for _, other in [*idle, (reader, writer)]:
+            other.close()
+
+    asyncio.run(_served(ask))

@@ -1,0 +1,86 @@
+"""No step can keep a daemon from ending, and its end names the step."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from unit.daemon.processes import RunningDaemon, run_to_end, write_script
+
+_SOON = ("--stop-deadline-s", "0.2")
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ("run", "await forever()"),
+        ("run", "await stubborn()"),
+        ("stop", "await forever()"),
+        ("stop", "await stubborn()"),
+    ],
+)
+def test_a_step_that_outlives_the_deadline_ends_the_process_by_name(tmp_path: Path, step: str, code: str) -> None:
+    with RunningDaemon(write_script(tmp_path, **{step: code}), *_SOON) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+        assert daemon.events[-1].startswith(f"step {step} was not done 0.2 s after the stop began")
+
+
+def test_a_start_that_ignores_its_cancellation_ends_the_process_by_name(tmp_path: Path) -> None:
+    with RunningDaemon(write_script(tmp_path, start="log.info('up'); await stubborn()"), *_SOON) as daemon:
+        daemon.until("up")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+        assert "step start was not done" in daemon.events[-1]
+
+
+def test_a_task_that_ignores_its_cancellation_ends_the_process_by_name(tmp_path: Path) -> None:
+    start = "self.daemon.tasks.start(stubborn(), name='deaf')"
+    with RunningDaemon(write_script(tmp_path, start=start), *_SOON) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+        assert "step tasks was not done" in daemon.events[-1]
+
+
+@pytest.mark.parametrize("step", ["start", "run", "stop"])
+def test_a_step_that_blocks_the_loop_is_ended_with_its_place_in_the_code(tmp_path: Path, step: str) -> None:
+    """The watchdog is beneath the interpreter: a call into a driver that never returns can't hold it."""
+    code = "log.info('blocked'); time.sleep(3600)"
+    code = f"await stopping.wait(); {code}" if step == "run" else code
+    with RunningDaemon(write_script(tmp_path, **{step: code}), *_SOON) as daemon:
+        daemon.until("blocked" if step == "start" else "ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+        assert any(f"in {step}\n" in line and "partage-crishim.py" in line for line in daemon.lines)
+
+
+def test_a_thread_that_never_ends_does_not_hold_the_process(tmp_path: Path) -> None:
+    start = "asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)"
+    with RunningDaemon(write_script(tmp_path, start=start), *_SOON) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+        assert "stopped" in daemon.events
+
+
+def test_a_stop_after_an_error_has_the_same_deadline(tmp_path: Path) -> None:
+    done = run_to_end(write_script(tmp_path, start="raise CannotStart('no')", stop="await forever()"), *_SOON)
+    assert done.returncode == 1
+    assert "step stop was not done" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("hang", ["await forever()", "time.sleep(3600)"])
+def test_a_second_signal_ends_a_hanging_stop_at_once(
+    tmp_path: Path, number: signal.Signals, code: int, hang: str
+) -> None:
+    with RunningDaemon(write_script(tmp_path, stop=f"log.info('hanging'); {hang}")) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        daemon.until("hanging")
+        daemon.send(number)
+        assert daemon.end() == code

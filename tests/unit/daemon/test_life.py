@@ -1,0 +1,176 @@
+"""A daemon loads, starts, runs and stops, and its end says how it went."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from unit.daemon.processes import RunningDaemon, run_to_end, write_script
+
+
+def _last(stderr: str) -> dict[str, str]:
+    """The last line but the one that says that the daemon stopped."""
+    *_, line, stopped = stderr.splitlines()
+    assert json.loads(stopped)["event"] == "stopped"
+    return dict(json.loads(line))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_running_daemon_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with RunningDaemon(write_script(tmp_path)) as daemon:
+        daemon.until("ready")
+        daemon.send(number)
+        assert daemon.end() == 0
+        assert daemon.events == ["starting", "ready", "stop asked for", "given back", "stopped"]
+
+
+def test_the_run_is_asked_and_finishes_what_it_does_before_the_stop(tmp_path: Path) -> None:
+    """A request that is under way when a daemon is stopped is answered."""
+    run = "await stopping.wait(); await asyncio.sleep(0.01); log.info('answered')"
+    with RunningDaemon(write_script(tmp_path, run=run)) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 0
+        assert daemon.events[-3:] == ["answered", "given back", "stopped"]
+
+
+def test_a_signal_during_the_start_cancels_it_and_gives_back_what_it_took(tmp_path: Path) -> None:
+    with RunningDaemon(write_script(tmp_path, start="log.info('half way'); await forever()")) as daemon:
+        daemon.until("half way")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 0
+        assert daemon.events == ["starting", "half way", "stop asked for", "given back", "stopped"]
+
+
+def test_a_hangup_is_ignored_and_said(tmp_path: Path) -> None:
+    with RunningDaemon(write_script(tmp_path)) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGHUP)
+        daemon.until("SIGHUP is ignored: settings are read once; start the daemon anew")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 0
+
+
+def test_an_expected_error_is_one_line_and_still_stops_what_was_started(tmp_path: Path) -> None:
+    start = "raise CannotStart('cannot reach containerd at /run/c.sock: refused; is it running?')"
+    done = run_to_end(write_script(tmp_path, start=start))
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert done.returncode == 1
+    assert [event["event"] for event in events] == [
+        "starting",
+        "cannot reach containerd at /run/c.sock: refused; is it running?",
+        "given back",
+        "stopped",
+    ]
+    assert "traceback" not in events[1]
+
+
+def test_bad_configuration_that_shows_only_at_the_start_exits_with_78(tmp_path: Path) -> None:
+    done = run_to_end(write_script(tmp_path, start="raise BadConfiguration('no keys in a', 'no keys in b')"))
+    assert done.returncode == 78
+    assert '"event":"no keys in a"' in done.stderr
+    assert '"event":"no keys in b"' in done.stderr
+
+
+def test_an_unexpected_error_keeps_its_traceback(tmp_path: Path) -> None:
+    done = run_to_end(write_script(tmp_path, run="1 / 0", stop="pass"))
+    (line,) = [json.loads(line) for line in done.stderr.splitlines() if "traceback" in line]
+    assert done.returncode == 1
+    assert line["traceback"].rstrip().endswith("ZeroDivisionError: division by zero")
+    assert json.loads(done.stderr.splitlines()[-2])["event"] == "given back"
+
+
+def test_expected_errors_of_a_task_group_are_one_line_each(tmp_path: Path) -> None:
+    run = "raise ExceptionGroup('g', [CannotStart('first'), ExceptionGroup('h', [BadConfiguration('second')])])"
+    done = run_to_end(write_script(tmp_path, run=run))
+    assert done.returncode == 1
+    assert "traceback" not in done.stderr
+    assert ['"event":"first"' in done.stderr, '"event":"second"' in done.stderr] == [True, True]
+
+
+def test_a_group_with_one_unexpected_error_keeps_its_traceback(tmp_path: Path) -> None:
+    done = run_to_end(write_script(tmp_path, run="raise ExceptionGroup('g', [CannotStart('a'), OSError('b')])"))
+    assert "OSError: b" in done.stderr
+
+
+def test_an_error_in_the_stop_fails_a_daemon_that_ran_well(tmp_path: Path) -> None:
+    with RunningDaemon(write_script(tmp_path, stop="raise OSError('cannot give back')")) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+
+
+def test_the_first_error_makes_the_exit_code(tmp_path: Path) -> None:
+    done = run_to_end(write_script(tmp_path, start="raise BadConfiguration('no')", stop="raise OSError('nor that')"))
+    assert done.returncode == 78
+    assert "nor that" in done.stderr
+
+
+def test_an_error_while_the_service_is_made_is_told(tmp_path: Path) -> None:
+    script = write_script(tmp_path)
+    script.write_text(script.read_text().replace("self.settings, self.daemon =", "raise CannotStart('no way') #"))
+    done = run_to_end(script)
+    assert (done.returncode, _last(done.stderr)["event"]) == (1, "no way")
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        ("failing()", "in task 'watch'"),
+        ("brief()", "task 'watch' ended by itself"),
+        ("asyncio.sleep(0)", "task 'watch'"),
+    ],
+)
+@pytest.mark.parametrize("step", ["start", "run"])
+def test_a_task_that_dies_ends_the_daemon(tmp_path: Path, work: str, told: str, step: str) -> None:
+    """A daemon without its watch would look alive and do nothing."""
+    spawn = f"self.daemon.tasks.start({work}, name='watch')"
+    wait = "await forever()" if step == "start" else "await stopping.wait()"
+    done = run_to_end(write_script(tmp_path, **{step: f"{spawn}; {wait}"}))
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert json.loads(done.stderr.splitlines()[-2])["event"] == "given back"
+
+
+def test_tasks_live_until_the_stop_is_done_and_are_then_cancelled(tmp_path: Path) -> None:
+    script = write_script(tmp_path, start="self.daemon.tasks.start(forever(), name='watch')")
+    with RunningDaemon(script) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 0
+        assert daemon.events[-2:] == ["given back", "stopped"]
+
+
+def test_a_task_that_fails_while_the_daemon_stops_is_told_once(tmp_path: Path) -> None:
+    stop = "self.daemon.tasks.start(failing(), name='late'); await asyncio.sleep(0.01)"
+    with RunningDaemon(write_script(tmp_path, stop=stop)) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 1
+        assert sum("the peer is gone" in line for line in daemon.lines) == 1
+
+
+def test_a_run_that_returns_unasked_is_a_failure(tmp_path: Path) -> None:
+    done = run_to_end(write_script(tmp_path, run="pass"))
+    assert done.returncode == 1
+    assert "the run ended by itself" in done.stderr
+
+
+@pytest.mark.parametrize("step", ["start", "run", "stop"])
+def test_a_step_that_cancels_itself_does_not_confuse_the_life(tmp_path: Path, step: str) -> None:
+    done = run_to_end(write_script(tmp_path, **{"run": "pass", step: "raise asyncio.CancelledError"}))
+    assert done.returncode == 1
+
+
+def test_another_loop_can_be_asked_for(tmp_path: Path) -> None:
+    script = write_script(tmp_path, start="log.info('loop', kind=type(asyncio.get_running_loop()).__name__)")
+    own = "class Own(asyncio.SelectorEventLoop): pass\ndaemon_command"
+    text = script.read_text().replace(
+        '    daemon_command("crishim"', "    " + own.replace("\n", "\n    ") + '("crishim"'
+    )
+    script.write_text(text.replace('tests.")', 'tests.", loop_factory=Own)'))
+    with RunningDaemon(script) as daemon:
+        assert daemon.until("loop")["kind"] == "Own"

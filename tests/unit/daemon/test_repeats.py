@@ -1,0 +1,56 @@
+"""An event that others cause at will is logged now and then, with how often it was kept back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_base.daemon import repeats
+from partage_base.daemon.repeats import Repeats
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_first_speaks_and_the_next_waits_its_time() -> None:
+    clock = _Clock()
+    refused = Repeats(every_s=10, clock=clock)
+    assert refused.due("a") == 0
+    clock.now = 9.9
+    assert refused.due("a") is None
+    clock.now = 10
+    assert refused.due("a") == 1
+
+
+def test_keys_speak_for_themselves() -> None:
+    refused = Repeats(every_s=10, clock=_Clock())
+    assert (refused.due("a"), refused.due("b"), refused.due("a"), refused.due()) == (0, 0, None, 0)
+
+
+@given(st.lists(st.floats(0, 100)).map(sorted))
+def test_nothing_is_lost_from_the_count(times: list[float]) -> None:
+    clock = _Clock()
+    refused = Repeats(every_s=10, clock=clock)
+    spoken = silent = 0
+    for clock.now in times:
+        repeated = refused.due("a")
+        spoken += repeated is not None
+        silent += repeated or 0
+    clock.now = 1000
+    assert spoken + silent + (refused.due("a") or 0) == len(times)
+
+
+def test_keys_chosen_by_an_attacker_take_bounded_memory() -> None:
+    refused = Repeats(every_s=10, clock=_Clock())
+    for number in range(3 * repeats.MOST_KEYS):
+        refused.due(number)
+    assert len(refused) == repeats.MOST_KEYS
+
+
+def test_the_clock_is_the_monotonic_one_by_default() -> None:
+    refused = Repeats(every_s=3600)
+    assert (refused.due(), refused.due()) == (0, None)

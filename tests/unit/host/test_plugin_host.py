@@ -1,0 +1,329 @@
+"""A plugin that crashes, hangs, leaks or babbles costs its containers; the host, and everyone else, goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partage_plugins import Refused
+from partage_plugins.errors import PluginCrashed, PluginError, PluginFailed, PluginHung
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.host.messages import Started
+from partage_plugins.sides.node import Adjusted
+from partage_plugins.vocabulary import ContainerKey, NodeName
+from support.sides import container, granted_raw
+
+OBEDIENT = {"obedient": "support.host_plugins:Obedient"}
+KEY = ContainerKey("0" * 32)
+
+
+@pytest.fixture(autouse=True)
+def _child_finds_the_tests_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+
+
+class Hosted:
+    """A host with its events."""
+
+    def __init__(self, root: Path, **settings: Any) -> None:
+        given: dict[str, Any] = {"paths": OBEDIENT, "call_deadline_s": 1.0, "stop_deadline_s": 1.0} | settings
+        self.events: list[Started | PluginError] = []
+        self.host = PluginHost(HostSettings(node=NodeName("n1"), root=str(root), **given), on_event=self.events.append)
+
+    async def adjust(self, name: str = "main") -> Adjusted:
+        return await self.host.adjust(container(name), granted_raw("t0", "t1"))
+
+    async def pid(self) -> int:
+        return int((await self.adjust()).adjustment.env["PID"])
+
+
+@contextlib.asynccontextmanager
+async def hosted(root: Path, **settings: Any) -> AsyncGenerator[Hosted, None]:
+    it = Hosted(root, **settings)
+    try:
+        yield it
+    finally:
+        await it.host.stop()
+
+
+def run(root: Path, story: Callable[[Hosted], Awaitable[None]], **settings: Any) -> None:
+    async def told() -> None:
+        async with hosted(root, **settings) as it:
+            await story(it)
+
+    asyncio.run(told())
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process is gone; the test's own time limit is the guard."""
+    while alive(pid):  # noqa: ASYNC110  there is no event for somebody else's process
+        await asyncio.sleep(0.01)
+
+
+def test_start_says_what_was_loaded_and_whose_kinds_are_in_force(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        started = await it.host.start()
+        assert dict(started.loaded) == OBEDIENT
+        assert started.kinds == {"thing": "obedient"}
+        assert it.events == [started]
+
+    run(tmp_path, story)
+
+
+def test_a_container_is_adjusted_in_the_child(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        adjusted = await it.adjust()
+        assert adjusted.adjustment.env["THINGS"] == "t0,t1"
+        assert adjusted.owners["env THINGS"] == ("obedient",)
+        assert int(adjusted.adjustment.env["PID"]) != os.getpid()
+
+    run(tmp_path, story)
+
+
+def test_a_refusal_reaches_the_caller_word_for_word(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        with pytest.raises(Refused, match=r"^this one cannot have it$"):
+            await it.adjust("refuse")
+
+    run(tmp_path, story)
+
+
+@pytest.mark.parametrize(("name", "what"), [("raises", "ValueError: broken inside"), ("exits", "SystemExit: 7")])
+def test_an_exception_costs_one_call_and_carries_its_traceback(tmp_path: Path, name: str, what: str) -> None:
+    async def story(it: Hosted) -> None:
+        before = await it.pid()
+        with pytest.raises(PluginFailed, match="plugin obedient: partage_adjust: raised") as caught:
+            await it.adjust(name)
+        assert what in str(caught.value)
+        assert any("host_plugins.py" in note for note in caught.value.__notes__)
+        assert await it.pid() == before
+
+    run(tmp_path, story)
+
+
+def test_a_crash_is_tried_once_more_then_names_plugin_hook_and_signal(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        before = await it.pid()
+        with pytest.raises(PluginCrashed, match="plugin obedient: partage_adjust: its process was killed by SIGSEGV"):
+            await it.adjust("segfault")
+        assert sum(isinstance(event, PluginCrashed) for event in it.events) == 2
+        assert await it.pid() != before
+
+    run(tmp_path, story)
+
+
+def test_a_call_whose_child_died_once_is_answered_by_the_next_child(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        assert (await it.adjust("segfault-once")).adjustment.env["THINGS"] == "t0,t1"
+        assert [type(event) for event in it.events] == [Started, PluginCrashed, Started]
+
+    run(tmp_path, story)
+
+
+@pytest.mark.parametrize("name", ["hang", "hang-ignoring-signals"])
+def test_a_hang_is_killed_at_its_deadline_and_named(tmp_path: Path, name: str) -> None:
+    async def story(it: Hosted) -> None:
+        before = await it.pid()
+        with pytest.raises(PluginHung, match="plugin obedient: partage_adjust: took longer than 1 s and was killed"):
+            await it.adjust(name)
+        await gone(before)
+        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
+
+    run(tmp_path, story)
+
+
+def test_a_plugin_that_eats_memory_meets_its_own_limit(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        before = await it.pid()
+        with pytest.raises(PluginFailed, match="raised MemoryError"):
+            await it.adjust("eat")
+        assert await it.pid() != before, "a process that ran out of memory is not trusted further"
+
+    run(tmp_path, story, memory_bytes=256 << 20, call_deadline_s=20.0)
+
+
+def test_what_a_plugin_prints_does_not_reach_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, lambda it: _twice(it, "print"))
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "to stdout" in captured.err
+
+
+async def _twice(it: Hosted, name: str) -> None:
+    await it.adjust(name)
+    await it.adjust(name)
+
+
+def test_what_a_plugin_started_ends_with_the_child(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        await it.adjust("orphan")
+        orphan = int((tmp_path / "orphan").read_text())
+        assert alive(orphan)
+        await it.host.stop()
+        await gone(orphan)
+
+    run(tmp_path, story)
+
+
+def test_a_child_that_dies_while_idle_is_replaced_at_the_next_call(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        first = int((await it.adjust("die-soon")).adjustment.env["PID"])
+        await gone(first)
+        assert await it.pid() != first
+        assert "its process exited with 9" in str(
+            next(event for event in it.events if isinstance(event, PluginCrashed))
+        )
+
+    run(tmp_path, story)
+
+
+@pytest.mark.parametrize("name", ["babble", "close-fds"])
+def test_a_child_that_breaks_the_protocol_is_replaced(tmp_path: Path, name: str) -> None:
+    async def story(it: Hosted) -> None:
+        with pytest.raises(PluginCrashed, match="its process"):
+            await it.adjust(name)
+        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
+
+    run(tmp_path, story)
+
+
+def test_many_callers_at_once_each_get_their_own_answer(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        asked = [it.host.adjust(container(), granted_raw(f"t{number}")) for number in range(50)]
+        answers = await asyncio.gather(*asked)
+        assert [answer.adjustment.env["THINGS"] for answer in answers] == [f"t{number}" for number in range(50)]
+
+    run(tmp_path, story)
+
+
+def test_a_caller_that_gives_up_spoils_nothing_for_the_next(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        before = await it.pid()
+        slow = asyncio.create_task(it.adjust("slow"))
+        await asyncio.sleep(0.05)
+        slow.cancel()
+        answer = await it.host.adjust(container(), granted_raw("next"))
+        assert answer.adjustment.env["THINGS"] == "next"
+        assert int(answer.adjustment.env["PID"]) == before
+
+    run(tmp_path, story)
+
+
+def test_a_caller_that_gives_up_during_the_start_leaves_no_child(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        starting = asyncio.create_task(it.host.start())
+        await asyncio.sleep(0.02)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
+
+    run(tmp_path, story)
+
+
+def test_a_plugin_that_dies_at_start_is_named_and_started_again_with_growing_pauses(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        for _ in range(2):
+            with pytest.raises(PluginCrashed, match="plugin bad: partage_started: its process was killed by SIGABRT"):
+                await it.host.start()
+        deaths = len(it.events)
+        with pytest.raises(PluginCrashed, match="SIGABRT"):
+            await it.adjust()
+        assert len(it.events) == deaths, "in a long pause nothing is started"
+
+    run(tmp_path, story, paths={"bad": "support.host_plugins:CrashesAtStart"}, pauses_s=(0, 3600))
+
+
+def test_a_plugin_that_hangs_at_import_is_named(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        with pytest.raises(PluginHung, match="plugin stuck: import: took longer than 1 s"):
+            await it.host.start()
+
+    run(tmp_path, story, paths={"stuck": "support.host_plugins:HangsAtImport"}, start_deadline_s=1.0)
+
+
+def test_a_plugin_that_cannot_be_imported_costs_no_other(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        started = await it.host.start()
+        assert started.kinds == {"thing": "obedient"}
+        (fault,) = started.faults
+        assert fault.startswith("plugin missing: import: no.such:Thing: ModuleNotFoundError")
+
+    run(tmp_path, story, paths=OBEDIENT | {"missing": "no.such:Thing"})
+
+
+def test_a_blocked_plugin_leaves_its_kind_without_owner(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        assert (await it.host.start()).blocked == ("obedient",)
+        with pytest.raises(Refused, match="no plugin for thing is in force on this node"):
+            await it.adjust()
+
+    run(tmp_path, story, blocked=frozenset({"obedient"}))
+
+
+def test_grants_that_do_not_decode_refuse_the_container_with_their_path(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        wrong = granted_raw("t0")
+        wrong.grants["thing"] = type(wrong.grants["thing"])(b'[{"id":5}]')  # type: ignore[index, call-arg]
+        with pytest.raises(Refused, match=r"allocation: \$.thing\[0\].id is 5"):
+            await it.host.adjust(container(), wrong)
+
+    run(tmp_path, story)
+
+
+def test_removed_reaches_the_plugins_and_stop_lets_them_end(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        await it.host.removed(KEY)
+        await it.host.removed(KEY)
+        assert (tmp_path / "removed").read_text() == f"{KEY}\n{KEY}\n"
+        await it.host.stop()
+        await it.host.stop()
+        assert (tmp_path / "stopped").exists()
+
+    run(tmp_path, story)
+
+
+def test_killing_the_child_from_outside_is_survived_under_load(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        for _ in range(5):
+            pid = await it.pid()
+            load = [asyncio.create_task(it.adjust()) for _ in range(20)]
+            await asyncio.sleep(0)
+            os.kill(pid, signal.SIGKILL)
+            answers = await asyncio.gather(*load)
+            assert all(answer.adjustment.env["THINGS"] == "t0,t1" for answer in answers)
+
+    run(tmp_path, story)
+
+
+def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> None:
+    async def story() -> None:
+        parent = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "support.host_parent", str(tmp_path)),
+            stdout=asyncio.subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert parent.stdout is not None
+        child = int(await parent.stdout.readline())
+        assert alive(child)
+        parent.kill()
+        await parent.wait()
+        await gone(child)
+
+    asyncio.run(story())

@@ -7,10 +7,6 @@ anew.
 
 from __future__ import annotations
 
-import ctypes
-import os
-import resource
-import signal
 import socket
 import sys
 import traceback
@@ -29,6 +25,7 @@ from partage_plugins.hooks import NODE_GROUP
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.host import messages
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
+from partage_plugins.host.confinement import confine
 from partage_plugins.registry.finding import Candidate, from_paths, installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.node import NodeSide
@@ -36,7 +33,6 @@ from partage_plugins.vocabulary.containers import Granted
 from partage_plugins.vocabulary.node import NodeContext
 
 EXIT_OUT_OF_MEMORY: Final = 3
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Child:
@@ -104,7 +100,7 @@ class Child:
 def main(arguments: list[str]) -> int:
     """Answers until the parent says stop or is gone."""
     descriptor, box, memory_bytes = (int(argument) for argument in arguments)
-    _confine(memory_bytes)
+    confine(memory_bytes)
     connection = socket.socket(fileno=descriptor)
     child = Child(BlackBox(box))
     while (question := _received(connection)) is not None:
@@ -131,15 +127,6 @@ def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply
             traceback="".join(traceback.format_exception(error.__cause__)) if error.__cause__ else "",
         )
         return fault, isinstance(error.__cause__, MemoryError)
-
-
-def _confine(memory_bytes: int) -> None:
-    """Dies with the parent, leaves the terminal's signals to it, keeps plugins off stdout, and bounds memory."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _received(connection: socket.socket) -> messages.Question | None:

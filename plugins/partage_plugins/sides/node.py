@@ -7,6 +7,9 @@ stopping ask every plugin even if one fails; what failed is returned, for the ca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +21,7 @@ from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.enforcement import unenforced
 from partage_plugins.rules.merging import checked, merge
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
-from partage_plugins.vocabulary.kinds import Promise
+from partage_plugins.vocabulary.kinds import PROMISES, AnyKind, Promise
 from partage_plugins.vocabulary.names import ContainerKey, Kind, PluginName
 from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 
@@ -48,6 +51,7 @@ class NodeSide:
         self._registry = registry
         self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in _HOOKS}
         self._failed: frozenset[str] = frozenset()
+        self._kinds = tuple(replace(kind, promises=partial(self._promised, kind)) for kind in registry.kinds)
 
     @property
     def owners(self) -> dict[Kind, PluginName]:
@@ -96,7 +100,7 @@ class NodeSide:
             if answer is not None:
                 answers.append((call.plugin, answer))
         merged = merge(answers)
-        broken = unenforced(granted, merged.adjustment, self._registry.kinds)
+        broken = unenforced(granted, merged.adjustment, self._kinds)
         return Adjusted(adjustment=merged.adjustment, owners=merged.owners, unenforced=broken)
 
     def removed(self, key: ContainerKey) -> None:
@@ -115,6 +119,15 @@ class NodeSide:
             except Refused as refusal:
                 faults.append(PluginNonsense(call.plugin, hook, f"refused where it may not: {refusal}"))
         return faults
+
+    def _promised(self, kind: AnyKind, grant: object, part: object) -> frozenset[Promise]:
+        """What a grant promises: the owner's code, so called and checked like a hook."""
+        owner = self._registry.owner(kind.name) or PluginName("")
+        answer: object = Call(owner, "promises", kind.promises, self.activity)(grant, part)
+        if not isinstance(answer, AbstractSet) or not answer <= PROMISES:
+            allowed = f"a set of {', '.join(sorted(PROMISES))}"
+            raise PluginNonsense(owner, "promises", f"returned {answer!r:.80}; allowed: {allowed}")
+        return frozenset(answer)
 
     def _owned(self, call: Call) -> Kind:
         for kind in self._registry.kinds:

@@ -14,7 +14,7 @@ from partage_plugins.errors import DialectConflict, PluginBroken, PluginError, R
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.asking import check_asks, check_grants, pod_request
-from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores
+from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
@@ -56,8 +56,9 @@ class SchedulerSide:
         *,
         weights: Mapping[PluginName, float] | None = None,
         traced: bool = False,
+        activity: Activity | None = None,
     ) -> None:
-        self.activity = Activity()
+        self.activity = activity or Activity()
         self._registry = registry
         self._record = record
         self._weights = weights or {}
@@ -83,7 +84,7 @@ class SchedulerSide:
 
     def shape(self, request: PodRequest) -> Hashable:
         """Equal for requests that all plugins treat alike."""
-        shape = tuple(call(request) for call in self._calls["partage_shape"])
+        shape = tuple(_hashed(call, call(request)) for call in self._calls["partage_shape"])
         return (shape, request) if self._shapeless else shape
 
     def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None:
@@ -178,3 +179,11 @@ class SchedulerSide:
             for slot, allocation in self._record.allocations():
                 if any(owned & set(grants) for grants in allocation.containers.values()):
                     take(slot, allocation)
+
+
+def _hashed(call: Call, shape: Hashable) -> Hashable:
+    try:
+        hash(shape)
+    except TypeError:
+        raise nonsense(call, f"returned {type(shape).__name__}, which cannot be hashed") from None
+    return shape

@@ -104,16 +104,24 @@ def fields_of(settings_type: type[CommonSettings]) -> dict[str, Field]:
 def _field(info: msgspec.structs.FieldInfo, *, common: bool) -> Field:
     plain, notes = _unwrapped(info.type)
     arguments = get_args(plain)
-    optional = get_origin(plain) in {Union, types.UnionType} and len(arguments) == 2 and type(None) in arguments  # noqa: PLR2004
+    others = [argument for argument in arguments if argument is not type(None)]
+    optional = get_origin(plain) in {Union, types.UnionType} and len(others) == 1
     if optional:
-        plain = next(argument for argument in arguments if argument is not type(None))
+        plain = others[0]
     settings = [note for note in notes if isinstance(note, Setting)]
     _refuse(info, settings)
     field = Field(info.name, Annotated[plain, *notes], plain, optional, common, settings[0], _bounds(notes))
-    if field.item not in _SCALARS and not field.choices:
+    if not _has_text_form(field):
         raise TypeError(f"setting {info.name}: {info.type} has no text form; see {CommonSettings.__module__}")
     msgspec.json.Decoder(field.bounded)  # raises TypeError where the bounds don't fit the type
     return field
+
+
+def _has_text_form(field: Field) -> bool:
+    if field.is_list and get_args(field.plain)[1:] != (Ellipsis,):
+        return False
+    choices = get_args(field.item)
+    return all(isinstance(choice, str) for choice in choices) if choices else field.item in _SCALARS
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, tuple[Any, ...]]:  # noqa: ANN401  (an annotation of whatever kind)

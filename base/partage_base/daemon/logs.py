@@ -58,7 +58,7 @@ def json_line(event: Mapping[str, object]) -> bytes:
 def text_line(event: Mapping[str, object]) -> bytes:
     """One line for eyes; tracebacks follow on lines of their own."""
     head = " ".join((_text(event.get("ts")), f"{_text(event.get('level')):7}", _text(event.get("event"))))
-    rest = [f"{key}={_text(value)}" for key, value in event.items() if key not in _HEAD and key != "traceback"]
+    rest = [f"{key}={_word(value)}" for key, value in event.items() if key not in _HEAD and key != "traceback"]
     tail = ["\n" + _text(event["traceback"]).rstrip()] if "traceback" in event else []
     return " ".join([head, *rest, *tail]).encode(errors="backslashreplace")
 
@@ -71,6 +71,12 @@ def _text(value: object) -> str:
         return value if isinstance(value, str) else repr(value)
     except Exception:  # noqa: BLE001  (somebody else's repr)
         return f"<{type(value).__name__} without a repr>"
+
+
+def _word(value: object) -> str:
+    """Quoted where it could be taken for something else, such as the next line."""
+    text = _text(value)
+    return text if text.isprintable() and " " not in text and text else repr(text)
 
 
 class _Shape:
@@ -122,7 +128,8 @@ class _FromLibraries(logging.Handler):
         self._writer = writer
 
     def emit(self, record: logging.LogRecord) -> None:
-        event = {"event": _message(record), "logger": record.name, "exc_info": record.exc_info}
+        bound = structlog.contextvars.get_contextvars()
+        event = {**bound, "event": _message(record), "logger": record.name, "exc_info": record.exc_info}
         (shaped,), _ = self._shape(None, record.levelname.lower(), event)
         self._writer.msg(cast("Mapping[str, object]", shaped))
 

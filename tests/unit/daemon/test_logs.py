@@ -77,6 +77,11 @@ def test_libraries_log_through_the_same_lines() -> None:
     }  # fmt: skip
 
 
+def test_a_library_s_line_has_what_is_bound_to_the_task() -> None:
+    code = "structlog.contextvars.bind_contextvars(pod='a'); logging.getLogger('x').warning('seen')"
+    assert _one(code)["pod"] == "a"
+
+
 def test_a_library_s_exception_has_its_traceback_too() -> None:
     line = _one("try:\n    1 / 0\nexcept ZeroDivisionError:\n    logging.getLogger('asyncio').exception('lost')")
     assert line["traceback"].rstrip().endswith("ZeroDivisionError: division by zero")
@@ -100,6 +105,11 @@ def test_less_than_the_level_is_not_logged(level: str, seen: int) -> None:
 def test_text_is_for_eyes() -> None:
     line = _logged("log.info('ready', pod='a', count=2)", log_format="text")
     assert line.split(" ", 1)[1] == "info    ready pod=a count=2\n"
+
+
+def test_text_can_not_be_made_to_look_like_another_line() -> None:
+    line = _logged("log.info('refused', pod='a b', path='/x\\n2026 info', empty='')", log_format="text")
+    assert line.endswith(r"""refused pod='a b' path='/x\n2026 info' empty=''""" + "\n")
 
 
 def test_text_shows_a_traceback_on_lines_of_its_own() -> None:

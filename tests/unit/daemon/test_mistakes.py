@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pytest
@@ -231,6 +231,9 @@ def _type_with(name: str, annotation: Any, default: Any) -> type[CommonSettings]
         (Annotated[int, Setting("a")], msgspec.NODEFAULT, "must have a default"),
         (Annotated[dict[str, int], Setting("a")], {}, "has no text form"),
         (Annotated[Path | int, Setting("a")], 1, "has no text form"),
+        (Annotated[Literal[1, 2], Setting("a")], 1, "has no text form"),
+        (Annotated[tuple[int, str], Setting("a")], (1, ""), "has no text form"),
+        (Annotated[tuple[tuple[int, ...], ...], Setting("a")], (), "has no text form"),
         (Annotated[int, Meta(min_length=1), Setting("a")], 1, "min_length"),
     ],
 )

@@ -53,11 +53,12 @@ def add_pair(folders: KeyFolders, private: Ed25519PrivateKey) -> Added:
     added = key_id(public)
     make_folder(folders.public, 0o755)
     make_folder(folders.private, 0o700)
-    with locked(folders.private), ExitStack() as undo:
+    with locked(folders.private, folders.public), ExitStack() as undo:
         signs = load_marker(folders.private)
         _created(undo, folders.private_file(added), encode_private(private), PRIVATE_MODE)
         _created(undo, folders.public_file(added), encode_public(public), PUBLIC_MODE)
         if signs is None:
+            undo.callback(_mark, folders, None)
             _mark(folders, added)
         undo.pop_all()
     return Added(added, folders.private_file(added), folders.public_file(added), signs or added)
@@ -71,7 +72,7 @@ def retire(folders: KeyFolders, key: KeyId, *, force: bool = False) -> Retired:
     """
     if not folders.private.is_dir():
         raise KeyUnknown(f"{folders.private} does not exist, so this machine signs with no key")
-    with locked(folders.private):
+    with locked(folders.private, folders.public):
         private = load_private_keys(folders.private).keys
         if key not in private:
             raise KeyUnknown(f"{folders.private} holds no good private half of {key}; it has: {_listed(private)}")

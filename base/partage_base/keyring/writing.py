@@ -35,12 +35,13 @@ def make_folder(folder: Path, mode: int) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Generator[None]:
-    """Keeps every other writer of this folder out, and clears away what a killed one left."""
+def locked(folder: Path, *others: Path) -> Generator[None]:
+    """Keeps every other writer of these folders out, and clears away what a killed one left. The first is the lock."""
     with _descriptor(folder) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        for left in folder.glob(f"{_UNFINISHED}*"):
-            left.unlink(missing_ok=True)
+        for each in (folder, *others):
+            for left in each.glob(f"{_UNFINISHED}*"):
+                left.unlink(missing_ok=True)
         yield
 
 
@@ -100,7 +101,7 @@ def _created_named(folder: int, name: str, content: bytes, mode: int) -> None:
 
 @contextmanager
 def _named(folder: int, content: bytes, mode: int) -> Generator[str]:
-    """A complete file under a name that nobody reads; gone afterwards, unless it was renamed."""
+    """A complete file under a name that nobody reads; gone afterwards, at the latest when the next writer comes."""
     unfinished = _UNFINISHED + secrets.token_hex(8)
     descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
@@ -110,7 +111,7 @@ def _named(folder: int, content: bytes, mode: int) -> Generator[str]:
             os.close(descriptor)
         yield unfinished
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(unfinished, dir_fd=folder)
 
 

@@ -47,7 +47,7 @@ def locked(folder: Path, *others: Path) -> Generator[None]:
 
 def create(file: Path, content: bytes, mode: int) -> None:
     """Makes a file that is not there yet; raises `KeyKept` where it is."""
-    with _descriptor(file.parent) as folder:
+    with _telling(file), _descriptor(file.parent) as folder:
         try:
             if not _created_nameless(folder, file.name, content, mode):
                 _created_named(folder, file.name, content, mode)
@@ -62,7 +62,7 @@ def create(file: Path, content: bytes, mode: int) -> None:
 
 def replace(file: Path, content: bytes, mode: int) -> None:
     """Makes a file or puts a new one in its place: readers see the old content or the new."""
-    with _descriptor(file.parent) as folder:
+    with _telling(file), _descriptor(file.parent) as folder:
         with _named(folder, content, mode) as unfinished:
             os.rename(unfinished, file.name, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
@@ -70,10 +70,19 @@ def replace(file: Path, content: bytes, mode: int) -> None:
 
 def remove(file: Path) -> None:
     """Takes a file away for good, if it is there."""
-    with _descriptor(file.parent) as folder:
+    with _telling(file), _descriptor(file.parent) as folder:
         with suppress(FileNotFoundError):
             os.unlink(file.name, dir_fd=folder)
         os.fsync(folder)
+
+
+@contextmanager
+def _telling(file: Path) -> Generator[None]:
+    """Errors of the system name the file, though calls are made with descriptors."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def _created_nameless(folder: int, name: str, content: bytes, mode: int) -> bool:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,7 @@ def fail() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@cache
 def killed(change: str, nameless: str) -> list[dict[str, Any]]:
     program = Path(__file__).with_name("killed.py")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,0 +1,28 @@
+"""Runs `partage` as a process of its own, as a shell would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+PARTAGE: Final = (sys.executable, "-m", "partage_cli")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours without settings of partage, and able to find its packages though it may not be installed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
+    return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "120"} | more
+
+
+def partage(root: Path, *arguments: str, start: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
+    """Runs to the end. `start` is how a shell starts it, for limits and closed descriptors."""
+    return subprocess.run(
+        ["sh", "-c", start, "sh", *PARTAGE, "--root", root, *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )

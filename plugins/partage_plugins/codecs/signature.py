@@ -40,7 +40,7 @@ def verify(allocation: str, signature: str, keys: Mapping[KeyId, Ed25519PublicKe
     public = keys.get(named)
     if public is None:
         raise SignatureRefused(
-            f"allocation: signed with key {named}, which is not among the {len(keys)} keys of this node; "
+            f"allocation: signed with key {named}, which this node does not trust; "
             "was the key rotated before its public half reached /etc/partage/keys.d?"
         )
     try:

@@ -8,7 +8,7 @@
     raise SystemExit(bench.finish())
 
 It prints a table for people and, as the last line of stdout, one JSON object. Exit status: 0 when every bar holds,
-3 when one does not, 1 when what was to be measured was not at work. With `--smoke` all runs briefly and nothing is judged.
+3 when one does not, 1 when what was to be measured was not at work. With `--smoke` all runs briefly, nothing is judged.
 """
 
 import argparse

@@ -1,0 +1,100 @@
+"""Runs a target on one input and says what came out: nothing worth a word, a kind of outcome, or a failure."""
+
+import re
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+Target = Callable[[bytes], object]
+
+_VARYING: Final = re.compile(r"""'[^']*'|"[^"]*"|\d+""")
+_LONGEST_OUTCOME: Final = 120
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one input may cost."""
+
+    seconds: float = 5.0
+    growth_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that breaks the invariant."""
+
+    kind: str
+    """What minimising must keep: the exception's type, `hang` or `memory`."""
+    message: str
+    data: bytes
+    trace: str = ""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it can be tried again many times."""
+        return self.kind not in {"hang", "memory", "killed"}
+
+
+class Hang(BaseException):
+    """Time is up. No Exception, so that a target that catches those does not catch this."""
+
+
+class Executor:
+    """Calls the target within limits."""
+
+    def __init__(self, target: Target, limits: Limits) -> None:
+        self._target = target
+        self._limits = limits
+        self._most_bytes = _peak_bytes() + limits.growth_bytes
+
+    def run(self, data: bytes) -> Failure | str:
+        """The failure, or the kind of outcome."""
+        started = time.monotonic()
+        try:
+            with _deadline(self._limits.seconds):
+                outcome = self._target(data)
+        except KeyboardInterrupt:
+            raise
+        except Hang:
+            return self._hang(data, started)
+        except BaseException as error:  # noqa: BLE001 - whatever a target raises breaks its invariant, SystemExit too
+            message = "".join(traceback.format_exception_only(error)).strip()
+            return Failure(type(error).__name__, message, data, "".join(traceback.format_exception(error)))
+        if time.monotonic() - started > self._limits.seconds:  # C code does not let the alarm through
+            return self._hang(data, started)
+        if _peak_bytes() > self._most_bytes:
+            return Failure("memory", f"memory grew by more than {self._limits.growth_bytes >> 20} MiB", data)
+        return shape_of(outcome)
+
+    def _hang(self, data: bytes, started: float) -> Failure:
+        return Failure("hang", f"ran for {time.monotonic() - started:.1f} s on one input", data)
+
+
+def shape_of(outcome: object) -> str:
+    """The outcome without what varies, such as numbers and names: two errors of one kind are one outcome."""
+    return _VARYING.sub("_", str(outcome)[: 4 * _LONGEST_OUTCOME])[:_LONGEST_OUTCOME]
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _time_is_up(_number: int, _frame: FrameType | None) -> None:
+    raise Hang
+
+
+@contextmanager
+def _deadline(seconds: float) -> Generator[None]:
+    before = signal.signal(signal.SIGALRM, _time_is_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

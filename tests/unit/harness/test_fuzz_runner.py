@@ -1,0 +1,203 @@
+"""The fuzz runner as people use it: a program with an exit status, and files that it leaves."""
+
+import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fuzz.engine.execution import Executor, Failure, Limits, shape_of
+from fuzz.engine.reach import Reach
+
+ROOT = Path(__file__).resolve().parents[3]
+RUNNER = ROOT / "tests" / "fuzz" / "runner.py"
+
+PLANTED = '''"""Every text is as good as any other."""
+
+SEEDS = (b"Xylophone", b'{"a": 12}')
+
+
+def target(data):
+    if data[:1] == b"X":
+        if data[1:2] == b"Y":
+            raise ValueError(f"found {data!r}")
+'''
+
+FINE = '''"""JSON parses or is refused."""
+
+import json
+
+SEEDS = (b'{"a": 12}',)
+
+
+def target(data):
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError) as error:
+        return error
+'''
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def fuzz(folder: Path, *arguments: str) -> Ran:
+    command = [sys.executable, "-P", str(RUNNER), *arguments, "--folder", str(folder), "--keep", str(folder / "kept")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def target(folder: Path, body: str, *, seeds: str = '(b"hello",)') -> None:
+    lines = body.replace("\n", "\n    ")
+    (folder / "toy.py").write_text(f'"""No input is bad."""\nSEEDS = {seeds}\ndef target(data):\n    {lines}\n')
+
+
+def test_a_planted_bug_is_found_made_short_and_kept(folder: Path) -> None:
+    (folder / "toy.py").write_text(PLANTED)
+    ran = fuzz(folder, "toy", "--seconds", "30", "--seed", "1")
+    assert ran.status == 3, ran
+    (kept,) = (folder / "kept" / "toy").glob("crash-*")
+    assert kept.read_bytes() == b"XY"
+    assert "BROKEN: ValueError: found b'XY'" in ran.out
+    assert "invariant: Every text is as good as any other." in ran.out
+    assert "found with: --seed 1\n" in ran.out
+    assert f"--replay {kept}\n" in ran.out
+
+
+def test_the_input_is_printed_as_a_python_literal(folder: Path) -> None:
+    target(folder, "assert data != b'\\xff\\x00'", seeds=r'(b"\xff\x00",)')
+    line = next(line for line in fuzz(folder, "toy", "--seed", "1").out.splitlines() if "input of" in line)
+    assert ast.literal_eval(line.partition(": ")[2]) == b"\xff\x00"
+
+
+def test_one_seed_goes_one_way(folder: Path) -> None:
+    """Only the times differ between two runs."""
+    (folder / "toy.py").write_text(PLANTED)
+    first, second = (
+        fuzz(folder, "toy", "--seconds", "30", "--seed", "3").out.split(" executions")[0] for _ in range(2)
+    )
+    assert first.split(", ")[1] == second.split(", ")[1]
+
+
+def test_a_sound_target_exits_0_and_says_what_was_done(folder: Path) -> None:
+    (folder / "toy.py").write_text(FINE)
+    ran = fuzz(folder, "toy", "--seconds", "0.3", "--seed", "1")
+    assert ran.status == 0, ran
+    for word in ("fuzz toy: 0.3 s", "executions", "/s,", "outcomes", "inputs kept", "lines reached", "seed 1"):
+        assert word in ran.out
+    assert not (folder / "kept").exists()
+
+
+def test_a_hang_is_a_failure_even_where_all_exceptions_are_caught(folder: Path) -> None:
+    target(folder, "try:\n    while data == b'hello': pass\nexcept Exception: pass")
+    ran = fuzz(folder, "toy", "--input-seconds", "0.2")
+    assert ran.status == 3, ran
+    assert "BROKEN: ran for 0.2 s on one input" in ran.out
+
+
+def test_an_input_that_kills_the_process_is_not_lost(folder: Path) -> None:
+    target(folder, "import os\nif data == b'hello': os.abort()")
+    ran = fuzz(folder, "toy")
+    assert ran.status == 3, ran
+    assert "ended by SIGABRT" in ran.out
+    assert "b'hello'" in ran.out
+
+
+def test_a_hang_that_no_alarm_reaches_is_ended_from_outside(folder: Path) -> None:
+    blocked = "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
+    target(folder, blocked + "while data == b'hello': time.sleep(1)")
+    ran = fuzz(folder, "toy", "--input-seconds", "0.1")
+    assert ran.status == 3, ran
+    assert "ended by SIGKILL" in ran.out
+
+
+def test_system_exit_in_a_target_is_a_failure(folder: Path) -> None:
+    target(folder, "raise SystemExit(0)")
+    assert fuzz(folder, "toy", "--seconds", "1").status == 3
+
+
+def test_a_kept_input_is_replayed(folder: Path) -> None:
+    target(folder, "assert data != b'bad'")
+    (folder / "bad").write_bytes(b"bad")
+    (folder / "good").write_bytes(b"good")
+    assert fuzz(folder, "toy", "--replay", str(folder / "bad")).status == 3
+    assert fuzz(folder, "toy", "--replay", str(folder / "good")).status == 0
+
+
+def test_inputs_that_once_failed_run_first(folder: Path) -> None:
+    target(folder, "assert data != b'a rare input'")
+    (folder / "regressions" / "toy").mkdir(parents=True)
+    (folder / "regressions" / "toy" / "rare").write_bytes(b"a rare input")
+    assert fuzz(folder, "toy", "--seconds", "0").status == 3
+
+
+def test_all_runs_each_and_answers_for_the_worst(folder: Path) -> None:
+    target(folder, "raise KeyError")
+    (folder / "sound.py").write_text(FINE)
+    ran = fuzz(folder, "all", "--seconds", "0.1")
+    assert ran.status == 3
+    assert "fuzz sound: 0.1 s" in ran.out
+    assert "fuzz toy: BROKEN: KeyError" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (None, "no fuzz target named toy; there is: sound"),
+        ('"""Doc."""\nSEEDS = (b"",)\n', "fuzz target toy has no target"),
+        ("def target(data): ...\n", "fuzz target toy has no __doc__, SEEDS"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_line(folder: Path, text: str | None, complaint: str) -> None:
+    (folder / "sound.py").write_text(FINE)
+    if text is not None:
+        (folder / "toy.py").write_text(text)
+    assert fuzz(folder, "toy") == Ran(2, "", complaint + "\n")
+
+
+def test_targets_are_listed(folder: Path) -> None:
+    (folder / "sound.py").write_text(FINE)
+    (folder / "runner.py").touch()
+    (folder / "_shared.py").touch()
+    assert fuzz(folder, "--list") == Ran(0, "sound\n", "")
+
+
+def test_memory_that_grows_beyond_all_bounds_is_a_failure() -> None:
+    kept: list[bytearray] = []
+    executor = Executor(lambda data: kept.append(bytearray(len(data) << 20)), Limits(growth_bytes=32 << 20))
+    assert executor.run(b"1234") == "None"
+    failure = executor.run(b"1" * 128)
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.message) == ("memory", "memory grew by more than 32 MiB")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shape"),
+    [("unknown field 'x' at byte 17", "unknown field _ at byte _"), (None, "None"), ("a" * 500, "a" * 120)],
+)
+def test_outcomes_of_one_kind_have_one_shape(outcome: object, shape: str) -> None:
+    assert shape_of(outcome) == shape
+
+
+def test_lines_are_seen_in_the_folders_that_are_watched_and_nowhere_else(tmp_path: Path) -> None:
+    scope: dict[str, object] = {}
+    for name in ("ours", "theirs"):
+        exec(compile(f"def {name}():\n    return 1\n", str(tmp_path / name / "m.py"), "exec"), scope)  # noqa: S102
+    reach = Reach([str(tmp_path / "ours")])
+    with reach.reporting(), reach.watching(closely=True):
+        for name in ("ours", "theirs"):
+            call = scope[name]
+            assert callable(call)
+            call()
+    assert {Path(file).parent.name for file, _ in reach.lines} == {"ours"}

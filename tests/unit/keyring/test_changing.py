@@ -48,7 +48,7 @@ def test_rotation_never_refuses_a_good_signature_and_ends_with_the_old_key_refus
 
     folders.public_file(old).unlink()
     verify("second", second, node.current().keys)
-    with pytest.raises(SignatureRefused, match=f"signed with key {old}, which is not among the 1 keys"):
+    with pytest.raises(SignatureRefused, match=f"signed with key {old}, which"):
         verify("first", first, node.current().keys)
 
 

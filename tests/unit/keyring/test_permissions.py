@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -115,6 +116,14 @@ def test_a_folder_that_others_can_write_gives_no_key(tmp_path: Path) -> None:
     assert (len(loaded.keys), len(loaded.faults)) == (0, 1)
     tmp_path.chmod(0o1777)
     assert len(load_public_keys(tmp_path).keys) == 1
+
+
+def test_a_config_map_which_is_writable_for_all_but_mounted_read_only_is_good(small_disk: Path) -> None:
+    file = write_public(small_disk)
+    small_disk.chmod(0o777)
+    assert not load_public_keys(small_disk).keys
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    assert list(load_public_keys(small_disk).keys) == [file.stem]
 
 
 @as_root

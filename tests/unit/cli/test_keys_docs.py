@@ -1,0 +1,26 @@
+"""The page about keys and the commands say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from partage_cli.keys import command
+
+PAGE: Final = (Path(__file__).parents[3] / "docs/keys.md").read_text()
+
+
+def test_every_command_is_on_the_page_and_the_page_names_no_other() -> None:
+    assert set(re.findall(r"partage keys (\w+)", PAGE)) == set(command.commands)
+
+
+def test_every_option_of_the_page_exists() -> None:
+    known = {option for each in command.commands.values() for parameter in each.params for option in parameter.opts}
+    assert set(re.findall(r"(?<![\w-])--(?:dir|force|output)\b", PAGE)) <= known
+    assert "-o" in known
+
+
+def test_the_page_shows_the_exact_words_of_a_new_pair() -> None:
+    for words in ("private half: ", "public half:  ", "signs now:    "):
+        assert f"\n{words}" in PAGE

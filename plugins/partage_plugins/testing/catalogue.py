@@ -1,0 +1,37 @@
+"""Which checks there are, and which of them apply to a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partage_plugins.testing import (
+    scheduler_allocating,
+    scheduler_answering,
+    scheduler_counting,
+    scheduler_reading,
+)
+from partage_plugins.testing.checking import Check
+from partage_plugins.testing.subject import Subject
+
+
+def checks_of(subject: Subject) -> dict[str, Check]:
+    """The checks that apply, by name, in the order in which they run."""
+    return {check.__name__: check for check in _applying(subject)}
+
+
+def promise_of(check: Check) -> str:
+    """What a plugin promises by passing it, in one sentence."""
+    return (check.__doc__ or "").strip()
+
+
+def _applying(subject: Subject) -> Iterator[Check]:
+    owns = subject.kind is not None
+    if subject.scheduler is not None:
+        yield from scheduler_reading.CHECKS
+        yield from scheduler_answering.CHECKS
+        if owns:
+            yield from scheduler_reading.OWNER_CHECKS
+            yield from scheduler_answering.OWNER_CHECKS
+            yield from scheduler_allocating.CHECKS
+            yield from scheduler_counting.CHECKS
+        yield from scheduler_reading.LAST_CHECKS

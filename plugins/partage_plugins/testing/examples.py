@@ -1,0 +1,53 @@
+"""Builds what the kit's subjects and authors' own tests need, with good defaults for everything but the point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from partage_plugins.codecs.allocation import container_key
+from partage_plugins.codecs.inventory import encode_inventory
+from partage_plugins.vocabulary.containers import Container
+from partage_plugins.vocabulary.inventory import Inventory, Ready
+from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
+
+
+def pod(*limits: Mapping[str, str], annotations: Mapping[str, str] | None = None, name: str = "train") -> Pod:
+    """A pod with one app container for each of `limits`: `main`, then `side-1` and so on.
+
+    `pod({"fpga.example.com/boards": "1"})` asks for one board.
+    """
+    containers = tuple(
+        PodContainer(name=ContainerName(f"side-{place}" if place else "main"), limits=dict(asked))
+        for place, asked in enumerate(limits or ({},))
+    )
+    return Pod(ref=_ref(name), annotations=dict(annotations or {}), containers=containers)
+
+
+def like(pod: Pod, number: int) -> Pod:
+    """Another pod that asks for the same: its name, namespace and uid differ."""
+    ref = PodRef(
+        namespace=Namespace(f"team-{number}"), name=PodName(f"{pod.ref.name}-{number}"), uid=PodUid(f"uid-{number}")
+    )
+    return replace(pod, ref=ref)
+
+
+def inventory(ready: Ready = Ready(crishim=True, broker=True), /, **kinds: object) -> str:  # noqa: B008  frozen
+    """An inventory as a node writes it: `inventory(fpga={"boards": ["fpga0"]})`."""
+    parts = {Kind(name.replace("_", "-")): part for name, part in kinds.items()}
+    return encode_inventory(Inventory(ready=ready, kinds=parts)).decode()
+
+
+def container(name: str = "main", *, pod: PodRef | None = None, attempt: int = 0, **fields: Any) -> Container:  # noqa: ANN401
+    """A container as kubelet asks for it, with the key that it has; `fields` are any others of `Container`."""
+    ref = pod or _ref("train")
+    called = ContainerName(name)
+    key = container_key(ref.uid, called, attempt)
+    return Container(key=key, pod=ref, name=called, attempt=attempt, **fields)
+
+
+def _ref(name: str) -> PodRef:
+    return PodRef(namespace=Namespace("default"), name=PodName(name), uid=PodUid(f"uid-of-{name}"))

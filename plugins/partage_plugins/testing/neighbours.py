@@ -1,0 +1,112 @@
+"""Plugins that the kit loads beside the one that it checks: it must live with others, and leave their kinds alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.hooks import hookimpl
+from partage_plugins.testing.subject import Subject
+from partage_plugins.vocabulary.gpu import GPU, GpuGrant
+from partage_plugins.vocabulary.kinds import AnyKind, KindType
+from partage_plugins.vocabulary.names import CardId, ContainerName, Kind
+from partage_plugins.vocabulary.pods import Pod, PodRequest
+
+RESOURCE: Final = "neighbour.example.com/devices"
+_DIALECT: Final = "partage_plugins.builtin.native_dialect:NativeDialect"
+
+
+class NeighbourRequest(Struct, frozen=True):
+    """What a container asks for of the neighbour's kind."""
+
+    devices: int
+
+
+class NeighbourGrant(Struct, frozen=True):
+    """One of the neighbour's devices."""
+
+    device: str
+
+
+class NeighbourPart(Struct, frozen=True):
+    """The neighbour's devices on a node."""
+
+    devices: tuple[str, ...] = ()
+
+
+NEIGHBOUR: Final = KindType(name=Kind("neighbour"), request=NeighbourRequest, grant=NeighbourGrant, part=NeighbourPart)
+
+
+class NeighbourScheduler:
+    """Owns a kind of its own, with a dialect."""
+
+    @hookimpl
+    def partage_kind(self) -> AnyKind:
+        """Another kind than the subject's."""
+        return NEIGHBOUR
+
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
+        """A dialect that only it speaks."""
+        asking = [container.name for container in pod.containers if RESOURCE in container.limits]
+        return {name: {NEIGHBOUR.name: NeighbourRequest(1)} for name in asking} or None
+
+    @hookimpl
+    def partage_allocate(self, request: PodRequest) -> Mapping[ContainerName, Sequence[NeighbourGrant]]:
+        """As many as are asked for."""
+        return {name: [NeighbourGrant("n0")] for name in request.of(NEIGHBOUR)}
+
+
+class NeighbourNode:
+    """The neighbour's node side, which changes nothing."""
+
+    @hookimpl
+    def partage_kind(self) -> AnyKind:
+        """As on the other side."""
+        return NEIGHBOUR
+
+
+class GpuScheduler:
+    """Stands for the owner of cards, so that nobody else can claim them."""
+
+    @hookimpl
+    def partage_kind(self) -> AnyKind:
+        """Cards."""
+        return GPU
+
+    @hookimpl
+    def partage_allocate(self, request: PodRequest) -> Mapping[ContainerName, Sequence[GpuGrant]]:
+        """One card, always the same."""
+        grant = GpuGrant(card=CardId("GPU-0"), share_milli=1000, limit_milli=1000, memory_bytes=0)
+        return {name: [grant] for name in request.of(GPU)}
+
+
+class GpuNode:
+    """Stands for the owner of cards on the node."""
+
+    @hookimpl
+    def partage_kind(self) -> AnyKind:
+        """Cards."""
+        return GPU
+
+
+def scheduler_paths(subject: Subject) -> dict[str, str]:
+    """The subject's scheduler side and what is loaded before it."""
+    paths = {"native-dialect": _DIALECT, **_owners(subject, "Scheduler"), **subject.beside_scheduler}
+    paths.pop(subject.name, None)
+    return {**paths, subject.name: subject.scheduler or ""}
+
+
+def node_paths(subject: Subject) -> dict[str, str]:
+    """The subject's node side and what is loaded before it."""
+    paths = {**_owners(subject, "Node"), **subject.beside_node}
+    return {**paths, subject.name: subject.node or ""}
+
+
+def _owners(subject: Subject, side: str) -> dict[str, str]:
+    owners = {"kit-neighbour": f"{__name__}:Neighbour{side}"}
+    if subject.kind != GPU.name:
+        owners["kit-gpu"] = f"{__name__}:Gpu{side}"
+    return owners

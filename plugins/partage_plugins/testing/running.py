@@ -1,0 +1,151 @@
+"""Runs the checks of a subject in child processes; whatever a plugin does there, this returns.
+
+A child that dies or hangs fails the check that it was in, and a new child goes on with the rest. A hook that has ended
+several children is not asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+
+from partage_plugins.host import blackbox
+from partage_plugins.host.child import EXIT_OUT_OF_MEMORY
+from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.testing.child import Question
+from partage_plugins.testing.report import Report, Result
+from partage_plugins.testing.subject import Subject
+from partage_plugins.testing.watching import HUNG
+
+_COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.testing.child")
+_MOST_DEATHS: Final = 2  # of one hook
+_CALLS_A_CHECK: Final = 20  # a check that gives no result for so many deadlines hangs outside of any hook
+_LOOK_S: Final = 0.01
+_LONGEST_TRACE: Final = 8000
+_THREADS: Final = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+
+
+def run(subject: Subject) -> Report:
+    """What comes of all checks that apply to the subject."""
+    waiting = list(checks_of(subject))
+    results: list[Result] = []
+    deaths: Counter[tuple[str, str]] = Counter()
+    with TemporaryDirectory(prefix="partage-kit-", ignore_cleanup_errors=True) as folder:
+        while waiting:
+            deadly = tuple(hook for hook, times in deaths.items() if times >= _MOST_DEATHS)
+            child = _Child(subject, tuple(waiting), deadly, Path(folder))
+            answered, death = child.answers()
+            if len(answered) < len(waiting) and death is not None:
+                answered.append(Result(check=waiting[len(answered)], passed=False, why=death.why, trace=death.trace))
+                deaths[death.plugin, death.hook] += 1
+            results += answered
+            del waiting[: len(answered)]
+    return Report(tuple(results))
+
+
+class _Death(msgspec.Struct, frozen=True):
+    plugin: str
+    hook: str
+    why: str
+    trace: str
+
+
+class _Child:
+    """One child, from its start to its end."""
+
+    def __init__(
+        self, subject: Subject, checks: tuple[str, ...], deadly: tuple[tuple[str, str], ...], folder: Path
+    ) -> None:
+        self._subject = subject
+        self._results, self._output = folder / f"results-{len(checks)}", folder / f"output-{len(checks)}"
+        self._results.touch()
+        descriptor = blackbox.create()
+        question = folder / f"question-{len(checks)}"
+        question.write_bytes(
+            msgspec.json.encode(
+                Question(
+                    subject=subject,
+                    checks=checks,
+                    deadly=deadly,
+                    box=descriptor,
+                    folder=str(folder),
+                    results=str(self._results),
+                )
+            )
+        )
+        try:
+            self._process = self._begun(question, descriptor)
+            self._box = blackbox.BlackBox(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def answers(self) -> tuple[list[Result], _Death | None]:
+        """The results that it gave, and how it died, if it did in the middle of a check."""
+        try:
+            stuck = self._waited()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # also what its plugins started and left
+            code = self._process.wait()
+            plugin, hook = self._box.read()
+            self._box.close()
+        given = [msgspec.json.decode(line, type=Result) for line in self._results.read_bytes().splitlines()]
+        if given and code == EXIT_OUT_OF_MEMORY and not hook:  # the last result says so
+            return given, None
+        return given, self._death(plugin, hook, self._how(code, stuck=stuck))
+
+    def _begun(self, question: Path, descriptor: int) -> subprocess.Popen[bytes]:
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        with self._output.open("wb") as output:
+            return subprocess.Popen(  # noqa: S603  our own module
+                [*_COMMAND, str(question)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(descriptor,),
+                env={**os.environ, **_THREADS, "PYTHONPATH": path},
+                start_new_session=True,
+            )
+
+    def _waited(self) -> bool:
+        """Whether the child got stuck outside of any hook. It is dead or stuck now, but not reaped."""
+        patience_s = self._subject.limits.call_s * _CALLS_A_CHECK
+        size, since = 0, time.monotonic()
+        while os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            time.sleep(_LOOK_S)
+            if (now := self._results.stat().st_size) != size:
+                size, since = now, time.monotonic()
+            if time.monotonic() - since > patience_s:
+                return True
+        return False
+
+    def _how(self, code: int, *, stuck: bool) -> str:
+        if stuck:
+            return f"gave no result for {self._subject.limits.call_s * _CALLS_A_CHECK:g} s, last seen"
+        if code == -HUNG:
+            return "hung"
+        return f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with {code}"
+
+    def _death(self, plugin: str, hook: str, how: str) -> _Death:
+        where = f"in {hook}" if hook else "outside of any hook"
+        duration = f" for more than {self._subject.limits.call_s:g} s" if how == "hung" else ""
+        why = f"plugin {plugin or self._subject.name} {how} {where}{duration}"
+        output = self._output.read_bytes()[-_LONGEST_TRACE:].decode(errors="replace")
+        return _Death(plugin, hook, why, output)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"

@@ -1,0 +1,120 @@
+"""Checks of an owner's scheduler side: that it hands out what it says is free, and nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, count
+from typing import Final
+
+import msgspec
+
+from partage_plugins.errors import Refused
+from partage_plugins.testing import examples
+from partage_plugins.testing.checking import Case, Check, hold
+from partage_plugins.testing.scheduler_stage import BARE, SchedulerStage
+from partage_plugins.testing.watching import Broken
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.kinds import PROMISES
+from partage_plugins.vocabulary.names import Slot
+from partage_plugins.vocabulary.pods import Pod
+
+_MOST_PODS: Final = 10_000
+
+
+def allocates_where_it_fits(case: Case) -> None:
+    """Wherever a pod fits, exactly the containers that ask get grants, which can be read again from the pod."""
+    stage = SchedulerStage(case).told()
+    for request in map(stage.side.requests, case.subject.pods):
+        for slot in stage.fitting(request):
+            stage.allocation(request, slot)
+
+
+def allocating_changes_nothing(case: Case) -> None:
+    """Asked twice what to grant, it grants the same: nothing is counted before `partage_take`."""
+    stage = SchedulerStage(case).told()
+    for request in map(stage.side.requests, case.subject.pods):
+        first, second = stage.answers(request), stage.answers(request)
+        hold(first.grants == second.grants, f"partage_allocate gives {first.grants[0]!r}, then {second.grants[0]!r}")
+        hold(first == second, f"partage_allocate changes the {first.difference(second)} of the same request")
+
+
+def refuses_where_it_does_not_fit(case: Case) -> None:
+    """Asked for grants on a node where the pod does not fit, it raises `Refused`."""
+    stage = SchedulerStage(case).told((BARE,))
+    for request in map(stage.side.requests, case.subject.pods):
+        try:
+            grants = stage.side.allocate(request, Slot(0))
+        except Refused:
+            continue
+        raise Broken(f"partage_allocate gives {grants!r:.200} on a node that has nothing of its kind")
+
+
+def fills_up(case: Case) -> None:
+    """Pod after pod can be placed wherever it says that one fits, until it says that none does."""
+    for pods in _mixtures(case):
+        stage = SchedulerStage(case).told()
+        for _ in _filled(stage, pods):
+            pass
+
+
+def gives_no_whole_device_twice(case: Case) -> None:
+    """A grant that promises nothing to others is of a whole device, so no two pods ever hold it on one node."""
+    kind = SchedulerStage(case).kind
+    for pods in _mixtures(case):
+        stage = SchedulerStage(case).told()
+        held: set[tuple[Slot, bytes]] = set()
+        parts = {slot: inventory.part(kind) for slot, _, inventory in stage.nodes()}
+        for slot, allocation in _filled(stage, pods):
+            for grants in allocation.of(kind).values():
+                whole = [grant for grant in grants if not kind.promises(grant, parts[slot])]
+                for holding in ((slot, msgspec.json.encode(grant)) for grant in whole):
+                    hold(holding not in held, f"two pods hold {holding[1].decode()}, which promises nothing to others")
+                    held.add(holding)
+
+
+def promises_what_it_may(case: Case) -> None:
+    """Each grant promises memory, share and limit or some of them, also where the inventory lacks the kind."""
+    stage = SchedulerStage(case).told()
+    kind = stage.kind
+    for request in map(stage.side.requests, case.subject.pods):
+        for slot, _, inventory in stage.nodes():
+            if slot not in stage.fitting(request):
+                continue
+            for grant in chain.from_iterable(stage.allocation(request, slot).of(kind).values()):
+                for part in (inventory.part(kind), None):
+                    promised: object = kind.promises(grant, part)
+                    allowed = isinstance(promised, frozenset) and promised <= PROMISES
+                    hold(allowed, f"promises of kind {kind.name} gives {promised!r}, not some of {sorted(PROMISES)}")
+
+
+def _mixtures(case: Case) -> Iterator[tuple[Pod, ...]]:
+    """Each pod alone, and all in turn."""
+    pods = case.subject.pods
+    yield from ((pod,) for pod in pods)
+    if len(pods) > 1:
+        yield pods
+
+
+def _filled(stage: SchedulerStage, pods: tuple[Pod, ...]) -> Iterator[tuple[Slot, Allocation]]:
+    """Places pods in turn until none of them fits; each that was placed, with its node."""
+    numbers = count()
+    waiting = list(pods)
+    while waiting:
+        for pod in tuple(waiting):
+            number = next(numbers)
+            hold(number < _MOST_PODS, f"after {_MOST_PODS} pods there is still room; does partage_take count them?")
+            placed = stage.placed(examples.like(pod, number))
+            if placed is None:
+                waiting.remove(pod)
+            else:
+                yield placed
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    allocates_where_it_fits,
+    allocating_changes_nothing,
+    refuses_where_it_does_not_fit,
+    fills_up,
+    gives_no_whole_device_twice,
+    promises_what_it_may,
+)

@@ -1,0 +1,141 @@
+"""Checks of an owner's scheduler side: that it knows what is taken, whatever happened before and in whatever order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import cycle, islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from partage_plugins.testing import examples
+from partage_plugins.testing.checking import Case, Check, hold
+from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourGrant
+from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.names import ContainerName, Slot
+
+_SOME: Final = 48
+
+Taken = list[tuple[Slot, Allocation]]
+
+
+def giving_back_restores(case: Case) -> None:
+    """When all that was taken is given back, in any order, it answers as it did first."""
+    for name, order in _ORDERS:
+        stage = SchedulerStage(case).told()
+        before = _all_answers(stage)
+        for slot, allocation in order(_filled(stage)):
+            stage.give_back(slot, allocation)
+        _check_same(before, stage, f"after all was given back {name}")
+
+
+def giving_back_undoes_the_last(case: Case) -> None:
+    """Giving back what was taken last restores the answers from before, step by step."""
+    stage = SchedulerStage(case).told()
+    before: list[dict[str, Answers]] = []
+    for number, pod in enumerate(islice(cycle(case.subject.pods), _SOME)):
+        before.append(_all_answers(stage))
+        if stage.placed(examples.like(pod, number)) is None:
+            break
+    for slot, allocation in reversed(stage.allocations()):
+        stage.give_back(slot, allocation)
+        _check_same(before[len(stage.allocations())], stage, "after the last allocation was given back")
+
+
+def replay_restores(case: Case) -> None:
+    """A new instance that is told of the same nodes and allocations, in another order, answers like the old one."""
+    old = SchedulerStage(case).told()
+    for slot, allocation in _filled(old)[::3]:
+        old.give_back(slot, allocation)
+    new = SchedulerStage(case)
+    for slot, _, inventory in old.nodes():
+        new.node_added(slot, inventory)
+    for slot, allocation in _shuffled(old.allocations()):
+        new.take(slot, allocation)
+    _check_same(_all_answers(old), new, "a new instance told of the same nodes and allocations")
+
+
+def forgets_removed_nodes(case: Case) -> None:
+    """When a node is gone and its slot is another's, nothing is left of what it had and what was taken on it."""
+    stage = SchedulerStage(case).told()
+    _filled(stage)
+    for slot, _, _ in stage.nodes():
+        stage.node_removed(slot)
+    others = stage.inventories[::-1]
+    fresh = SchedulerStage(case).told(others)
+    _check_same(_all_answers(fresh), stage.told(others), "with other nodes in the slots of removed ones")
+
+
+def follows_a_changed_inventory(case: Case) -> None:
+    """A node that is removed, added again and has its allocations taken again is as it was."""
+    stage = SchedulerStage(case).told()
+    _filled(stage, leave=1)
+    before = _all_answers(stage)
+    for slot, _, inventory in stage.nodes():
+        taken = [allocation for where, allocation in stage.allocations() if where == slot]
+        stage.node_removed(slot)
+        stage.node_added(slot, inventory)
+        for allocation in taken:
+            stage.take(slot, allocation)
+    _check_same(before, stage, "after a node was removed, added and its allocations taken again")
+
+
+def counts_beside_other_kinds(case: Case) -> None:
+    """Grants of other kinds in an allocation change nothing of how its own are counted."""
+    plain, mixed = SchedulerStage(case).told(), SchedulerStage(case).told()
+    before = _all_answers(mixed)
+    for slot, allocation in _filled(plain):
+        mixed.take(slot, _with_others(allocation))
+    _check_same(_all_answers(plain), mixed, "after allocations that also hold another kind's grants")
+    for slot, allocation in mixed.allocations():
+        mixed.give_back(slot, allocation)
+    _check_same(before, mixed, "after allocations that also hold another kind's grants were given back")
+
+
+def _all_answers(stage: SchedulerStage) -> dict[str, Answers]:
+    """What it says about each pod of the subject."""
+    return {str(place): stage.answers(stage.side.requests(pod)) for place, pod in enumerate(stage.subject.pods)}
+
+
+def _check_same(before: dict[str, Answers], stage: SchedulerStage, when: str) -> None:
+    for place, answers in _all_answers(stage).items():
+        differing = before[place].difference(answers)
+        pod = stage.subject.pods[int(place)].ref.name
+        hold(not differing, f"{when}, the {differing} of pod {pod} differ: {before[place]!r:.300}, now {answers!r:.300}")
+
+
+def _filled(stage: SchedulerStage, *, leave: int = 0) -> Taken:
+    """Places pods in turn, but for the last ones, and gives all that is taken then."""
+    for number, pod in enumerate(islice(cycle(stage.subject.pods), _SOME)):
+        if stage.placed(examples.like(pod, number)) is None:
+            break
+    for slot, allocation in stage.allocations()[::-1][:leave]:
+        stage.give_back(slot, allocation)
+    return stage.allocations()
+
+
+def _with_others(allocation: Allocation) -> Allocation:
+    other = {NEIGHBOUR.name: (NeighbourGrant("n0"),)}
+    containers = {name: {**other, **grants} for name, grants in allocation.containers.items()}
+    return replace(allocation, containers={ContainerName("neighbour"): other, **containers})
+
+
+def _shuffled(taken: Taken) -> Taken:
+    return random.Random(len(taken)).sample(taken, len(taken))  # noqa: S311  the same at every run
+
+
+_ORDERS: Final[tuple[tuple[str, Callable[[Taken], Taken]], ...]] = (
+    ("in the same order", list),
+    ("in reverse", lambda taken: taken[::-1]),
+    ("in another order", _shuffled),
+)
+CHECKS: Final[tuple[Check, ...]] = (
+    giving_back_restores,
+    giving_back_undoes_the_last,
+    replay_restores,
+    forgets_removed_nodes,
+    follows_a_changed_inventory,
+    counts_beside_other_kinds,
+)

@@ -1,0 +1,168 @@
+"""One instance of a scheduler plugin behind the real façade, with the nodes and allocations that it was told of."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from partage_plugins.codecs.allocation import decode_allocation, encode_allocation
+from partage_plugins.codecs.inventory import decode_inventory
+from partage_plugins.errors import Refused
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.registry.calls import bound
+from partage_plugins.sides.batches import AllFit
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.testing.checking import Case, hold, loaded
+from partage_plugins.testing.neighbours import scheduler_paths
+from partage_plugins.testing.watching import Broken
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.answers import Slots
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.names import Kind, NodeName, Slot
+from partage_plugins.vocabulary.pods import Pod, PodRequest
+
+BARE = Inventory(kinds={})
+"""A node without any device."""
+
+
+class Answers(NamedTuple):
+    """All that a plugin says about one request."""
+
+    fits: tuple[str, ...]
+    """For each node: the reason, or nothing where it fits."""
+    scores: tuple[float, ...]
+    """For each node on which it fits."""
+    grants: tuple[bytes, ...] = ()
+    """For each node on which it fits, as JSON; an owner's only."""
+
+    def difference(self, other: Answers) -> str:
+        """Which of them differ: `fits and scores`; empty if none does."""
+        pairs = zip(self._fields, self, other, strict=True)
+        return " and ".join(name for name, mine, theirs in pairs if mine != theirs)
+
+
+class SchedulerStage:
+    """A new instance of the subject, loaded beside its neighbours."""
+
+    def __init__(self, case: Case) -> None:
+        self.subject = case.subject
+        self.registry = loaded(case, scheduler_hooks, scheduler_paths(case.subject))
+        self.side = SchedulerSide(self.registry, self, activity=case.activity)
+        self.inventories = tuple(decode_inventory(text, self.registry.kinds) for text in case.subject.inventories)
+        self._shape = bound(self.registry, "partage_shape", case.activity, traced=False)
+        self._nodes: dict[Slot, tuple[NodeName, Inventory]] = {}
+        self._taken: list[tuple[Slot, Allocation]] = []
+
+    @property
+    def kind(self) -> AnyKind:
+        """The kind that the subject owns."""
+        name = Kind(self.subject.kind or "")
+        kind = self.registry.kind(name)
+        if kind is None or self.registry.owner(name) != self.subject.name:
+            raise Broken(f"plugin {self.subject.name} does not own kind {name}; does partage_kind return it?")
+        return kind
+
+    @property
+    def slots(self) -> Slots:
+        """All nodes; cannot be written to, as the arrays that the host gives are shared."""
+        return read_only(self._nodes)
+
+    def nodes(self) -> list[tuple[Slot, NodeName, Inventory]]:
+        """What a new instance must be told of nodes."""
+        return [(slot, node, inventory) for slot, (node, inventory) in self._nodes.items()]
+
+    def allocations(self) -> list[tuple[Slot, Allocation]]:
+        """What it must be told of allocations."""
+        return list(self._taken)
+
+    def told(self, inventories: Sequence[Inventory] = ()) -> SchedulerStage:
+        """The same, told of a node for each inventory."""
+        for number, inventory in enumerate(inventories or self.inventories):
+            self.node_added(Slot(number), inventory)
+        return self
+
+    def node_added(self, slot: Slot, inventory: Inventory) -> None:
+        """A node, named after its slot."""
+        node = NodeName(f"node-{slot}")
+        self._nodes[slot] = node, inventory
+        self.side.node_added(slot, node, inventory)
+
+    def node_removed(self, slot: Slot) -> None:
+        """Neither the node nor what was taken on it."""
+        del self._nodes[slot]
+        self._taken = [(taken, allocation) for taken, allocation in self._taken if taken != slot]
+        self.side.node_removed(slot)
+
+    def shape(self, request: PodRequest) -> Hashable:
+        """The subject's own shape, or the request itself where it has none."""
+        for call in self._shape:
+            if call.plugin == self.subject.name:
+                self.side.shape(request)  # which checks that it can be hashed
+                shape: Hashable = call(request)
+                return shape
+        return request
+
+    def verdicts(self, request: PodRequest, slots: Slots | None = None) -> tuple[str, ...]:
+        """For each node the reason against it, or nothing where the request fits."""
+        return spelt_out(self.side.fits(request, self.slots if slots is None else slots))
+
+    def fitting(self, request: PodRequest) -> list[Slot]:
+        """The nodes on which the request fits."""
+        return [Slot(slot) for slot in self.slots[self.side.fits(request, self.slots).fits].tolist()]
+
+    def scores(self, request: PodRequest, slots: Iterable[int]) -> tuple[float, ...]:
+        """The scores of these nodes."""
+        return tuple(self.side.scores(request, read_only(slots)).tolist())
+
+    def answers(self, request: PodRequest) -> Answers:
+        """Everything that the subject says about a request."""
+        fitting = self.fitting(request)
+        owned = self.subject.kind is not None and self.subject.kind in request.kinds
+        grants = tuple(msgspec.json.encode(self.allocation(request, slot).containers) for slot in fitting if owned)
+        return Answers(self.verdicts(request), self.scores(request, fitting), grants)
+
+    def allocation(self, request: PodRequest, slot: Slot) -> Allocation:
+        """What the subject grants, as it is read again from the pod; broken where it refuses what fits."""
+        try:
+            grants = self.side.allocate(request, slot)
+        except Refused as refusal:
+            raise Broken(f"partage_fits says yes for {self._nodes[slot][0]}, partage_allocate no: {refusal}") from None
+        written = Allocation(gen=1, pod=request.pod.uid, node=self._nodes[slot][0], containers=grants)
+        read = decode_allocation(encode_allocation(written), self.registry.kinds)
+        hold(read == written, f"partage_allocate gave {grants!r:.200}, which is read from the pod as {read.containers}")
+        return read
+
+    def take(self, slot: Slot, allocation: Allocation) -> None:
+        """Counts it."""
+        self._taken.append((slot, allocation))
+        self.side.take(slot, allocation)
+
+    def give_back(self, slot: Slot, allocation: Allocation) -> None:
+        """No longer counts it."""
+        self._taken.remove((slot, allocation))
+        self.side.give_back(slot, allocation)
+
+    def placed(self, pod: Pod) -> tuple[Slot, Allocation] | None:
+        """Takes a pod's allocation on the first node on which it fits; None where there is none."""
+        request = self.side.requests(pod)
+        for slot in self.fitting(request)[:1]:
+            allocation = self.allocation(request, slot)
+            self.take(slot, allocation)
+            return slot, allocation
+        return None
+
+
+def read_only(slots: Iterable[int]) -> Slots:
+    """An array that nobody can write to."""
+    return np.frombuffer(np.array(list(slots), dtype=np.int32).tobytes(), dtype=np.int32)
+
+
+def spelt_out(verdict: AllFit) -> tuple[str, ...]:
+    """For each node the reason against it, or nothing where it fits."""
+    codes, reasons = verdict.reasons()
+    pairs = zip(verdict.fits.tolist(), codes.tolist(), strict=True)
+    return tuple("" if fits else reasons[code] for fits, code in pairs)

@@ -1,0 +1,61 @@
+"""What is checked: a plugin, and examples of what it must cope with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary.pods import Pod
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much one hook may use."""
+
+    call_s: float = 5.0
+    """Seconds for one call."""
+    memory_bytes: int = 1 << 30
+    """What the process that holds the plugin may allocate."""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """A plugin and its examples; plain data, so that it can be handed to a child process."""
+
+    name: str
+    """As its entry points name it."""
+    kind: str | None = None
+    """The kind that it owns; None for one that only adds requests, vetoes or preferences."""
+    scheduler: str | None = None
+    """The scheduler side's class, `module:Class`."""
+    node: str | None = None
+    """The node side's class, `module:Class`."""
+    pods: tuple[Pod, ...] = ()
+    """Pods that ask for its kind and fit on at least one of the inventories. A few thousand must fill them all."""
+    inventories: tuple[str, ...] = ()
+    """Whole inventories as a node writes them; `examples.inventory` makes them."""
+    grants: Mapping[str, str] = {}
+    """For a plugin without a scheduler side: a container's grants by kind, as JSON. They are of the first inventory."""
+    files: Mapping[str, str] = {}
+    """Files of a node by their path below its root, with what stands in them; there before `partage_started`."""
+    beside_scheduler: Mapping[str, str] = {}
+    """Other plugins that its scheduler side needs, `module:Class` by name."""
+    beside_node: Mapping[str, str] = {}
+    """Other plugins that its node side needs, such as one that enforces what it promises."""
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if self.scheduler is None and self.node is None:
+            raise ValueError("a subject needs a scheduler side or a node side, as 'module:Class'")
+        if self.scheduler is not None and not (self.pods and self.inventories):
+            raise ValueError("a subject with a scheduler side needs pods, and inventories on which they fit")
+        if self.grants and not self.inventories:
+            raise ValueError("a subject with grants needs the inventory that they are of")
+        for name in self.files:
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise ValueError(f"file {name!r} of a subject must be a path below the node's root")
+
+    @property
+    def has_grants(self) -> bool:
+        """Whether there is anything to adjust containers for."""
+        return bool(self.grants) or (self.scheduler is not None and self.kind is not None)

@@ -49,7 +49,7 @@ def guarded(raw: str | bytes, what: str) -> bytes:
         if isinstance(raw, str):
             data = raw.encode()
         else:
-            data = bytes(raw)  # no copy, but of the other buffers that type checkers let through
+            data = bytes(raw)  # bytes are not copied; another buffer is checked all the same
             data.decode()
     except UnicodeError:
         raise DecodeError(what, path="$", value="text that is not Unicode", allowed="UTF-8") from None

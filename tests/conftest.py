@@ -1,0 +1,69 @@
+"""For every test: one way of running hypothesis, and no test may leave anything behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Nothing depends on the clock or on earlier runs, so that a slow machine and a fresh checkout see the same tests.
+_SAME = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", _SAME, max_examples=100, derandomize=True)
+settings.register_profile("long", _SAME, max_examples=5000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+_FDS = Path("/proc/self/fd")
+_GRACE_S = 2.0
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fails a test that leaves a thread, an asyncio task or loop, or a file descriptor."""
+    loops: list[asyncio.AbstractEventLoop] = []
+    new_loop = asyncio.events.new_event_loop
+
+    def remembered() -> asyncio.AbstractEventLoop:
+        loops.append(new_loop())
+        return loops[-1]
+
+    threads, files = set(threading.enumerate()), _open_files()
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.events, "new_event_loop", remembered)
+        patch.setattr(asyncio, "new_event_loop", remembered)
+        yield
+    left = [f"task {task.get_name()}" for loop in loops for task in asyncio.all_tasks(loop)]
+    left += [f"event loop {loop!r}" for loop in loops if not loop.is_closed()]
+    left += [f"thread {thread.name}" for thread in _still_alive(set(threading.enumerate()) - threads)]
+    left += [f"file descriptor {fd} of {name}" for fd, name in _files_since(files)]
+    if left:
+        pytest.fail("the test left behind: " + ", ".join(left), pytrace=False)
+
+
+def _still_alive(threads: set[threading.Thread]) -> list[threading.Thread]:
+    """Those that do not end by themselves; one that was told to end may need a moment."""
+    for thread in threads:
+        thread.join(_GRACE_S)
+    return [thread for thread in threads if thread.is_alive()]
+
+
+def _files_since(before: dict[int, str]) -> list[tuple[int, str]]:
+    if _open_files().items() <= before.items():
+        return []
+    gc.collect()  # what is closed with its owner is not left behind
+    return sorted(_open_files().items() - before.items())
+
+
+def _open_files() -> dict[int, str]:
+    found: dict[int, str] = {}
+    for entry in _FDS.iterdir():
+        try:
+            found[int(entry.name)] = str(entry.readlink())
+        except FileNotFoundError:  # the descriptor of this very listing
+            continue
+    return found

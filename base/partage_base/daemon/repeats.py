@@ -5,8 +5,8 @@
     if (silent := refused.due(pod_uid)) is not None:
         log.warning("refused", pod=pod_uid, repeats=silent)
 
-Keys are chosen by who attacks, so memory is bounded: of too many keys the ones seen first are forgotten, which at worst
-logs a line more.
+Keys are chosen by who attacks, so memory is bounded: of too many keys the one that spoke longest ago is
+forgotten, which at worst logs a line more.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _given(
     """From the lowest source to the highest."""
     for table in (COMMON_TABLE, daemon):
         for name, raw in toml.table(table).items():
-            if name in known and (known[name].common or table == daemon):
+            if name in known:
                 yield _Given(known[name], raw, toml.origin(table), text=False)
     for field in known.values():
         for variable in field.variables(daemon):

@@ -87,13 +87,12 @@ class Web:
             writer.transport.abort()
 
     async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.set_write_buffer_limits(0)  # drain() then waits until the kernel has it all
         async with asyncio.timeout(DEADLINE_S):
             request = await reader.readuntil(b"\r\n\r\n")
             writer.write(_encoded(self._answer(request), head_only=request.startswith(b"HEAD ")))
             await writer.drain()
             writer.write_eof()
-            await reader.read(1)  # until the asker has closed, or an abort could overtake the answer
+            await reader.read(1)  # until the asker has it all and closes: an abort overtakes what is under way
 
     def _answer(self, request: bytes) -> Answer:
         method, _, rest = request.partition(b"\r\n")[0].partition(b" ")

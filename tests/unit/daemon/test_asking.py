@@ -188,13 +188,23 @@ def test_a_request_that_is_too_long_is_dropped() -> None:
     asyncio.run(_served(ask))
 
 
-def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page larger than what the kernel buffers waits for its reader, for a while."""
-    monkeypatch.setattr(web, "DEADLINE_S", 0.1)
+def _long_page() -> Metrics:
+    """More than the kernel buffers for a reader that is late."""
     metrics = Metrics("test")
     gauge = metrics.gauge("partage_test_pods", "Test.", labels=("pod",))
     for number in range(2000):
         gauge.labels(pod="x" * 5000 + str(number)).set(1)
+    return metrics
+
+
+def test_a_long_page_arrives_whole() -> None:
+    metrics = _long_page()
+    assert _replies(b"GET /metrics HTTP/1.1\r\n\r\n", metrics=metrics).endswith(metrics.page())
+
+
+def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "DEADLINE_S", 0.1)
+    metrics = _long_page()
 
     async def ask(where: tuple[str, int]) -> None:
         reader, writer = await asyncio.open_connection(*where, limit=1)
@@ -225,6 +235,7 @@ def test_of_too_many_askers_at_once_the_newest_is_dropped() -> None:
     async def ask(where: tuple[str, int]) -> None:
         idle = [await asyncio.open_connection(*where) for _ in range(web.MOST_CONVERSATIONS)]
         reader, writer = await asyncio.open_connection(*where)
+        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
         assert await _heard(reader) == b""
         for _, other in [*idle, (reader, writer)]:
             other.close()

@@ -200,9 +200,9 @@ def test_no_socket_gets_the_number_of_a_closed_stderr(tmp_path: Path) -> None:
 def test_lost_lines_are_counted_and_the_next_line_stands_alone() -> None:
     reading, writing = os.pipe()
     writer = LineWriter(writing)
-    while writer.write(b"x" * 3000):
+    while writer.write(b"x" * 10_000):  # more than a piece, so that the last one is cut
         pass
-    assert not writer.write(b"y" * 3000)
+    assert not writer.write(b"y" * 10_000)
     assert writer.lost == 2
     os.set_blocking(reading, False)
     before = b"".join(iter(lambda: _read(reading), b""))

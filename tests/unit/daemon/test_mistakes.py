@@ -123,6 +123,12 @@ def test_a_wrong_item_refuses_its_list() -> None:
     )
 
 
+@pytest.mark.parametrize("item", ["a\x1b[31m", "\udcff", "a\u2028b"])
+def test_an_unprintable_item_refuses_its_list(item: str) -> None:
+    assert _mistakes(environment={"PARTAGE_CRISHIM_TRUSTED": f"a,{item}"})
+    assert _mistakes(tables={"crishim": {"trusted": ["a", item]}})
+
+
 def test_a_text_is_no_list_in_the_file() -> None:
     assert _mistakes(tables={"crishim": {"trusted": "a,b"}})
 

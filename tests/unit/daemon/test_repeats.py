@@ -51,6 +51,17 @@ def test_keys_chosen_by_an_attacker_take_bounded_memory() -> None:
     assert len(refused) == repeats.MOST_KEYS
 
 
+def test_of_too_many_keys_the_one_that_spoke_longest_ago_is_forgotten() -> None:
+    clock = _Clock()
+    refused = Repeats(every_s=10, clock=clock)
+    for number in range(repeats.MOST_KEYS):
+        refused.due(number)
+    clock.now = 20
+    refused.due(0)
+    refused.due("one more")
+    assert refused.due(0) is None
+
+
 def test_the_clock_is_the_monotonic_one_by_default() -> None:
     refused = Repeats(every_s=3600)
     assert (refused.due(), refused.due()) == (0, None)

@@ -57,12 +57,11 @@ def test_the_watchdog_is_fed_while_the_daemon_lives(tmp_path: Path, supervisor: 
 def test_the_watchdog_is_not_fed_once_a_part_is_dead(tmp_path: Path, supervisor: tuple[socket.socket, str]) -> None:
     receiver, name = supervisor
     start = "self.daemon.health.dead('nvml', 'a call never returned')"
-    run = "await asyncio.sleep(0.1); self.daemon.health.alive('nvml'); await stopping.wait()"
-    with RunningDaemon(
-        write_script(tmp_path, start=start, run=run), NOTIFY_SOCKET=name, WATCHDOG_USEC="2000"
-    ) as daemon:
+    alive = "self.daemon.systemd.notify('STATUS=alive again'); self.daemon.health.alive('nvml')"
+    script = write_script(tmp_path, start=start, run=f"await asyncio.sleep(0.1); {alive}; await stopping.wait()")
+    with RunningDaemon(script, NOTIFY_SOCKET=name, WATCHDOG_USEC="2000"):
         assert _told(receiver)[0] == "READY=1"
-        daemon.until("ready")
+        assert _told(receiver) == ["STATUS=alive again"]
         assert _told(receiver) == ["WATCHDOG=1"]
 
 

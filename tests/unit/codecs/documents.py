@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from partage_plugins.vocabulary import GPU, Kind, KindType
+from partage_plugins.vocabulary import GPU, AnyKind, Kind, KindType
 from partage_plugins.vocabulary.limits import Small
 from partage_plugins.vocabulary.names import KindText, ShortText
 
@@ -40,7 +40,7 @@ class BoardRequest(Struct, frozen=True, kw_only=True):
 
 
 FPGA: Final = KindType(name=Kind("fpga"), request=BoardRequest, grant=BoardGrant, part=BoardPart)
-KINDS: Final = (GPU, FPGA)
+KINDS: Final[tuple[AnyKind, ...]] = (GPU, FPGA)
 
 
 def text_of(document: object) -> str:

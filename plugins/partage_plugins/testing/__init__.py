@@ -4,8 +4,7 @@ Say what to check in a `Subject`, and subclass `conformance.Conformance` in a te
 each check. `examples` builds pods, inventories and containers; `fixtures` gives the real façade and the real plugin
 host to an author's own tests.
 
-    from partage_plugins.testing import Subject, examples
-    from partage_plugins.testing.conformance import Conformance
+    from partage_plugins.testing import Conformance, Subject, examples
 
     class TestFpga(Conformance):
         subject = Subject(
@@ -20,8 +19,23 @@ Every check runs in a child process with bounded time and memory: a plugin that 
 and never costs the author's pytest. `run` gives the same as data.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from partage_plugins.testing.report import Report, Result
 from partage_plugins.testing.running import run
 from partage_plugins.testing.subject import Limits, Subject
 
-__all__ = ["Limits", "Report", "Result", "Subject", "run"]
+if TYPE_CHECKING:
+    from partage_plugins.testing.conformance import Conformance
+
+__all__ = ["Conformance", "Limits", "Report", "Result", "Subject", "run"]
+
+
+def __getattr__(name: str) -> object:
+    """Import what needs pytest only when somebody asks for it: partage itself does not need pytest."""
+    if name != "Conformance":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("partage_plugins.testing.conformance").Conformance

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partage_plugins.testing import (
+    both_sides,
+    node_adjusting,
+    node_living,
     scheduler_allocating,
     scheduler_answering,
     scheduler_counting,
@@ -27,11 +30,31 @@ def promise_of(check: Check) -> str:
 def _applying(subject: Subject) -> Iterator[Check]:
     owns = subject.kind is not None
     if subject.scheduler is not None:
-        yield from scheduler_reading.CHECKS
-        yield from scheduler_answering.CHECKS
-        if owns:
-            yield from scheduler_reading.OWNER_CHECKS
-            yield from scheduler_answering.OWNER_CHECKS
-            yield from scheduler_allocating.CHECKS
-            yield from scheduler_counting.CHECKS
-        yield from scheduler_reading.LAST_CHECKS
+        yield from _of_scheduler(owns=owns)
+    if subject.node is not None:
+        yield from _of_node(owns=owns, grants=subject.has_grants)
+    if subject.scheduler is not None and subject.node is not None and owns:
+        yield from both_sides.CHECKS
+
+
+def _of_scheduler(*, owns: bool) -> Iterator[Check]:
+    yield from scheduler_reading.CHECKS
+    yield from scheduler_answering.CHECKS
+    if owns:
+        yield from scheduler_reading.OWNER_CHECKS
+        yield from scheduler_answering.OWNER_CHECKS
+        yield from scheduler_allocating.CHECKS
+        yield from scheduler_counting.CHECKS
+    yield from scheduler_reading.LAST_CHECKS
+
+
+def _of_node(*, owns: bool, grants: bool) -> Iterator[Check]:
+    yield from node_living.FIRST_CHECKS
+    yield from node_living.CHECKS
+    if owns:
+        yield from node_living.OWNER_CHECKS
+    if grants:
+        yield from node_adjusting.CHECKS
+    if owns and grants:
+        yield from node_adjusting.OWNER_CHECKS
+    yield from node_living.LAST_CHECKS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,7 +47,7 @@ def hold(kept: object, why: str) -> None:
 
 
 @contextmanager
-def unchanged(hook: str, what: str, value: object) -> Iterator[None]:
+def unchanged(hook: str, what: str, value: object) -> Generator[None]:
     """Watches a value that a hook is given: it is shared and must stay as it is."""
     before = msgspec.json.encode(value)
     yield

@@ -15,14 +15,19 @@ from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, Pod
 from partage_plugins.vocabulary.pods import Pod, PodContainer, PodRef
 
 
-def pod(*limits: Mapping[str, str], annotations: Mapping[str, str] | None = None, name: str = "train") -> Pod:
-    """A pod with one app container for each of `limits`: `main`, then `side-1` and so on.
+def pod(
+    limits: Mapping[str, str] | None = None,
+    *others: Mapping[str, str],
+    annotations: Mapping[str, str] | None = None,
+    name: str = "train",
+) -> Pod:
+    """A pod whose container `main` has these limits; each of `others` makes another app container, `side-1` and so on.
 
     `pod({"fpga.example.com/boards": "1"})` asks for one board.
     """
     containers = tuple(
         PodContainer(name=ContainerName(f"side-{place}" if place else "main"), limits=dict(asked))
-        for place, asked in enumerate(limits or ({},))
+        for place, asked in enumerate((limits or {}, *others))
     )
     return Pod(ref=_ref(name), annotations=dict(annotations or {}), containers=containers)
 

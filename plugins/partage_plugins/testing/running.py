@@ -32,7 +32,7 @@ _MOST_DEATHS: Final = 2  # of one hook
 _CALLS_A_CHECK: Final = 20  # a check that gives no result for so many deadlines hangs outside of any hook
 _LOOK_S: Final = 0.01
 _LONGEST_TRACE: Final = 8000
-_THREADS: Final = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+_THREADS: Final = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def run(subject: Subject) -> Report:

@@ -82,8 +82,8 @@ def promises_what_it_may(case: Case) -> None:
                 continue
             for grant in chain.from_iterable(stage.allocation(request, slot).of(kind).values()):
                 for part in (inventory.part(kind), None):
-                    promised: object = kind.promises(grant, part)
-                    allowed = isinstance(promised, frozenset) and promised <= PROMISES
+                    promised = kind.promises(grant, part)
+                    allowed = type(promised) is frozenset and promised <= PROMISES
                     hold(allowed, f"promises of kind {kind.name} gives {promised!r}, not some of {sorted(PROMISES)}")
 
 

@@ -103,7 +103,9 @@ def _check_same(before: dict[str, Answers], stage: SchedulerStage, when: str) ->
     for place, answers in _all_answers(stage).items():
         differing = before[place].difference(answers)
         pod = stage.subject.pods[int(place)].ref.name
-        hold(not differing, f"{when}, the {differing} of pod {pod} differ: {before[place]!r:.300}, now {answers!r:.300}")
+        hold(
+            not differing, f"{when}, the {differing} of pod {pod} differ: {before[place]!r:.300}, now {answers!r:.300}"
+        )
 
 
 def _filled(stage: SchedulerStage, *, leave: int = 0) -> Taken:

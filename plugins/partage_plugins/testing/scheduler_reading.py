@@ -108,8 +108,8 @@ def _check_valid(stage: SchedulerStage, request: PodRequest) -> None:
 def _spoilt_pods(pods: tuple[Pod, ...]) -> Iterator[tuple[str, Pod]]:
     """Each pod with each of its values replaced by each garbage."""
     for pod in pods:
-        for key, annotations in _spoilt(pod.annotations):
-            yield f"annotation {key}", replace(pod, annotations=annotations)
+        for key, spoilt_annotations in _spoilt(pod.annotations):
+            yield f"annotation {key}", replace(pod, annotations=spoilt_annotations)
         for place, container in enumerate(pod.containers):
             for field in ("limits", "requests"):
                 for key, amounts in _spoilt(getattr(container, field)):

@@ -1,0 +1,172 @@
+"""Checks of a node plugin: what it changes in containers, in this process and in the real plugin host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.testing import examples
+from partage_plugins.testing.checking import Case, Check, hold, unchanged
+from partage_plugins.testing.granting import GrantedContainer, granted_containers
+from partage_plugins.testing.neighbours import NEIGHBOUR
+from partage_plugins.testing.node_stage import NodeStage, host_of
+from partage_plugins.testing.watching import Broken
+from partage_plugins.vocabulary.containers import Adjustment, Granted
+from partage_plugins.vocabulary.names import Kind
+
+_TRIES: Final = 9
+
+
+def adjusts_the_same_twice(case: Case) -> None:
+    """For the same container it gives the same changes, also from a new instance: a call may be repeated."""
+    root, given = PurePosixPath(case.root()), granted_containers(case)
+    stage = NodeStage(case).started(root=root)
+    first = [stage.adjusted(each) for each in given]
+    hold([stage.adjusted(each) for each in given] == first, "partage_adjust answers differently for the same container")
+    again = NodeStage(case).started(root=root)
+    hold([again.adjusted(each) for each in given] == first, "partage_adjust of a new instance answers differently")
+
+
+def adjusting_changes_no_input(case: Case) -> None:
+    """Container, grants and inventory are shared with other plugins: all stay as they are."""
+    stage = NodeStage(case).started()
+    for each in granted_containers(case):
+        granted = each.typed(stage.registry.kinds)
+        with (
+            unchanged("partage_adjust", "the container", each.container),
+            unchanged("partage_adjust", "grants", granted),
+        ):
+            stage.own_adjustment(each.container, granted)
+
+
+def enforces_what_grants_promise(case: Case) -> None:
+    """Whatever its grants promise to others is in force once the changes are made."""
+    stage = NodeStage(case).started()
+    for each in granted_containers(case):
+        broken = stage.adjusted(each).unenforced
+        said = "; ".join(f"{', '.join(promises)} of {kind}" for kind, promises in sorted(broken.items()))
+        hold(not broken, f"its grants promise what partage_adjust does not enforce: {said}")
+
+
+def leaves_other_containers_alone(case: Case) -> None:
+    """A container that was granted only other kinds is not changed."""
+    stage = NodeStage(case).started()
+    grants: dict[Kind, object] = {NEIGHBOUR.name: msgspec.Raw(b'[{"device":"n0"}]')}
+    parts: dict[Kind, object] = {NEIGHBOUR.name: msgspec.Raw(b'{"devices":["n0"]}')}
+    other = GrantedContainer(examples.container(), Granted(gen=1, grants=grants, parts=parts))
+    adjusted = stage.adjusted(other)
+    set_fields = ", ".join(adjusted.owners) or "enforcement"
+    hold(adjusted.adjustment == Adjustment(), f"partage_adjust sets {set_fields} where its kind was not granted")
+
+
+def is_removed_after_adjusting(case: Case) -> None:
+    """A container that was adjusted is removed, twice, and can be adjusted again."""
+    stage = NodeStage(case).started()
+    for each in granted_containers(case):
+        first = stage.adjusted(each)
+        for _ in range(2):
+            stage.side.removed(each.container.key)
+        hold(stage.adjusted(each) == first, "partage_adjust answers differently after partage_removed")
+
+
+def works_in_the_plugin_host(case: Case) -> None:
+    """In the process in which it will run it does the same, and the answers can cross the border."""
+    with host_of(case) as host:
+        hold(not host.started.faults, "; ".join(host.started.faults))
+        for each in granted_containers(case):
+            first = host.adjust(each.container, each.granted)
+            hold(
+                host.adjust(each.container, each.granted) == first, "partage_adjust answers differently the second time"
+            )
+            host.removed(each.container.key)
+
+
+def refuses_where_its_kind_is_missing(case: Case) -> None:
+    """A grant on a node whose inventory has nothing of the kind is refused in words."""
+    for each in granted_containers(case):
+        parts = {kind: part for kind, part in each.granted.parts.items() if kind != case.subject.kind}
+        _check_refused(case, each._replace(granted=replace(each.granted, parts=parts)), "where nothing of it exists")
+
+
+def refuses_unknown_devices(case: Case) -> None:
+    """A grant of a device that the node's inventory does not have is refused in words."""
+    for each in granted_containers(case):
+        for text in _with_unknown_devices(case, each):
+            grants = {**each.granted.grants, Kind(case.subject.kind or ""): msgspec.Raw(text)}
+            unknown = each._replace(granted=replace(each.granted, grants=grants))
+            _check_refused(case, unknown, f"{text.decode():.200}, which its inventory does not have")
+
+
+def _check_refused(case: Case, each: GrantedContainer, what: str) -> None:
+    stage = NodeStage(case).started()
+    try:
+        stage.adjusted(each)
+    except Refused:
+        return
+    raise Broken(f"partage_adjust accepts a grant {what}")
+
+
+def _with_unknown_devices(case: Case, each: GrantedContainer) -> Iterator[bytes]:
+    """The grants, with each string that is also in the inventory replaced by one of the same shape that is not."""
+    kind = Kind(case.subject.kind or "")
+    known = _strings(each.granted.parts.get(kind))
+    text = _json(each.granted.grants[kind])
+    for named in sorted(_strings(each.granted.grants[kind]) & known):
+        for unknown in _alike(named):
+            changed = text.replace(msgspec.json.encode(named), msgspec.json.encode(unknown))
+            if unknown not in known and _is_valid(case, each, changed):
+                yield changed
+                break
+
+
+def _alike(name: str) -> Iterator[str]:
+    """Names of the same shape: digits become other digits, or where there is none, letters other letters."""
+    pattern = "[0-9]" if re.search("[0-9]", name) else "[a-z]"
+    alphabet = "0123456789" if pattern == "[0-9]" else "abcdefghijklmnopqrstuvwxyz"
+    for step in range(1, _TRIES + 1):
+        yield re.sub(pattern, lambda found, by=step: alphabet[(alphabet.index(found[0]) + by) % len(alphabet)], name)  # type: ignore[misc]
+
+
+def _is_valid(case: Case, each: GrantedContainer, text: bytes) -> bool:
+    grants = {Kind(case.subject.kind or ""): msgspec.Raw(text)}
+    try:
+        GrantedContainer(each.container, replace(each.granted, grants=grants)).typed(NodeStage(case).registry.kinds)
+    except DecodeError:
+        return False
+    return True
+
+
+def _strings(raw: object) -> set[str]:
+    """All strings in a piece of JSON."""
+    found: set[str] = set()
+    waiting: list[object] = [msgspec.json.decode(_json(raw))]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return found
+
+
+def _json(raw: object) -> bytes:
+    return bytes(raw) if isinstance(raw, msgspec.Raw) else b"null"
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    adjusts_the_same_twice,
+    adjusting_changes_no_input,
+    enforces_what_grants_promise,
+    leaves_other_containers_alone,
+    is_removed_after_adjusting,
+    works_in_the_plugin_host,
+)
+OWNER_CHECKS: Final[tuple[Check, ...]] = (refuses_where_its_kind_is_missing, refuses_unknown_devices)

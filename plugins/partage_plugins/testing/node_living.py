@@ -1,0 +1,112 @@
+"""Checks of a node plugin: that it loads, starts, says what exists, and ends without a trace."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import PurePosixPath
+from typing import Final
+
+import msgspec
+
+from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
+from partage_plugins.testing.checking import Case, Check, hold, unchanged
+from partage_plugins.testing.leftovers import no_process_is_left, no_thread_is_left
+from partage_plugins.testing.node_stage import NodeStage
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.names import ContainerKey
+from partage_plugins.vocabulary.node import DeviceUse, NodeRole
+
+_ROLES: Final[tuple[NodeRole, ...]] = ("advertiser", "crishim")
+_LABEL: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*", re.ASCII)
+_IN_USE: Final = DeviceUse(
+    resource="example.com/device", device="device-0", namespace="default", pod="train", container="main"
+)
+
+
+def node_side_loads(case: Case) -> None:
+    """It is imported, made and registered without a fault; all its hooks exist, are marked and take known arguments."""
+    stage = NodeStage(case)
+    for kind in stage.registry.kinds:
+        if stage.registry.owner(kind.name) == case.subject.name:
+            hold(kind.name == case.subject.kind, f"it owns kind {kind.name}; the subject says {case.subject.kind}")
+
+
+def starts_and_stops(case: Case) -> None:
+    """It starts in either daemon, and stops when it is asked to."""
+    for role in _ROLES:
+        NodeStage(case).started(role).stopped()
+
+
+def starts_again(case: Case) -> None:
+    """When one instance has stopped, another starts on the same node, as after an update of the daemon."""
+    root = PurePosixPath(case.root())
+    for _ in range(2):
+        NodeStage(case).started(root=root).stopped()
+
+
+def stops_without_a_trace(case: Case) -> None:
+    """When it has stopped, none of its processes and threads is left."""
+    before = threading.enumerate()
+    for role in _ROLES:
+        stage = NodeStage(case).started(role)
+        if role == "advertiser":
+            stage.side.discover(None)
+            stage.side.samples()
+        stage.stopped()
+    no_process_is_left()
+    no_thread_is_left(before)
+
+
+def samples_are_gauges(case: Case) -> None:
+    """Its measurements are gauges with names and labels that metrics can have, no two of them the same."""
+    gauges = NodeStage(case).started("advertiser").side.samples()
+    for gauge in gauges:
+        for label in gauge.labels:
+            hold(_LABEL.fullmatch(label), f"partage_samples gives {gauge.name} the label {label!r}")
+    names = [(gauge.name, tuple(sorted(gauge.labels.items()))) for gauge in gauges]
+    hold(len(set(names)) == len(names), f"partage_samples gives a gauge twice: {sorted(names)}")
+
+
+def is_removed_at_any_time(case: Case) -> None:
+    """It is told of removed containers that it never saw, and twice of the same."""
+    stage = NodeStage(case).started()
+    for key in ("0" * 32, "0" * 32, "f" * 32):
+        stage.side.removed(ContainerKey(key))
+
+
+def discovers_the_same_twice(case: Case) -> None:
+    """What exists is of the kind's type or None, and equal when nothing has changed."""
+    stage = NodeStage(case).started("advertiser")
+    for in_use in (None, (), (_IN_USE,)):
+        with unchanged("partage_discover", "the devices in use", in_use):
+            first, second = stage.side.discover(in_use), stage.side.discover(in_use)
+        hold(first == second, f"partage_discover says {first!r:.200}, then {second!r:.200}, and nothing has changed")
+        hold(set(first) <= {stage.kind.name}, f"partage_discover speaks of {sorted(first)}")
+
+
+def discovers_what_can_be_written(case: Case) -> None:
+    """What exists is the same when it is read again from the inventory."""
+    stage = NodeStage(case).started("advertiser")
+    written = Inventory(kinds=stage.side.discover(()))
+    read = decode_inventory(encode_inventory(written), stage.registry.kinds)
+    hold(read == written, f"partage_discover says {written.kinds!r:.200}, read again as {read.kinds!r:.200}")
+
+
+def declares_its_kind_on_the_node(case: Case) -> None:
+    """Its three types are frozen, and it always declares the same kind."""
+    kind = NodeStage(case).kind
+    for what in (kind.request, kind.grant, kind.part):
+        config: msgspec.structs.StructConfig = what.__struct_config__
+        hold(config.frozen, f"{what.__name__} of kind {kind.name} is not frozen")
+    hold(NodeStage(case).kind == kind, "partage_kind returns another kind the second time")
+
+
+FIRST_CHECKS: Final[tuple[Check, ...]] = (node_side_loads,)
+CHECKS: Final[tuple[Check, ...]] = (starts_and_stops, starts_again, samples_are_gauges, is_removed_at_any_time)
+OWNER_CHECKS: Final[tuple[Check, ...]] = (
+    declares_its_kind_on_the_node,
+    discovers_the_same_twice,
+    discovers_what_can_be_written,
+)
+LAST_CHECKS: Final[tuple[Check, ...]] = (stops_without_a_trace,)

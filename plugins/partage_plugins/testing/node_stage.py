@@ -1,0 +1,82 @@
+"""One instance of a node plugin behind the real façade, or in the real plugin host."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+from partage_plugins.hooks import node as node_hooks
+from partage_plugins.host import HostSettings
+from partage_plugins.registry.calls import bound
+from partage_plugins.sides.node import Adjusted, NodeSide
+from partage_plugins.testing.checking import Case, hold, loaded
+from partage_plugins.testing.granting import GrantedContainer
+from partage_plugins.testing.hosting import RunningHost
+from partage_plugins.testing.neighbours import node_paths
+from partage_plugins.testing.watching import Broken
+from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.names import Kind, NodeName
+from partage_plugins.vocabulary.node import NodeContext, NodeRole
+
+NODE = NodeName("node-0")
+
+
+class NodeStage:
+    """A new instance of the subject, loaded beside its neighbours."""
+
+    def __init__(self, case: Case) -> None:
+        self.subject = case.subject
+        self.registry = loaded(case, node_hooks, node_paths(case.subject))
+        self.side = NodeSide(self.registry, activity=case.activity)
+        self._adjust = bound(self.registry, "partage_adjust", case.activity, traced=False)
+        self._case = case
+
+    @property
+    def kind(self) -> AnyKind:
+        """The kind that the subject owns."""
+        name = Kind(self.subject.kind or "")
+        kind = self.registry.kind(name)
+        if kind is None or self.registry.owner(name) != self.subject.name:
+            raise Broken(f"plugin {self.subject.name} does not own kind {name}; does partage_kind return it?")
+        return kind
+
+    def started(self, role: NodeRole = "crishim", *, root: PurePosixPath | None = None) -> NodeStage:
+        """The same, begun on a node that has the subject's files."""
+        where = root or PurePosixPath(self._case.root())
+        faults = self.side.started(NodeContext(node=NODE, role=role, root=where, wake=_woken))
+        hold(not faults, "; ".join(map(str, faults)))
+        return self
+
+    def stopped(self) -> None:
+        """Ends."""
+        faults = self.side.stopping()
+        hold(not faults, "; ".join(map(str, faults)))
+
+    def adjusted(self, given: GrantedContainer) -> Adjusted:
+        """All plugins' changes to a container."""
+        return self.side.adjust(given.container, given.typed(self.registry.kinds))
+
+    def own_adjustment(self, container: Container, granted: Granted) -> Adjustment | None:
+        """The subject's own changes, before they are merged."""
+        for call in self._adjust:
+            if call.plugin == self.subject.name:
+                answer: Any = call(container, granted)
+                return answer if isinstance(answer, Adjustment) else None
+        return None
+
+
+def host_of(case: Case) -> RunningHost:
+    """The real plugin host with the subject and its neighbours."""
+    settings = HostSettings(
+        node=NODE,
+        root=str(case.root()),
+        paths=node_paths(case.subject),
+        call_deadline_s=case.subject.limits.call_s,
+        memory_bytes=case.subject.limits.memory_bytes,
+    )
+    return RunningHost(settings)
+
+
+def _woken() -> None:
+    """Plugins may ask to be asked again at any time."""

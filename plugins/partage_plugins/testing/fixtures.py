@@ -1,0 +1,79 @@
+"""pytest fixtures for authors' own tests: the real façade and the real plugin host, with plugins given by path.
+
+Use them with `pytest_plugins = ["partage_plugins.testing.fixtures"]` in `conftest.py`, or import them by name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from partage_plugins.codecs.inventory import decode_inventory
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.host import HostSettings
+from partage_plugins.registry.finding import from_paths
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.testing.hosting import RunningHost
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.names import NodeName, Slot
+
+try:
+    import pytest
+except ImportError:
+    raise ImportError("partage_plugins.testing.fixtures needs pytest: pip install pytest") from None
+
+SchedulerSides = Callable[..., SchedulerSide]
+"""Called with plugins as `module:Class` by name, and then inventories as text: one node for each, from slot 0 on."""
+PluginHosts = Callable[[Mapping[str, str]], RunningHost]
+"""Called with plugins as `module:Class` by name; the host's root is the test's `tmp_path`."""
+
+
+class _Nodes:
+    """What a plugin that was made anew is told of nodes; authors' tests keep allocations themselves."""
+
+    def __init__(self, inventories: tuple[Inventory, ...]) -> None:
+        self._inventories = inventories
+
+    def nodes(self) -> list[tuple[Slot, NodeName, Inventory]]:
+        """A node for each inventory."""
+        return [(Slot(slot), NodeName(f"node-{slot}"), each) for slot, each in enumerate(self._inventories)]
+
+    def allocations(self) -> list[tuple[Slot, Allocation]]:
+        """None."""
+        return []
+
+
+@pytest.fixture
+def scheduler_side() -> SchedulerSides:
+    """Makes scheduler façades: `scheduler_side({"fpga": "my.scheduler:Fpga"}, examples.inventory(…))`."""
+
+    def make(plugins: Mapping[str, str], *inventories: str) -> SchedulerSide:
+        registry = Registry(scheduler_hooks)
+        for candidate in from_paths(plugins):
+            registry.add(candidate)
+        record = _Nodes(tuple(decode_inventory(text, registry.kinds) for text in inventories))
+        side = SchedulerSide(registry, record)
+        for slot, node, inventory in record.nodes():
+            side.node_added(slot, node, inventory)
+        return side
+
+    return make
+
+
+@pytest.fixture
+def plugin_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PluginHosts]:
+    """Makes running plugin hosts, and stops them after the test: `plugin_host({"fpga": "my.node:Fpga"})`."""
+    # The host's child must find what this process finds, whatever put it on the path.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path))
+    with ExitStack() as stack:
+
+        def make(plugins: Mapping[str, str]) -> RunningHost:
+            settings = HostSettings(node=NodeName("node-0"), root=str(tmp_path), paths=dict(plugins))
+            return stack.enter_context(RunningHost(settings))
+
+        yield make

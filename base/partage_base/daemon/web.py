@@ -90,9 +90,9 @@ class Web:
         async with asyncio.timeout(DEADLINE_S):
             request = await reader.readuntil(b"\r\n\r\n")
             writer.write(_encoded(self._answer(request), head_only=request.startswith(b"HEAD ")))
-            await writer.drain()
             writer.write_eof()
-            await reader.read(1)  # until the asker has it all and closes: an abort overtakes what is under way
+            while await reader.read(MOST_REQUEST_BYTES):
+                pass  # until the asker has it all and closes: an abort would overtake what is under way
 
     def _answer(self, request: bytes) -> Answer:
         method, _, rest = request.partition(b"\r\n")[0].partition(b" ")

@@ -133,7 +133,8 @@ def _replies(request: bytes, *, metrics: Metrics | None = None, health: Health |
         (b"\r\n\r\n", 400),
     ],
 )
-def test_every_request_gets_one_answer(request_: bytes, status: int) -> None:
+def test_every_request_gets_one_answer_at_once(request_: bytes, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "DEADLINE_S", 3600)
     assert _replies(request_).startswith(f"HTTP/1.1 {status} ".encode())
 
 
@@ -199,7 +200,8 @@ def _long_page() -> Metrics:
 
 def test_a_long_page_arrives_whole() -> None:
     metrics = _long_page()
-    assert _replies(b"GET /metrics HTTP/1.1\r\n\r\n", metrics=metrics).endswith(metrics.page())
+    for request in (b"GET /metrics HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/1.1\r\n\r\nand more"):
+        assert _replies(request, metrics=metrics).endswith(metrics.page())
 
 
 def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,13 @@ def test_print_config_is_toml_with_the_origin_of_each_value(script: Path) -> Non
     assert 'enforce = "strict"  # default' in lines
 
 
+def test_no_file_name_can_break_out_of_its_comment(script: Path) -> None:
+    config = script.parent / "own\nroot = '"
+    config.write_text("[crishim]\ntries = 2\n")
+    done = run_to_end(script, "--print-config", "--config", str(config))
+    assert tomllib.loads(done.stdout)["crishim"]["root"] == str(script.parent)
+
+
 @pytest.mark.parametrize("arguments", [["--trusted", "a,b"], ["--trusted", "a", "--trusted", "b"]])
 def test_a_list_is_given_with_commas_or_repeated(script: Path, arguments: list[str]) -> None:
     done = run_to_end(script, "--print-config", *arguments)

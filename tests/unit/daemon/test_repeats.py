@@ -57,9 +57,10 @@ def test_of_too_many_keys_the_one_that_spoke_longest_ago_is_forgotten() -> None:
     for number in range(repeats.MOST_KEYS):
         refused.due(number)
     clock.now = 20
-    refused.due(0)
-    refused.due("one more")
-    assert refused.due(0) is None
+    refused.due(3)
+    for number in range(5):
+        refused.due(f"new {number}")
+    assert refused.due(3) is None
 
 
 def test_the_clock_is_the_monotonic_one_by_default() -> None:

@@ -11,11 +11,11 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from partage_plugins.errors import DecodeError, PluginError, Refused
 from partage_plugins.host.blackbox import BlackBox
@@ -24,27 +24,13 @@ from partage_plugins.host.confinement import confine
 from partage_plugins.registry.finding import described
 from partage_plugins.testing.catalogue import checks_of
 from partage_plugins.testing.checking import Case, Check
+from partage_plugins.testing.question import Question
 from partage_plugins.testing.report import Result
 from partage_plugins.testing.subject import Subject
 from partage_plugins.testing.watching import Broken, TimedActivity
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LONGEST_TRACE: Final = 8000
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """What to check."""
-
-    subject: Subject
-    checks: tuple[str, ...]
-    deadly: tuple[tuple[str, str], ...]
-    """Plugins and hooks that ended earlier processes."""
-    box: int
-    """The descriptor of the black box."""
-    folder: str
-    """Where nodes' files may be written."""
-    results: str
-    """The file that results are appended to."""
 
 
 def main(arguments: list[str]) -> int:
@@ -67,9 +53,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _judged_in_turn(case: Case, names: frozenset[str]) -> Iterator[tuple[Result, bool]]:
+    subject = msgspec.json.encode(case.subject)
     for name, check in checks_of(case.subject).items():
-        if name in names:
-            yield judged(name, check, case)
+        if name in names:  # each with a subject of its own, in case that a plugin changes what it is given
+            yield judged(name, check, replace(case, subject=msgspec.json.decode(subject, type=Subject)))
 
 
 def judged(name: str, check: Check, case: Case) -> tuple[Result, bool]:

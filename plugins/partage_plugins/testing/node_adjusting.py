@@ -20,8 +20,6 @@ from partage_plugins.testing.watching import Broken
 from partage_plugins.vocabulary.containers import Adjustment, Granted
 from partage_plugins.vocabulary.names import Kind
 
-_TRIES: Final = 9
-
 
 def adjusts_the_same_twice(case: Case) -> None:
     """For the same container it gives the same changes, also from a new instance: a call may be repeated."""
@@ -129,8 +127,11 @@ def _alike(name: str) -> Iterator[str]:
     """Names of the same shape: digits become other digits, or where there is none, letters other letters."""
     pattern = "[0-9]" if re.search("[0-9]", name) else "[a-z]"
     alphabet = "0123456789" if pattern == "[0-9]" else "abcdefghijklmnopqrstuvwxyz"
-    for step in range(1, _TRIES + 1):
+    for step in range(1, len(alphabet)):
         yield re.sub(pattern, lambda found, by=step: alphabet[(alphabet.index(found[0]) + by) % len(alphabet)], name)  # type: ignore[misc]
+    for letter in alphabet:
+        yield name + letter
+        yield name + letter * 2
 
 
 def _is_valid(case: Case, each: GrantedContainer, text: bytes) -> bool:

@@ -22,7 +22,7 @@ import msgspec
 from partage_plugins.host import blackbox
 from partage_plugins.host.child import EXIT_OUT_OF_MEMORY
 from partage_plugins.testing.catalogue import checks_of
-from partage_plugins.testing.child import Question
+from partage_plugins.testing.question import Question
 from partage_plugins.testing.report import Report, Result
 from partage_plugins.testing.subject import Subject
 from partage_plugins.testing.watching import HUNG

@@ -47,14 +47,23 @@ def giving_back_undoes_the_last(case: Case) -> None:
 def replay_restores(case: Case) -> None:
     """A new instance that is told of the same nodes and allocations, in another order, answers like the old one."""
     old = SchedulerStage(case).told()
-    for slot, allocation in _filled(old)[::3]:
-        old.give_back(slot, allocation)
+    _half_filled(old)
     new = SchedulerStage(case)
     for slot, _, inventory in old.nodes():
         new.node_added(slot, inventory)
     for slot, allocation in _shuffled(old.allocations()):
         new.take(slot, allocation)
     _check_same(_all_answers(old), new, "a new instance told of the same nodes and allocations")
+
+
+def instances_share_nothing(case: Case) -> None:
+    """A new instance knows nothing of what an old one took, and the old one notices nothing of the new one."""
+    old = SchedulerStage(case).told()
+    first = _all_answers(old)
+    _filled(old)
+    before = _all_answers(old)
+    _check_same(first, SchedulerStage(case).told(), "in a new instance told of the same nodes")
+    _check_same(before, old, "after a new instance was told of nodes")
 
 
 def forgets_removed_nodes(case: Case) -> None:
@@ -71,7 +80,7 @@ def forgets_removed_nodes(case: Case) -> None:
 def follows_a_changed_inventory(case: Case) -> None:
     """A node that is removed, added again and has its allocations taken again is as it was."""
     stage = SchedulerStage(case).told()
-    _filled(stage, leave=1)
+    _half_filled(stage)
     before = _all_answers(stage)
     for slot, _, inventory in stage.nodes():
         taken = [allocation for where, allocation in stage.allocations() if where == slot]
@@ -86,7 +95,7 @@ def counts_beside_other_kinds(case: Case) -> None:
     """Grants of other kinds in an allocation change nothing of how its own are counted."""
     plain, mixed = SchedulerStage(case).told(), SchedulerStage(case).told()
     before = _all_answers(mixed)
-    for slot, allocation in _filled(plain):
+    for slot, allocation in _half_filled(plain):
         mixed.take(slot, _with_others(allocation))
     _check_same(_all_answers(plain), mixed, "after allocations that also hold another kind's grants")
     for slot, allocation in mixed.allocations():
@@ -108,13 +117,18 @@ def _check_same(before: dict[str, Answers], stage: SchedulerStage, when: str) ->
         )
 
 
-def _filled(stage: SchedulerStage, *, leave: int = 0) -> Taken:
-    """Places pods in turn, but for the last ones, and gives all that is taken then."""
+def _half_filled(stage: SchedulerStage) -> Taken:
+    """Places pods in turn and gives every other one back, so that there is room on every node."""
+    for slot, allocation in _filled(stage)[::2]:
+        stage.give_back(slot, allocation)
+    return stage.allocations()
+
+
+def _filled(stage: SchedulerStage) -> Taken:
+    """Places pods in turn, and gives all that is taken then."""
     for number, pod in enumerate(islice(cycle(stage.subject.pods), _SOME)):
         if stage.placed(examples.like(pod, number)) is None:
             break
-    for slot, allocation in stage.allocations()[::-1][:leave]:
-        stage.give_back(slot, allocation)
     return stage.allocations()
 
 
@@ -137,6 +151,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     giving_back_restores,
     giving_back_undoes_the_last,
     replay_restores,
+    instances_share_nothing,
     forgets_removed_nodes,
     follows_a_changed_inventory,
     counts_beside_other_kinds,

@@ -1,0 +1,167 @@
+"""Owners that hand out wrongly, or that lose count."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from partage_fpga_template.kind import FPGA, FpgaGrant
+from partage_fpga_template.scheduler import FpgaScheduler
+from partage_plugins import hookimpl
+from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, PodUid, Slot
+
+Grants = Mapping[ContainerName, Sequence[FpgaGrant]]
+
+
+class FitsButRefuses(FpgaScheduler):
+    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
+        return None if self._free[slot] else "not enough free FPGA boards"
+
+    def score(self, request: PodRequest, slot: Slot) -> float:
+        return 0.5
+
+
+class AllocatesWithState(FpgaScheduler):
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        granted = super().partage_allocate(request, slot)
+        self._free[slot] -= {grant.board for grants in granted.values() for grant in grants}
+        return granted
+
+
+class AllocatesInTurn(FpgaScheduler):
+    _turn = 0
+
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        self._turn += 1
+        granted = super().partage_allocate(request, slot)
+        return granted if self._turn % 2 else {name: grants[::-1] for name, grants in granted.items()}
+
+
+class GrantsToTheFirstOnly(FpgaScheduler):
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        granted = super().partage_allocate(request, slot)
+        return dict(list(granted.items())[:1])
+
+
+class GrantsWithoutLooking(FpgaScheduler):
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        return {name: [FpgaGrant("fpga0")] for name in request.of(FPGA)}
+
+
+class TakesNothing(FpgaScheduler):
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None: ...
+
+
+class CountsButRepeats(FpgaScheduler):
+    """Counts boards and always grants the same ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: dict[Slot, set[str]] = {}
+
+    @hookimpl
+    def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
+        super().partage_node_added(slot, inventory)
+        self._all[slot] = set(self._free[slot])
+
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        free, self._free[slot] = self._free[slot], set(self._all[slot])
+        granted = super().partage_allocate(request, slot)
+        self._free[slot] = free
+        return granted
+
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        for _ in range(sum(map(len, allocation.of(FPGA).values()))):
+            self._free[slot].pop()
+
+
+class CrashesInTake(FpgaScheduler):
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        ctypes.string_at(0)
+
+
+class RaisesInTake(FpgaScheduler):
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        raise IndexError("out of boards")
+
+
+class ForgetsGiveBack(FpgaScheduler):
+    @hookimpl
+    def partage_give_back(self, slot: Slot, allocation: Allocation) -> None: ...
+
+
+class GivesBackTheLastOnly(FpgaScheduler):
+    """Right only when what was taken last is given back first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._taken: list[tuple[Slot, set[str]]] = []
+
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        before = set(self._free[slot])
+        super().partage_take(slot, allocation)
+        self._taken.append((slot, before))
+
+    @hookimpl
+    def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
+        last, before = self._taken.pop()
+        self._free[last] = before
+
+
+class LosesCountOnReplay(FpgaScheduler):
+    """Counts only what it allocated itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mine: set[PodUid] = set()
+
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
+        self._mine.add(request.pod.uid)
+        return super().partage_allocate(request, slot)
+
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        if allocation.pod in self._mine:
+            super().partage_take(slot, allocation)
+
+
+class KeepsRemovedNodes(FpgaScheduler):
+    @hookimpl
+    def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
+        if slot not in self._free:
+            super().partage_node_added(slot, inventory)
+
+    @hookimpl
+    def partage_node_removed(self, slot: Slot) -> None: ...
+
+
+class SharesItsState(FpgaScheduler):
+    """Keeps what it knows on the class, so that a new instance is not new."""
+
+    shared: ClassVar[dict[Slot, set[str]]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._free = self.shared
+
+
+class CountsAllKinds(FpgaScheduler):
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        for grants in allocation.containers.values():
+            mine: Any = grants.get(Kind("fpga"), ())
+            others: Any = [grant for kind, held in grants.items() if kind != "fpga" for grant in held]  # type: ignore[attr-defined]
+            self._free[slot] -= {grant.board for grant in mine}
+            self._free[slot] = set(sorted(self._free[slot])[len(others) :])

@@ -1,0 +1,111 @@
+"""Node plugins that start, look around or end wrongly."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from partage_fpga_template.kind import FpgaPart
+from partage_fpga_template.node import FpgaNode
+from partage_plugins import hookimpl
+from partage_plugins.vocabulary import ContainerKey
+from partage_plugins.vocabulary.node import Gauge, NodeContext
+
+PIDS = "WRONG_PLUGIN_PIDS"
+"""The variable that names the file in which a process's number is written."""
+_FOR_EVER = ("sleep", "600")
+
+
+class MisspeltNodeHook(FpgaNode):
+    @hookimpl
+    def partage_adjusted(self) -> None: ...
+
+
+class StartsOnce(FpgaNode):
+    @hookimpl
+    def partage_started(self, context: NodeContext) -> None:
+        super().partage_started(context)
+        (Path(context.root) / "lock").touch(exist_ok=False)
+
+
+class HangsInStopping(FpgaNode):
+    @hookimpl
+    def partage_stopping(self) -> None:
+        time.sleep(600)
+
+
+class RaisesInStopping(FpgaNode):
+    @hookimpl
+    def partage_stopping(self) -> None:
+        raise BrokenPipeError("the board is gone")
+
+
+class LeavesAProcess(FpgaNode):
+    @hookimpl
+    def partage_started(self, context: NodeContext) -> None:
+        super().partage_started(context)
+        subprocess.Popen(_FOR_EVER, start_new_session=True)
+
+
+class LeavesAThread(FpgaNode):
+    @hookimpl
+    def partage_started(self, context: NodeContext) -> None:
+        super().partage_started(context)
+        threading.Thread(target=time.sleep, args=(600,), name="board-watcher").start()
+
+
+class ForksAndCrashes(FpgaNode):
+    """What it started stays in the process group of the process that dies."""
+
+    @hookimpl
+    def partage_started(self, context: NodeContext) -> None:
+        with Path(os.environ[PIDS]).open("a") as pids:
+            pids.write(f"{subprocess.Popen(_FOR_EVER).pid}\n")
+        os.abort()
+
+
+class DiscoversAnew(FpgaNode):
+    _numbers = itertools.count()
+
+    @hookimpl
+    def partage_discover(self) -> FpgaPart | None:
+        return FpgaPart((f"fpga{next(self._numbers)}",))
+
+
+class DiscoversNonsense(FpgaNode):
+    @hookimpl
+    def partage_discover(self) -> Any:
+        return {"boards": ["fpga0"]}
+
+
+class DiscoversWrongValues(FpgaNode):
+    @hookimpl
+    def partage_discover(self) -> FpgaPart | None:
+        return FpgaPart(("board 0",))
+
+
+class SamplesNonsense(FpgaNode):
+    @hookimpl
+    def partage_samples(self) -> Sequence[Gauge]:
+        return [Gauge(name="FPGA boards", value=1)]
+
+
+class SamplesTwice(FpgaNode):
+    @hookimpl
+    def partage_samples(self) -> Sequence[Gauge]:
+        return [Gauge(name="fpga_boards", value=value) for value in (1, 2)]
+
+
+class RemovesTheKnownOnly(FpgaNode):
+    def __init__(self) -> None:
+        self._known: set[ContainerKey] = set()
+
+    @hookimpl
+    def partage_removed(self, key: ContainerKey) -> None:
+        self._known.remove(key)

@@ -1,0 +1,127 @@
+"""Scheduler plugins that must not be loaded, or that misread pods."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from partage_fpga_template.kind import FPGA, FpgaRequest
+from partage_fpga_template.scheduler import RESOURCE, FpgaScheduler
+from partage_plugins import hookimpl
+from partage_plugins.vocabulary import GPU, ContainerName, Kind, KindType, Pod
+
+Requests = Mapping[ContainerName, Mapping[Kind, object]] | None
+
+
+class LiquidRequest(Struct):
+    """Can be changed, so it cannot be hashed."""
+
+    boards: int
+
+
+class ClaimsAnothersKind(FpgaScheduler):
+    @hookimpl
+    def partage_kind(self) -> object:
+        return GPU
+
+
+class ClaimsAKindUnsaid(FpgaScheduler):
+    @hookimpl
+    def partage_kind(self) -> object:
+        return KindType(name=Kind("boards"), request=FPGA.request, grant=FPGA.grant, part=FPGA.part)
+
+
+class DeclaresLiquidRequests(FpgaScheduler):
+    @hookimpl
+    def partage_kind(self) -> object:
+        return KindType(name=Kind("fpga"), request=LiquidRequest, grant=FPGA.grant, part=FPGA.part)
+
+
+class MisspeltHook(FpgaScheduler):
+    @hookimpl
+    def partage_shapes(self) -> int:
+        return 0
+
+
+class UnmarkedHook(FpgaScheduler):
+    def partage_give_back(self, slot: Any, allocation: Any) -> None: ...
+
+
+class WrongArgument(FpgaScheduler):
+    @hookimpl
+    def partage_shape(self, pod_request: Any) -> int:
+        return 0
+
+
+class RaisesWhenMade(FpgaScheduler):
+    def __init__(self) -> None:
+        raise OSError("no such device")
+
+
+class RaisesInRequests(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        return {ContainerName("main"): {FPGA.name: FpgaRequest(int(pod.annotations["boards"]))}}
+
+
+class ExitsInRequests(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        sys.exit(3)
+
+
+class AnswersForForeignPods(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        return {pod.containers[0].name: {FPGA.name: FpgaRequest(1)}}
+
+
+class RefusesForeignPods(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        for container in pod.containers:
+            for key in container.limits:
+                FpgaScheduler().partage_requests(_asking(pod, container.limits[key]))
+        return FpgaScheduler().partage_requests(pod)
+
+
+class FailsOnGarbage(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        asked = {each.name: int(each.limits.get(RESOURCE, 0)) for each in pod.containers}
+        return {name: {FPGA.name: FpgaRequest(boards)} for name, boards in asked.items() if boards > 0} or None
+
+
+class AcceptsGarbage(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        asked = {each.name: each.limits[RESOURCE] for each in pod.containers if RESOURCE in each.limits}
+        boards = {
+            name: int(text) if text.lstrip("-").isdecimal() and len(text) < 99 else 1 for name, text in asked.items()
+        }
+        return {name: {FPGA.name: FpgaRequest(number)} for name, number in boards.items()} or None
+
+
+class ReadsDifferently(FpgaScheduler):
+    _times = 0
+
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        self._times += 1
+        asking = [each.name for each in pod.containers if RESOURCE in each.limits]
+        return {name: {FPGA.name: FpgaRequest(self._times)} for name in asking} or None
+
+
+class ChangesThePod(FpgaScheduler):
+    @hookimpl
+    def partage_requests(self, pod: Pod) -> Requests:
+        pod.annotations["seen"] = "yes"  # type: ignore[index]
+        return super().partage_requests(pod)
+
+
+def _asking(pod: Pod, text: str) -> Pod:
+    container = type(pod.containers[0])(name=ContainerName("main"), limits={RESOURCE: text})
+    return Pod(ref=pod.ref, containers=(container,))

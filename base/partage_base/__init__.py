@@ -1,5 +1,5 @@
 """What partage's daemons share and no plugin author needs.
 
-``daemon`` is the life of a process (settings, logs, metrics, readiness, signals); ``cri`` speaks to a container runtime,
-``kube`` to the API server. Imports the vocabulary of ``partage_plugins`` and nothing else of ours.
+`daemon` is the life of a process (settings, logs, metrics, readiness, signals), `keyring` where keys are kept; `cri`
+will speak to a container runtime, `kube` to the API server. Imports `partage_plugins` and nothing else of ours.
 """

@@ -40,7 +40,7 @@ def daemon_command(
         try:
             resolved = _resolved(settings_type, name, config=config, flags=_texts(given))
         except BadConfiguration as error:
-            for line in error.lines:
+            for line in error.mistakes:
                 click.echo(f"{program}: {line}", err=True)
             sys.exit(error.exit_code)
         if print_config:

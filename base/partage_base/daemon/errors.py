@@ -1,13 +1,15 @@
 """What ends a daemon and is no defect of ours, as one tree.
 
-    DaemonError             the daemon must end: one line an error, exit code 1
+    PartageError            expected: one line an error, exit code 1
+    DaemonError             the daemon must end, for a reason of its own
     ├── BadConfiguration    what it was told can't be, every mistake at once: exit code 78
     ├── CannotStart         something outside stands in the way of the start
     │   └── CannotListen        an address can't be listened on
     ├── EndedUnasked        a task or the run ended by itself, though nobody had asked
     └── StopHung            a step was not done within the deadline of the stop
 
-Daemons put their own leaves under these. Messages say what failed, on what, and what to do. Anything else that reaches
+Daemons put their own leaves under these; an expected error of another part, such as a refused key, ends a daemon in the
+same way. Messages say what failed, on what, and what to do. Anything else that reaches
 `life` is a defect: it keeps its traceback, and the exit code is 1.
 
 Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration (EX_CONFIG; systemd can be told not to start again).
@@ -19,20 +21,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from partage_plugins.errors import PartageError
+
 DONE: Final = 0
 FAILED: Final = 1
 CONFIGURATION: Final = 78
 
 
-class DaemonError(Exception):
+class DaemonError(PartageError):
     """The daemon must end."""
 
     exit_code: ClassVar[int] = FAILED
-
-    @property
-    def lines(self) -> Sequence[str]:
-        """What is told to people, one line each."""
-        return (" ".join(str(self).split("\n")),)
 
 
 class BadConfiguration(DaemonError):
@@ -47,11 +46,6 @@ class BadConfiguration(DaemonError):
 
     def __str__(self) -> str:
         return "\n".join(self.mistakes)
-
-    @property
-    def lines(self) -> Sequence[str]:
-        """One line a mistake."""
-        return self.mistakes
 
 
 class CannotStart(DaemonError):
@@ -70,9 +64,19 @@ class StopHung(DaemonError):
     """A step was not done within the deadline."""
 
 
-def expected(error: BaseException) -> Sequence[DaemonError]:
+def lines_of(error: PartageError) -> Sequence[str]:
+    """What is told to people, one line each."""
+    return error.mistakes if isinstance(error, BadConfiguration) else (" ".join(str(error).split("\n")),)
+
+
+def exit_code_of(error: PartageError) -> int:
+    """How a daemon ends that this error ends."""
+    return error.exit_code if isinstance(error, DaemonError) else FAILED
+
+
+def expected(error: BaseException) -> Sequence[PartageError]:
     """The expected errors that `error` consists of; empty where any part of it is a defect."""
-    if isinstance(error, DaemonError):
+    if isinstance(error, PartageError):
         return (error,)
     if not isinstance(error, BaseExceptionGroup):
         return ()

@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 import structlog
 
-from partage_base.daemon.errors import DONE, FAILED, StopHung, expected
+from partage_base.daemon.errors import DONE, FAILED, StopHung, exit_code_of, expected, lines_of
 
 _log = structlog.get_logger()
 
@@ -33,10 +33,10 @@ class Report:
     def tell(self, error: Exception) -> None:
         """Tells one error. Does not return where a step hangs: it may also hold the loop's own end."""
         known = expected(error)
-        for line in (line for one in known for line in one.lines):
+        for line in (line for one in known for line in lines_of(one)):
             _log.critical(line)
         if not known:
             _log.critical("unexpected error; this is a defect, please report it", exc_info=error)
-        self.exit_code = self.exit_code or (known[0].exit_code if known else FAILED)
+        self.exit_code = self.exit_code or (exit_code_of(known[0]) if known else FAILED)
         if any(isinstance(one, StopHung) for one in known):
             os._exit(self.exit_code)

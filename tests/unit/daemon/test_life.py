@@ -68,6 +68,14 @@ def test_an_expected_error_is_one_line_and_still_stops_what_was_started(tmp_path
     assert "traceback" not in events[1]
 
 
+def test_an_expected_error_of_another_part_is_one_line_too(tmp_path: Path) -> None:
+    start = "from partage_plugins.errors import SignatureRefused; raise SignatureRefused('no key signs; make one')"
+    done = run_to_end(write_script(tmp_path, start=start))
+    assert done.returncode == 1
+    assert '"event":"no key signs; make one"' in done.stderr
+    assert "traceback" not in done.stderr
+
+
 def test_bad_configuration_that_shows_only_at_the_start_exits_with_78(tmp_path: Path) -> None:
     done = run_to_end(write_script(tmp_path, start="raise BadConfiguration('no keys in a', 'no keys in b')"))
     assert done.returncode == 78

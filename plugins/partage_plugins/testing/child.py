@@ -98,8 +98,10 @@ def _trace(error: BaseException) -> str:
     cause = error.__cause__
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
-    raised = cause if cause is not None else None if isinstance(error, Broken | PluginError) else error
-    return "" if raised is None else "".join(traceback.format_exception(raised))[-_LONGEST_TRACE:]
+    raised = cause or error
+    if isinstance(raised, Broken | PluginError):
+        return ""
+    return "".join(traceback.format_exception(raised))[-_LONGEST_TRACE:]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class RunningHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._runner.run(self._host.stop())
+            self.stop()
         finally:
             self._runner.close()
 
@@ -51,3 +51,7 @@ class RunningHost:
     def removed(self, key: ContainerKey) -> None:
         """Cleans up after a container."""
         self._runner.run(self._host.removed(key))
+
+    def stop(self) -> None:
+        """Lets the plugins end; the next question starts them again."""
+        self._runner.run(self._host.stop())

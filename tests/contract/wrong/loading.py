@@ -52,7 +52,7 @@ class UnmarkedHook(FpgaScheduler):
 
 class WrongArgument(FpgaScheduler):
     @hookimpl
-    def partage_shape(self, pod_request: Any) -> int:
+    def partage_shape(self, pod_request: Any) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         return 0
 
 

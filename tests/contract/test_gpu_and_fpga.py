@@ -1,0 +1,225 @@
+"""One pod asks for cards and boards: every hook of both sides is called, and the container gets what was granted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+import msgspec
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from contract.small_gpu import card, part
+from partage_fpga_template.kind import FPGA
+from partage_plugins.codecs import (
+    decode_allocation,
+    decode_inventory,
+    encode_allocation,
+    encode_inventory,
+    key_id,
+    sign,
+    verify,
+)
+from partage_plugins.hooks import node as node_hooks
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.registry.calls import Activity, Call
+from partage_plugins.registry.finding import from_paths
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.node import NodeSide
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.testing.examples import container, pod
+from partage_plugins.testing.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.hosting import RunningHost
+from partage_plugins.vocabulary import GPU, Allocation, Granted, Inventory, Kind, NodeName, PodRequest, Slot
+from partage_plugins.vocabulary.node import NodeContext
+from support.sides import Record
+
+__all__ = ["plugin_host"]
+
+NODE = NodeName("node-0")
+ON_NODE = {"gpu": "contract.small_gpu:GpuNode", "fpga": "partage_fpga_template.node:FpgaNode"}
+IN_SCHEDULER = {
+    "native-dialect": "partage_plugins.builtin.native_dialect:NativeDialect",
+    "gpu": "contract.small_gpu:GpuScheduler",
+    "fpga": "partage_fpga_template.scheduler:FpgaScheduler",
+}
+POD = pod({"partage.dev/gpu-milli": "500", "fpga.example.com/boards": "2"}, {"fpga.example.com/boards": "1"})
+
+
+class Seen(Activity):
+    """Counts calls, by hook and plugin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[tuple[str, str]] = Counter()
+
+    def enter(self, call: Call) -> None:
+        self.calls[call.hook, call.plugin] += 1
+
+    @property
+    def hooks(self) -> set[str]:
+        return {hook for hook, _ in self.calls}
+
+
+class Cluster:
+    """A scheduler side with one node that has cards and boards, one that has boards only, and one with neither."""
+
+    def __init__(self, inventory: bytes) -> None:
+        self.seen = Seen()
+        self.registry = loaded(scheduler_hooks, IN_SCHEDULER)
+        self.side = SchedulerSide(self.registry, Record(), activity=self.seen)
+        self.inventory = decode_inventory(inventory, self.registry.kinds)
+        boards = self.inventory.part(FPGA)
+        boards_only = Inventory(kinds={FPGA.name: boards})
+        for slot, each in enumerate((Inventory(kinds={}), self.inventory, boards_only)):
+            self.side.node_added(Slot(slot), NodeName(f"node-{slot}"), each)
+
+    def reasons(self, request: PodRequest) -> list[str]:
+        verdict = self.side.fits(request, np.arange(3, dtype=np.int32))
+        codes, table = verdict.reasons()
+        return ["" if fits else table[code] for fits, code in zip(verdict.fits, codes, strict=True)]
+
+    def allocated(self, request: PodRequest) -> str:
+        """The allocation on the node that has both, as it is written on the pod."""
+        grants = self.side.allocate(request, Slot(1))
+        return encode_allocation(Allocation(gen=1, pod=request.pod.uid, node=NodeName("node-1"), containers=grants))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A node with two cards and three boards."""
+    (tmp_path / "dev").mkdir()
+    for number in range(3):
+        (tmp_path / f"dev/fpga{number}").touch()
+    (tmp_path / "cards.json").write_bytes(msgspec.json.encode(part(card(0), card(1))))
+    return tmp_path
+
+
+@pytest.fixture
+def inventory(root: Path) -> bytes:
+    """The inventory as the advertiser writes it."""
+    side = NodeSide(loaded(node_hooks, ON_NODE))
+    started(side, root)
+    return encode_inventory(Inventory(kinds=side.discover(())))
+
+
+@pytest.fixture
+def cluster(inventory: bytes) -> Cluster:
+    return Cluster(inventory)
+
+
+@pytest.fixture
+def host(plugin_host: PluginHosts, root: Path) -> RunningHost:
+    """The plugin host on that node."""
+    running = plugin_host(ON_NODE)
+    assert not running.started.faults
+    return running
+
+
+def loaded(hooks: ModuleType, paths: dict[str, str]) -> Registry:
+    registry = Registry(hooks)
+    assert not registry.load(from_paths(paths)).faults
+    return registry
+
+
+def started(side: NodeSide, root: Path) -> None:
+    context = NodeContext(node=NODE, role="advertiser", root=PurePosixPath(root), wake=lambda: None)
+    assert not side.started(context)
+
+
+def hooks_of(module: ModuleType) -> set[str]:
+    return {name for name in dir(module) if name.startswith("partage_")}
+
+
+def granted_to(name: str, allocation: str, inventory: bytes) -> Granted:
+    """What crishim hands to the host: raw JSON of both kinds."""
+    read = decode_allocation(allocation, ())
+    grants = {container_name: grants for container_name, grants in read.containers.items() if container_name == name}
+    return Granted(gen=read.gen, grants=grants.popitem()[1], parts=decode_inventory(inventory, ()).kinds)
+
+
+def test_a_pod_that_asks_for_both_fits_where_both_are(cluster: Cluster) -> None:
+    request = cluster.side.requests(POD)
+    assert request.kinds == {GPU.name, FPGA.name}
+    no_card, no_board = "not enough share and memory on any card", "not enough free FPGA boards"
+    assert cluster.reasons(request) == [no_card, "", no_card]
+    assert cluster.reasons(cluster.side.requests(pod({"fpga.example.com/boards": "1"}))) == [no_board, "", ""]
+
+
+def test_batch_hooks_are_called_once_for_all_nodes(cluster: Cluster) -> None:
+    request, slots = cluster.side.requests(POD), np.arange(3, dtype=np.int32)
+    cluster.side.fits(request, slots)
+    cluster.side.scores(request, slots[1:2])
+    once = {(hook, plugin): 1 for hook in ("partage_fits", "partage_scores") for plugin in ("gpu", "fpga")}
+    assert {call: times for call, times in cluster.seen.calls.items() if call in once} == once
+
+
+def test_what_is_granted_of_both_kinds_reaches_the_container(
+    cluster: Cluster, host: RunningHost, inventory: bytes, root: Path
+) -> None:
+    """Allocated, signed, verified and adjusted in the plugin host; the changes of both plugins come as one."""
+    private = Ed25519PrivateKey.generate()
+    request = cluster.side.requests(POD)
+    allocation = cluster.allocated(request)
+    verify(allocation, sign(allocation, private), {key_id(private.public_key()): private.public_key()})
+
+    main = host.adjust(container(pod=POD.ref), granted_to("main", allocation, inventory))
+    assert main.adjustment.env == {"NVIDIA_VISIBLE_DEVICES": "GPU-6f0c-0", "FPGA_BOARDS": "fpga0,fpga1"}
+    assert sorted(device.host_path for device in main.adjustment.devices) == sorted(
+        ["/dev/nvidia0", f"{root}/dev/fpga0", f"{root}/dev/fpga1"]
+    )
+    assert main.owners["env FPGA_BOARDS"] == ("fpga",)
+    assert main.owners["devices /dev/nvidia0"] == ("gpu",)
+    assert not main.unenforced
+
+    side = host.adjust(container("side-1", pod=POD.ref), granted_to("side-1", allocation, inventory))
+    assert side.adjustment.env == {"FPGA_BOARDS": "fpga2"}
+
+
+def test_what_is_taken_and_given_back_is_counted_by_both_owners(cluster: Cluster) -> None:
+    request = cluster.side.requests(POD)
+    allocation = decode_allocation(cluster.allocated(request), cluster.registry.kinds)
+    cluster.side.take(Slot(1), allocation)
+    assert cluster.reasons(request)[1] == "not enough free FPGA boards"
+    cluster.side.give_back(Slot(1), allocation)
+    assert cluster.reasons(request)[1] == ""
+    assert cluster.allocated(request) == encode_allocation(allocation)
+
+
+def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
+    request = cluster.side.requests(POD)
+    cluster.side.shape(request)
+    cluster.side.scores(request, np.array([1], dtype=np.int32))
+    cluster.reasons(request)
+    allocation = decode_allocation(cluster.allocated(request), cluster.registry.kinds)
+    cluster.side.take(Slot(1), allocation)
+    cluster.side.give_back(Slot(1), allocation)
+    cluster.side.node_removed(Slot(1))
+    assert owners(cluster.registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]  # which partage_kind said
+    assert cluster.seen.hooks | {"partage_kind"} == hooks_of(scheduler_hooks)
+
+
+def test_every_hook_of_the_node_is_called(
+    root: Path, plugin_host: PluginHosts, cluster: Cluster, inventory: bytes
+) -> None:
+    """By the advertiser in its own process, and by the host in its child; the plugin writes down what it was asked."""
+    registry = loaded(node_hooks, ON_NODE)
+    advertiser = NodeSide(registry)
+    started(advertiser, root)
+    advertiser.discover(())
+    assert {gauge.name for gauge in advertiser.samples()} == {"gpu_busy_ratio", "fpga_boards"}
+    asked = container(pod=POD.ref)
+    running = plugin_host(ON_NODE)
+    running.adjust(asked, granted_to("main", cluster.allocated(cluster.side.requests(POD)), inventory))
+    running.removed(asked.key)
+    running.stop()
+    assert owners(registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]
+    called = set((root / "called").read_text().splitlines())
+    assert called | {"partage_kind"} == hooks_of(node_hooks)
+
+
+def owners(registry: Registry, kinds: Iterable[Kind]) -> list[str | None]:
+    return [registry.owner(kind) for kind in kinds]

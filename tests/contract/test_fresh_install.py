@@ -1,0 +1,147 @@
+"""What an author or an operator gets: both distributions installed with pip into a new environment, nothing else.
+
+The locked dependencies come from the caches of `make`; without them, from the network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.timeout(600)  # a first run may fetch
+
+CHECKOUT = Path(__file__).parents[2]
+NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "dist", "node_modules", "*.egg-info")
+BROKEN = {
+    "broken_plugin.py": "raise RuntimeError('no such library')\n",
+    "broken-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n",
+    "broken-1.0.dist-info/entry_points.txt": "[partage.node]\nbroken = broken_plugin:Broken\n",
+}
+HOSTING = """
+import asyncio, json, os, sys
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.registry.finding import blocked_names
+
+async def main():
+    host = PluginHost(HostSettings(node="n1", root=sys.argv[1], blocked=blocked_names(os.environ)))
+    started = await host.start()
+    await host.stop()
+    ours = [name for name in sys.modules if name == "numpy" or name.startswith(("partage_fpga", "broken"))]
+    print(json.dumps({"kinds": started.kinds, "faults": started.faults, "blocked": started.blocked, "imported": ours}))
+
+asyncio.run(main())
+"""
+ENTRY_POINTS = """
+import json
+from partage_plugins.hooks import NODE_GROUP, SCHEDULER_GROUP
+from partage_plugins.registry.finding import installed
+
+print(json.dumps([[each.name for each in installed(group)] for group in (SCHEDULER_GROUP, NODE_GROUP)]))
+"""
+NODE_SIDE = """
+import json, sys
+import partage_plugins.host, partage_plugins.host.child
+from partage_plugins.hooks import NODE_GROUP, node
+from partage_plugins.registry.finding import installed
+from partage_plugins.registry.registry import Registry
+
+report = Registry(node).load(installed(NODE_GROUP))
+assert not report.faults and len(report.loaded) == 1, report
+scheduler_side = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
+print(json.dumps([name for name in scheduler_side if name in sys.modules]))
+"""
+
+
+class Environment:
+    """A virtual environment and the folder in which it is used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.python = str(folder / "venv/bin/python")
+
+    def run(self, *command: str, cwd: Path | None = None, **variables: str) -> str:
+        """What a command prints; nothing of this environment but the path is known to it."""
+        known = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            **variables,
+        }
+        done = subprocess.run(
+            command, cwd=cwd or self.folder, env=known, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, f"{' '.join(command)[:200]}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def said(self, program: str, *arguments: str, **variables: str) -> Any:
+        """The JSON that a program prints."""
+        return json.loads(self.run(self.python, "-P", "-W", "error", "-c", program, *arguments, **variables))
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with the locked dependencies, partage and the template."""
+    environment = Environment(tmp_path_factory.mktemp("fresh"))
+    source = shutil.copytree(CHECKOUT, environment.folder / "source", ignore=NOT_SOURCE)
+    environment.run(sys.executable, "-m", "venv", "--without-pip", "venv")
+    fill(environment)
+    flags = ("--quiet", "--no-build-isolation", "--no-index")
+    environment.run(environment.python, "-m", "pip", "install", *flags, ".", "./plugins/template", cwd=source)
+    return environment
+
+
+def fill(environment: Environment) -> None:
+    """Installs what the lock names: from the cache alone if that is possible, as tools/bootstrap does."""
+    uv = str(Path(sys.executable).parent / "uv")
+    command = [uv, "pip", "sync", "--quiet", "--require-hashes", "--python", environment.python]
+    locked = str(CHECKOUT / "requirements/dev.lock")
+    known = {**os.environ, "UV_CACHE_DIR": str(CHECKOUT / ".cache/uv")}
+    for flags in (["--offline"], []):
+        done = subprocess.run([*command, *flags, locked], env=known, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+    pytest.fail(f"uv could not install requirements/dev.lock:\n{done.stderr}", pytrace=False)
+
+
+def test_entry_points_of_both_sides_are_found(fresh: Environment) -> None:
+    assert fresh.said(ENTRY_POINTS) == [["native-dialect", "fpga"], ["fpga"]]
+
+
+def test_the_plugin_host_owns_what_is_installed_and_imports_none_of_it(fresh: Environment, tmp_path: Path) -> None:
+    said = fresh.said(HOSTING, str(tmp_path))
+    assert said == {"kinds": {"fpga": "fpga"}, "faults": [], "blocked": [], "imported": []}
+
+
+def test_a_blocked_plugin_is_not_loaded(fresh: Environment, tmp_path: Path) -> None:
+    said = fresh.said(HOSTING, str(tmp_path), PARTAGE_PLUGINS_BLOCK="fpga")
+    assert (said["kinds"], said["blocked"], said["faults"]) == ({}, ["fpga"], [])
+
+
+def test_a_plugin_that_cannot_be_imported_is_reported_and_costs_no_other(fresh: Environment, tmp_path: Path) -> None:
+    for name, text in BROKEN.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    said = fresh.said(HOSTING, str(tmp_path), PYTHONPATH=str(tmp_path))
+    (fault,) = said["faults"]
+    assert "plugin broken: import: broken 1.0 (broken_plugin:Broken): RuntimeError: no such library" in fault
+    assert (said["kinds"], said["imported"]) == ({"fpga": "fpga"}, [])
+
+
+def test_the_node_side_imports_nothing_of_the_scheduler(fresh: Environment) -> None:
+    assert fresh.said(NODE_SIDE) == []
+
+
+def test_the_template_passes_its_tests_as_installed(fresh: Environment) -> None:
+    tests = shutil.copytree(CHECKOUT / "plugins/template/tests", fresh.folder / "tests", ignore=NOT_SOURCE)
+    said = fresh.run(fresh.python, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", str(tests))
+    assert " passed" in said
+    assert "failed" not in said
+    where = fresh.said("import json, partage_fpga_template as it; print(json.dumps(it.__file__))")
+    assert where.startswith(str(fresh.folder / "venv"))

@@ -10,12 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.timeout(600)  # a first run may fetch
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run may fetch
 
 CHECKOUT = Path(__file__).parents[2]
 NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "dist", "node_modules", "*.egg-info")
@@ -66,13 +67,13 @@ class Environment:
         self.folder = folder
         self.python = str(folder / "venv/bin/python")
 
-    def run(self, *command: str, cwd: Path | None = None, **variables: str) -> str:
+    def run(self, *command: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
         """What a command prints; nothing of this environment but the path is known to it."""
         known = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            **variables,
+            **(variables or {}),
         }
         done = subprocess.run(
             command, cwd=cwd or self.folder, env=known, capture_output=True, text=True, timeout=300, check=False
@@ -82,7 +83,7 @@ class Environment:
 
     def said(self, program: str, *arguments: str, **variables: str) -> Any:
         """The JSON that a program prints."""
-        return json.loads(self.run(self.python, "-P", "-W", "error", "-c", program, *arguments, **variables))
+        return json.loads(self.run(self.python, "-P", "-W", "error", "-c", program, *arguments, variables=variables))
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +104,13 @@ def fill(environment: Environment) -> None:
     command = [uv, "pip", "sync", "--quiet", "--require-hashes", "--python", environment.python]
     locked = str(CHECKOUT / "requirements/dev.lock")
     known = {**os.environ, "UV_CACHE_DIR": str(CHECKOUT / ".cache/uv")}
+    said = ""
     for flags in (["--offline"], []):
         done = subprocess.run([*command, *flags, locked], env=known, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
-    pytest.fail(f"uv could not install requirements/dev.lock:\n{done.stderr}", pytrace=False)
+        said += done.stderr
+    pytest.fail(f"uv could not install requirements/dev.lock:\n{said}", pytrace=False)
 
 
 def test_entry_points_of_both_sides_are_found(fresh: Environment) -> None:

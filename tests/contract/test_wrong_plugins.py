@@ -13,7 +13,7 @@ from contract.wrong.living import PIDS
 from partage_plugins.testing import Limits, Report, Subject, run
 from partage_plugins.testing.examples import inventory, pod
 
-pytestmark = pytest.mark.timeout(300)  # the first test waits for all reports
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first test waits for all reports
 
 BOARDS = "fpga.example.com/boards"
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"
@@ -158,7 +158,8 @@ def all_subjects() -> dict[str, Subject]:
 def reports() -> dict[str, Report]:
     """The kit's reports, made several at once before the first test."""
     subjects = all_subjects()
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    # More than there are processors: some of them hang, which costs nothing but time.
+    with ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) + 2) as pool:
         return dict(zip(subjects, pool.map(run, subjects.values()), strict=True))
 
 

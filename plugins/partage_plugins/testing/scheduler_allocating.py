@@ -69,7 +69,7 @@ def gives_no_whole_device_twice(case: Case) -> None:
         parts = {slot: inventory.part(kind) for slot, _, inventory in stage.nodes()}
         for slot, allocation in _filled(stage, pods):
             for grants in allocation.of(kind).values():
-                whole = [grant for grant in grants if not kind.promises(grant, parts[slot])]
+                whole = [grant for grant in grants if not stage.promised(grant, parts[slot])]
                 for holding in ((slot, msgspec.json.encode(grant)) for grant in whole):
                     hold(holding not in held, f"two pods hold {holding[1].decode()}, which promises nothing to others")
                     held.add(holding)
@@ -85,8 +85,8 @@ def promises_what_it_may(case: Case) -> None:
                 continue
             for grant in chain.from_iterable(stage.allocation(request, slot).of(kind).values()):
                 for part in (inventory.part(kind), None):
-                    promised = kind.promises(grant, part)
-                    allowed = type(promised) is frozenset and promised <= PROMISES
+                    promised = stage.promised(grant, part)
+                    allowed = isinstance(promised, frozenset) and promised <= PROMISES
                     hold(allowed, f"promises of kind {kind.name} gives {promised!r}, not some of {sorted(PROMISES)}")
 
 

@@ -12,7 +12,7 @@ from partage_plugins.codecs.allocation import decode_allocation, encode_allocati
 from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import scheduler as scheduler_hooks
-from partage_plugins.registry.calls import bound
+from partage_plugins.registry.calls import Call, bound
 from partage_plugins.sides.batches import AllFit
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.testing.checking import Case, hold, loaded
@@ -22,7 +22,7 @@ from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import Kind, NodeName, Slot
+from partage_plugins.vocabulary.names import Kind, NodeName, PluginName, Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest
 
 BARE = Inventory(kinds={})
@@ -53,6 +53,7 @@ class SchedulerStage:
         self.registry = loaded(case, scheduler_hooks, scheduler_paths(case.subject))
         self.side = SchedulerSide(self.registry, self, activity=case.activity)
         self.inventories = tuple(decode_inventory(text, self.registry.kinds) for text in case.subject.inventories)
+        self._activity = case.activity
         self._shape = bound(self.registry, "partage_shape", case.activity, traced=False)
         self._nodes: dict[Slot, tuple[NodeName, Inventory]] = {}
         self._taken: list[tuple[Slot, Allocation]] = []
@@ -105,6 +106,12 @@ class SchedulerStage:
                 shape: Hashable = call(request)
                 return shape
         return request
+
+    def promised(self, grant: object, part: object) -> object:
+        """What a grant promises by the subject's kind, called like a hook; unchecked."""
+        call = Call(PluginName(self.subject.name), "promises", self.kind.promises, self._activity)
+        answer: object = call(grant, part)
+        return answer
 
     def verdicts(self, request: PodRequest, slots: Slots | None = None) -> tuple[str, ...]:
         """For each node the reason against it, or nothing where the request fits."""

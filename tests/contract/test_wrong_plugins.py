@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from contract.wrong.living import PIDS
 from partage_plugins.testing import Limits, Report, Subject, run
+from partage_plugins.testing.catalogue import checks_of
 from partage_plugins.testing.examples import inventory, pod
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first test waits for all reports
@@ -50,6 +52,8 @@ OF_SCHEDULER = (
     Wrong("answering:RaisesInFits", "fits_somewhere", "partage_fits: raised KeyError: 0"),
     Wrong("answering:HangsInFits", "fits_somewhere", "plugin fpga hung in partage_fits for more than 1 s"),
     Wrong("answering:HoldsTheInterpreter", "fits_somewhere", "plugin fpga hung in partage_fits for more than 1 s"),
+    Wrong("answering:HangsAgainstSignals", "fits_somewhere", "gave no result for 5 s, last seen in partage_fits"),
+    Wrong("answering:CancelsInFits", "fits_somewhere", "partage_fits: raised CancelledError"),
     Wrong("answering:ExitsInScores", "scores_are_finite", "plugin fpga exited with 9 in partage_scores"),
     Wrong("answering:ExitsInScores", "answers_the_same_twice", "plugin fpga ended this process in partage_scores"),
     Wrong("answering:StartsAProcess", "starts_no_process", "left a process running"),
@@ -151,6 +155,8 @@ def all_subjects() -> dict[str, Subject]:
     subjects |= {wrong.plugin: subject(scheduler=f"contract.wrong.{wrong.plugin}") for wrong in OF_SCHEDULER}
     subjects |= {wrong.plugin: subject(node=f"contract.wrong.{wrong.plugin}") for wrong in OF_NODE}
     subjects |= {wrong.plugin: subject(scheduler=SCHEDULER, node=f"contract.wrong.{wrong.plugin}") for wrong in OF_BOTH}
+    stubborn = "answering:HangsAgainstSignals"
+    subjects[stubborn] = replace(subjects[stubborn], limits=Limits(call_s=0.25))
     return subjects
 
 
@@ -176,6 +182,11 @@ def test_a_wrong_plugin_fails_for_the_right_reason(wrong: Wrong, reports: dict[s
     result = reports[wrong.plugin].of(wrong.check)
     assert not result.passed
     assert wrong.why in result.why, result.trace
+
+
+def test_each_check_has_one_result_whatever_a_plugin_does() -> None:
+    checked = subject(scheduler="contract.wrong.answering:ReturnsTwice")
+    assert [result.check for result in run(checked).results] == list(checks_of(checked))
 
 
 def test_what_a_dying_plugin_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

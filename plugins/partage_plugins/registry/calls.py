@@ -19,7 +19,7 @@ from partage_plugins.registry.finding import described
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary.names import PluginName
 
-_PASSED_ON: Final = (Refused, DecodeError)  # a plugin's considered no
+_PASSED_ON: Final = (Refused, DecodeError, KeyboardInterrupt)  # a plugin's considered no, and the user's
 _LONGEST_TRACE: Final = 300
 
 
@@ -58,7 +58,7 @@ class Call:
             return self._function(*arguments)
         except _PASSED_ON:
             raise
-        except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end us
+        except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
             raise PluginFailed(self.plugin, self.hook, f"raised {described(error)}") from error
         finally:
             self._activity.leave()

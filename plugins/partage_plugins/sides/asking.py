@@ -59,7 +59,9 @@ def check_grants(
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: grants by container")
     asking = set(request.of(kind))
     if set(answer) != asking:
-        raise nonsense(call, f"granted to {sorted(answer)}; allowed: exactly the containers that ask, {sorted(asking)}")
+        raise nonsense(
+            call, f"granted to {sorted(map(str, answer))}; allowed: exactly the containers that ask, {sorted(asking)}"
+        )
     return {name: _checked_grants(call, name, grants, kind) for name, grants in answer.items()}
 
 

@@ -63,7 +63,7 @@ def judged(name: str, check: Check, case: Case) -> tuple[Result, bool]:
     """What came of a check, and whether memory ran out on the way: then nothing in this process can be trusted."""
     try:
         check(case)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin's objects may raise anything, anywhere
+    except BaseException as error:  # noqa: BLE001  a plugin's objects may raise anything, anywhere
         exhausted = _exhausted(error)
         why = f"plugin {case.subject.name} ran out of memory: {exhausted}" if exhausted else _why(error)
         return Result(check=name, passed=False, why=why, trace=_trace(error)), bool(exhausted)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import signal
 import subprocess
 import time
 from typing import Any
@@ -32,6 +34,28 @@ class HangsInFits(FpgaScheduler):
 class HoldsTheInterpreter(FpgaScheduler):
     def why_not(self, request: PodRequest, slot: Slot) -> str | None:
         return re.sub("(a+)+$", "", "a" * 64 + "b")
+
+
+class CancelsInFits(FpgaScheduler):
+    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
+        raise asyncio.CancelledError
+
+
+class HangsAgainstSignals(FpgaScheduler):
+    """Only killing ends it."""
+
+    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
+        while True:
+            pass
+
+
+class ReturnsTwice(FpgaScheduler):
+    """A forgotten fork: the copy goes on as if it were the original."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        os.fork()
 
 
 class ExitsInScores(FpgaScheduler):

@@ -55,7 +55,7 @@ OF_SCHEDULER = (
     Wrong("answering:HangsAgainstSignals", "fits_somewhere", "gave no result for 5 s, last seen in partage_fits"),
     Wrong("answering:CancelsInFits", "fits_somewhere", "partage_fits: raised CancelledError"),
     Wrong("answering:ExitsInScores", "scores_are_finite", "plugin fpga exited with 9 in partage_scores"),
-    Wrong("answering:ExitsInScores", "answers_the_same_twice", "plugin fpga ended this process in partage_scores"),
+    Wrong("answering:ExitsInScores", "answers_for_each_node_alone", "plugin fpga ended this process in partage_scores"),
     Wrong("answering:StartsAProcess", "starts_no_process", "left a process running"),
     Wrong("answering:WrongType", "fits_somewhere", "returned fits as int64(3,); allowed: an array bool(3,)"),
     Wrong("answering:WrongLength", "fits_somewhere", "returned fits as bool(1,); allowed: an array bool(3,)"),

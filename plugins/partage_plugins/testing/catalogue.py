@@ -12,6 +12,8 @@ from partage_plugins.testing import (
     scheduler_answering,
     scheduler_counting,
     scheduler_reading,
+    scheduler_shapes,
+    scheduler_sharing,
 )
 from partage_plugins.testing.checking import Check
 from partage_plugins.testing.subject import Subject
@@ -40,6 +42,8 @@ def _applying(subject: Subject) -> Iterator[Check]:
 def _of_scheduler(*, owns: bool) -> Iterator[Check]:
     yield from scheduler_reading.CHECKS
     yield from scheduler_answering.CHECKS
+    yield from scheduler_shapes.CHECKS
+    yield from scheduler_sharing.CHECKS
     if owns:
         yield from scheduler_reading.OWNER_CHECKS
         yield from scheduler_answering.OWNER_CHECKS

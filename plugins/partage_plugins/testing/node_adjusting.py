@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
@@ -16,8 +15,10 @@ from partage_plugins.testing.checking import Case, Check, hold, unchanged
 from partage_plugins.testing.granting import GrantedContainer, granted_containers
 from partage_plugins.testing.neighbours import NEIGHBOUR
 from partage_plugins.testing.node_stage import NodeStage, host_of
+from partage_plugins.testing.unknown_devices import with_unknown_devices
 from partage_plugins.testing.watching import Broken
 from partage_plugins.vocabulary.containers import Adjustment, Granted
+from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import Kind
 
 
@@ -94,11 +95,11 @@ def refuses_where_its_kind_is_missing(case: Case) -> None:
 
 def refuses_unknown_devices(case: Case) -> None:
     """A grant of a device that the node's inventory does not have is refused in words."""
+    kinds, kind = NodeStage(case).registry.kinds, Kind(case.subject.kind or "")
     for each in granted_containers(case):
-        for text in _with_unknown_devices(case, each):
-            grants = {**each.granted.grants, Kind(case.subject.kind or ""): msgspec.Raw(text)}
-            unknown = each._replace(granted=replace(each.granted, grants=grants))
-            _check_refused(case, unknown, f"{text.decode():.200}, which its inventory does not have")
+        for unknown in _granted_unknown_devices(each, kind, kinds):
+            what = msgspec.json.encode(unknown.granted.grants[kind]).decode()
+            _check_refused(case, unknown, f"{what:.200}, which its inventory does not have")
 
 
 def _check_refused(case: Case, each: GrantedContainer, what: str) -> None:
@@ -110,56 +111,23 @@ def _check_refused(case: Case, each: GrantedContainer, what: str) -> None:
     raise Broken(f"partage_adjust accepts a grant {what}")
 
 
-def _with_unknown_devices(case: Case, each: GrantedContainer) -> Iterator[bytes]:
-    """The grants, with each string that is also in the inventory replaced by one of the same shape that is not."""
-    kind = Kind(case.subject.kind or "")
-    known = _strings(each.granted.parts.get(kind))
-    text = _json(each.granted.grants[kind])
-    for named in sorted(_strings(each.granted.grants[kind]) & known):
-        for unknown in _alike(named):
-            changed = text.replace(msgspec.json.encode(named), msgspec.json.encode(unknown))
-            if unknown not in known and _is_valid(case, each, changed):
-                yield changed
-                break
+def _granted_unknown_devices(
+    each: GrantedContainer, kind: Kind, kinds: tuple[AnyKind, ...]
+) -> Iterator[GrantedContainer]:
+    """The container with each of its devices replaced by one that its node does not have."""
 
+    def granted(text: bytes) -> GrantedContainer:
+        return each._replace(granted=replace(each.granted, grants={**each.granted.grants, kind: msgspec.Raw(text)}))
 
-def _alike(name: str) -> Iterator[str]:
-    """Names of the same shape: digits become other digits, or where there is none, letters other letters."""
-    pattern = "[0-9]" if re.search("[0-9]", name) else "[a-z]"
-    alphabet = "0123456789" if pattern == "[0-9]" else "abcdefghijklmnopqrstuvwxyz"
-    for step in range(1, len(alphabet)):
-        yield re.sub(pattern, lambda found, by=step: alphabet[(alphabet.index(found[0]) + by) % len(alphabet)], name)  # type: ignore[misc]
-    for letter in alphabet:
-        yield name + letter
-        yield name + letter * 2
+    def is_valid(text: bytes) -> bool:
+        try:
+            granted(text).typed(kinds)
+        except DecodeError:
+            return False
+        return True
 
-
-def _is_valid(case: Case, each: GrantedContainer, text: bytes) -> bool:
-    grants = {Kind(case.subject.kind or ""): msgspec.Raw(text)}
-    try:
-        GrantedContainer(each.container, replace(each.granted, grants=grants)).typed(NodeStage(case).registry.kinds)
-    except DecodeError:
-        return False
-    return True
-
-
-def _strings(raw: object) -> set[str]:
-    """All strings in a piece of JSON."""
-    found: set[str] = set()
-    waiting: list[object] = [msgspec.json.decode(_json(raw))]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            found.add(value)
-        elif isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-    return found
-
-
-def _json(raw: object) -> bytes:
-    return bytes(raw) if isinstance(raw, msgspec.Raw) else b"null"
+    grants, part = (msgspec.json.encode(raw.get(kind)) for raw in (each.granted.grants, each.granted.parts))
+    yield from map(granted, with_unknown_devices(grants, part, is_valid))
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -68,6 +68,11 @@ class SchedulerStage:
         return kind
 
     @property
+    def has_shape(self) -> bool:
+        """Whether the subject gives shapes."""
+        return any(call.plugin == self.subject.name for call in self._shape)
+
+    @property
     def slots(self) -> Slots:
         """All nodes; cannot be written to, as the arrays that the host gives are shared."""
         return read_only(self._nodes)

@@ -9,6 +9,8 @@ import pytest
 
 from unit.daemon.processes import run_to_end, write_script
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:

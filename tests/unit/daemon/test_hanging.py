@@ -9,6 +9,8 @@ import pytest
 
 from unit.daemon.processes import RunningDaemon, run_to_end, write_script
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 _SOON = ("--stop-deadline-s", "0.2")
 
 

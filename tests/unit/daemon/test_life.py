@@ -10,6 +10,8 @@ import pytest
 
 from unit.daemon.processes import RunningDaemon, run_to_end, write_script
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 def _last(stderr: str) -> dict[str, str]:
     """The last line but the one that says that the daemon stopped."""

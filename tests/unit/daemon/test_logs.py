@@ -20,6 +20,8 @@ from partage_base.daemon.lines import LineWriter
 from partage_base.daemon.logs import json_line, text_line
 from unit.daemon.processes import GUARD_S, RunningDaemon, clean_environment, write_script
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 def _logged(code: str, *, level: str = "info", log_format: str = "json") -> str:
     """What a process writes that configures the log and runs `code`."""

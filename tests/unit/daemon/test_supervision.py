@@ -13,6 +13,8 @@ import pytest
 from partage_base.daemon.systemd import Systemd
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 @pytest.fixture(params=["path", "abstract"])
 def supervisor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[socket.socket, str]]:

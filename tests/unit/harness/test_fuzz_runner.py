@@ -11,6 +11,8 @@ import pytest
 from fuzz.engine.execution import Executor, Failure, Limits, shape_of
 from fuzz.engine.reach import Reach
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 ROOT = Path(__file__).resolve().parents[3]
 RUNNER = ROOT / "tests" / "fuzz" / "runner.py"
 

@@ -23,6 +23,8 @@ from partage_plugins.vocabulary.names import KeyId
 from unit.keyring.samples import files_below, new_pair
 from unit.keyring.steps import at_step, without_nameless_files
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 @pytest.fixture(params=["nameless", "named"])
 def file_system(request: pytest.FixtureRequest) -> Generator[None]:

@@ -12,6 +12,8 @@ from partage_plugins.registry.calls import Activity, Call
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PluginName
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 PROGRAM = """
 import sys, time
 from partage_plugins import hookimpl

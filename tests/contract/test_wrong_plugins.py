@@ -53,6 +53,8 @@ OF_SCHEDULER = (
     Wrong("answering:HangsInFits", "fits_somewhere", "plugin fpga hung in partage_fits for more than 1 s"),
     Wrong("answering:HoldsTheInterpreter", "fits_somewhere", "plugin fpga hung in partage_fits for more than 1 s"),
     Wrong("answering:HangsAgainstSignals", "fits_somewhere", "gave no result for 5 s, last seen in partage_fits"),
+    Wrong("answering:ClosesFiles", "fits_somewhere", "was not run: plugin fpga exited with 1 outside of any hook"),
+    Wrong("answering:WritesToFiles", "fits_somewhere", "outside of any hook"),
     Wrong("answering:CancelsInFits", "fits_somewhere", "partage_fits: raised CancelledError"),
     Wrong("answering:ExitsInScores", "scores_are_finite", "plugin fpga exited with 9 in partage_scores"),
     Wrong("answering:ExitsInScores", "answers_for_each_node_alone", "plugin fpga ended this process in partage_scores"),
@@ -184,8 +186,9 @@ def test_a_wrong_plugin_fails_for_the_right_reason(wrong: Wrong, reports: dict[s
     assert wrong.why in result.why, result.trace
 
 
-def test_each_check_has_one_result_whatever_a_plugin_does() -> None:
-    checked = subject(scheduler="contract.wrong.answering:ReturnsTwice")
+@pytest.mark.parametrize("plugin", ["ReturnsTwice", "ClosesFiles", "WritesToFiles"])
+def test_each_check_has_one_result_whatever_a_plugin_does(plugin: str) -> None:
+    checked = subject(scheduler=f"contract.wrong.answering:{plugin}")
     assert [result.check for result in run(checked).results] == list(checks_of(checked))
 
 

@@ -1,7 +1,7 @@
 """Runs the checks of a subject in child processes; whatever a plugin does there, this returns.
 
 A child that dies or hangs fails the check that it was in, and a new child goes on with the rest. A hook that has ended
-several children is not asked again.
+several children is not asked again; a plugin that ended several without being asked anything is given up.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ def run(subject: Subject) -> Report:
                 deaths[death.plugin, death.hook] += 1
             results += answered
             del waiting[: len(answered)]
+            if death is not None and not death.hook and deaths[death.plugin, death.hook] >= _MOST_DEATHS:
+                results += [Result(check=name, passed=False, why=f"was not run: {death.why}") for name in waiting]
+                break
     return Report(tuple(results))
 
 
@@ -66,7 +69,7 @@ class _Child:
     def __init__(
         self, subject: Subject, checks: tuple[str, ...], deadly: tuple[tuple[str, str], ...], folder: Path
     ) -> None:
-        self._subject = subject
+        self._subject, self._checks = subject, checks
         self._results, self._output = folder / f"results-{len(checks)}", folder / f"output-{len(checks)}"
         self._results.touch()
         descriptor = blackbox.create()
@@ -99,10 +102,23 @@ class _Child:
             code = self._process.wait()
             plugin, hook = self._box.read()
             self._box.close()
-        given = [msgspec.json.decode(line, type=Result) for line in self._results.read_bytes().splitlines()]
+        given = self._given()
         if given and code == EXIT_OUT_OF_MEMORY and not hook:  # the last result says so
             return given, None
         return given, self._death(plugin, hook, self._how(code, stuck=stuck))
+
+    def _given(self) -> list[Result]:
+        """The results up to the first that the child did not write: plugins can write to its files, too."""
+        given: list[Result] = []
+        for name, line in zip(self._checks, self._results.read_bytes().splitlines(), strict=False):
+            try:
+                result = msgspec.json.decode(line, type=Result)
+            except msgspec.MsgspecError:
+                break
+            if result.check != name:
+                break
+            given.append(result)
+        return given
 
     def _begun(self, question: Path, descriptor: int) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)

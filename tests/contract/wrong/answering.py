@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -56,6 +57,24 @@ class ReturnsTwice(FpgaScheduler):
     def __init__(self) -> None:
         super().__init__()
         os.fork()
+
+
+class ClosesFiles(FpgaScheduler):
+    """Closes what it did not open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        os.closerange(3, 64)
+
+
+class WritesToFiles(FpgaScheduler):
+    """Writes to what it did not open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for descriptor in range(3, 64):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, b'{"check":"loads","passed":true}\n{')
 
 
 class ExitsInScores(FpgaScheduler):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from partage_plugins.codecs.policies import Policies, read_policies
 from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError
@@ -74,17 +76,12 @@ def _request(name: ContainerName, amount: _Amounts, policy: Policies, default_li
     share = _each(amount.milli, count, path=f"{at}[{keys.GPU_MILLI}]")
     if share > WHOLE_MILLI:
         raise _refused(f"{at}[{keys.GPU_MILLI}]", str(amount.milli), f"at most {WHOLE_MILLI * count} on {count} cards")
-    return GpuRequest(
+    return replace(
+        policy.wishes,
         count=count,
         share_milli=share,
         limit_milli=_limit(policy.limit_milli, share, count, max(default_limit_milli, share)),
         memory_bytes=_each(amount.memory_bytes, count, path=f"{at}[{keys.GPU_MEMORY}]") or None,
-        tags=policy.tags,
-        models=policy.models,
-        models_not=policy.models_not,
-        cards=policy.cards,
-        cards_not=policy.cards_not,
-        policy=policy.policy,
     )
 
 

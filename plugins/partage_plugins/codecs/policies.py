@@ -11,9 +11,9 @@ from msgspec import Struct
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
-from partage_plugins.vocabulary.gpu import NO_TAGS, Tags
+from partage_plugins.vocabulary.gpu import GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, CardId, ContainerName
+from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, ContainerName
 
 _MODEL: Final = r"\A[^\x00-\x1f\x7f,;]{1,128}\Z"
 _WORDS: Final = IN_WORDS | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
@@ -23,13 +23,10 @@ _MAX_ITEMS: Final = 256
 class Policies(Struct, frozen=True, kw_only=True):
     """What the annotations say for one container."""
 
-    limit_milli: int | None = None
-    tags: Tags = NO_TAGS
-    models: tuple[str, ...] = ()
-    models_not: tuple[str, ...] = ()
-    cards: tuple[CardId, ...] = ()
-    cards_not: tuple[CardId, ...] = ()
-    policy: str | None = None
+    limit_milli: int | None
+    """Over all its cards; None where nothing is said."""
+    wishes: GpuRequest
+    """Which cards it wants and how they are chosen; the amounts in it are not said here."""
 
 
 def read_policies(
@@ -53,8 +50,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
         anti_affinity=said.get(keys.ANTI_AFFINITY),
         exclusion=said.get(keys.EXCLUSION),
     )
-    return Policies(
-        limit_milli=said.get(keys.LIMIT_MILLI),
+    wishes = GpuRequest(
         tags=tags,
         models=said.get(keys.MODELS, ()),
         models_not=said.get(keys.MODELS_NOT, ()),
@@ -62,6 +58,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
         cards_not=said.get(keys.CARDS_NOT, ()),
         policy=said.get(keys.POLICY),
     )
+    return Policies(limit_milli=said.get(keys.LIMIT_MILLI), wishes=wishes)
 
 
 def _by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[ContainerName, str]:

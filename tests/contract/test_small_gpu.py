@@ -6,7 +6,8 @@ from contract.small_gpu import card, part
 from partage_plugins.testing import Conformance, Subject
 from partage_plugins.testing.examples import inventory, pod
 
-MILLI, MEMORY, LIMIT = "partage.dev/gpu-milli", "partage.dev/gpu-memory", "partage.dev/limit-milli"
+MILLI, MEMORY = "partage.dev/gpu-milli", "partage.dev/gpu-memory"
+LIMIT, MODELS = "partage.dev/limit-milli", "partage.dev/models"
 
 
 class TestSmallGpu(Conformance):
@@ -33,6 +34,9 @@ class TestNativeDialect(Conformance):
     subject = Subject(
         name="native-dialect",
         scheduler="partage_plugins.builtin.native_dialect:NativeDialect",
-        pods=(pod({MILLI: "250"}, annotations={LIMIT: "500"}), pod({MEMORY: "8Gi"})),
+        pods=(
+            pod({MILLI: "250"}, annotations={LIMIT: "500", MODELS: "NVIDIA L4, NVIDIA T4"}),
+            pod({MEMORY: "8Gi"}),
+        ),
         inventories=(inventory(gpu=part(card(0))),),
     )

@@ -15,7 +15,7 @@ from partage_plugins.vocabulary.gpu import GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, ContainerName
 
-_MODEL: Final = r"\A[^\x00-\x1f\x7f,;]{1,128}\Z"
+_MODEL: Final = r"\A[^\x00-\x1f\x7f,;\ud800-\udfff]{1,128}\Z"
 _WORDS: Final = IN_WORDS | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
 _MAX_ITEMS: Final = 256
 

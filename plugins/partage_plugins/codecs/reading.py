@@ -17,7 +17,6 @@ from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
 
 T = TypeVar("T")
 
-_MALFORMED = (msgspec.MsgspecError, ValueError, RecursionError)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"{}[]")
 
 
@@ -37,7 +36,7 @@ class Reader(Generic[T]):
         """The value of a part, found at path `at`, of a text that was guarded already."""
         try:
             return self._decoder.decode(data)
-        except _MALFORMED as error:
+        except Exception as error:  # noqa: BLE001  a kind's own type may raise anything while it is made
             raise explained(error, self._what, bytes(data), self._type, at) from None
 
 

@@ -77,8 +77,9 @@ def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> ob
         raise nonsense(call, f"returned {type(ask).__name__} for {kind_name}; allowed: {kind.request.__name__}")
     try:
         hash(ask)
-    except TypeError:
-        raise nonsense(call, f"returned a request for {kind_name} that cannot be hashed") from None
+        msgspec.convert(msgspec.to_builtins(ask), kind.request)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise nonsense(call, f"returned a request for {kind_name} with a wrong value: {error}") from None
     return ask
 
 

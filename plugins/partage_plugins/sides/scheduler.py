@@ -7,8 +7,10 @@ is made anew and told again of every node and bound allocation; if it fails agai
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from partage_plugins.errors import DialectConflict, PluginBroken, PluginError, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
@@ -46,6 +48,15 @@ class Record(Protocol):
         ...
 
 
+class SideSettings(Struct, frozen=True, kw_only=True):
+    """What the operator decides."""
+
+    weights: Mapping[PluginName, float] = {}
+    """By which a plugin's scores count in the sum; 1 unless given."""
+    traced: bool = False
+    """Whether each call is printed."""
+
+
 class SchedulerSide:
     """What the scheduler may ask of its plugins."""
 
@@ -54,15 +65,16 @@ class SchedulerSide:
         registry: Registry,
         record: Record,
         *,
-        weights: Mapping[PluginName, float] | None = None,
-        traced: bool = False,
+        settings: SideSettings | None = None,
         activity: Activity | None = None,
+        on_renewed: Callable[[PluginError | Refused], None] | None = None,
     ) -> None:
+        """`on_renewed` is told why a plugin was made anew, for the log."""
         self.activity = activity or Activity()
         self._registry = registry
         self._record = record
-        self._weights = weights or {}
-        self._traced = traced
+        self._settings = settings or SideSettings()
+        self._on_renewed = on_renewed
         self._bind()
 
     def requests(self, pod: Pod) -> PodRequest:
@@ -112,7 +124,7 @@ class SchedulerSide:
         for call in self._calls["partage_scores"]:
             answer = call(request, slots)
             check_scores(call, answer, slots)
-            answers.append((call, answer, self._weights.get(call.plugin, 1.0)))
+            answers.append((call, answer, self._settings.weights.get(call.plugin, 1.0)))
         return combined_scores(answers, slots)
 
     def allocate(self, request: PodRequest, slot: Slot) -> dict[ContainerName, dict[Kind, Any]]:
@@ -136,7 +148,8 @@ class SchedulerSide:
         self._count("partage_give_back", slot, allocation)
 
     def _bind(self) -> None:
-        self._calls = {hook: bound(self._registry, hook, self.activity, traced=self._traced) for hook in _HOOKS}
+        traced = self._settings.traced
+        self._calls = {hook: bound(self._registry, hook, self.activity, traced=traced) for hook in _HOOKS}
         answering = {call.plugin for hook in ("partage_fits", "partage_scores") for call in self._calls[hook]}
         self._shapeless = not answering <= {call.plugin for call in self._calls["partage_shape"]}
 
@@ -156,15 +169,17 @@ class SchedulerSide:
         try:
             call(*arguments)
         except (PluginError, Refused) as error:
-            self._renew(call.plugin, str(error))
+            self._renew(call.plugin, error)
 
-    def _renew(self, plugin: PluginName, why: str) -> None:
+    def _renew(self, plugin: PluginName, why: PluginError | Refused) -> None:
         try:
             self._registry.renew(plugin)
             self._bind()
             self._replay(plugin)
         except (PluginError, Refused) as error:
             raise PluginBroken(plugin, "replay", f"failed ({why}), was made anew, and failed again: {error}") from error
+        if self._on_renewed is not None:
+            self._on_renewed(why)
 
     def _replay(self, plugin: PluginName) -> None:
         def mine(hook: str) -> Call | None:

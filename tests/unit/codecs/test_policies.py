@@ -6,7 +6,7 @@ import pytest
 
 from partage_plugins.codecs.policies import Policies, read_policies
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import ContainerName, keys
+from partage_plugins.vocabulary import ContainerName, GpuRequest, keys
 
 TRAIN, SIDE = NAMES = (ContainerName("train"), ContainerName("side"))
 
@@ -83,11 +83,11 @@ def test_a_tag_is_a_label_value(key: str, value: str) -> None:
     ],
 )
 def test_lists_are_separated_by_commas(key: str, text: str, items: tuple[str, ...]) -> None:
-    assert getattr(read(key.replace("_", "-"), text)[TRAIN], key) == items
+    assert getattr(read(key.replace("_", "-"), text)[TRAIN].wishes, key) == items
 
 
 @pytest.mark.parametrize("key", ["models", "models-not", "cards", "cards-not"])
-@pytest.mark.parametrize("text", [",", "a,", ",a", "a,,b", "a,\x01", "a," + "b" * 129])
+@pytest.mark.parametrize("text", [",", "a,", ",a", "a,,b", "a,\x01", "a,\ud800", "a," + "b" * 129])
 def test_an_item_that_cannot_be_is_refused(key: str, text: str) -> None:
     with pytest.raises(DecodeError) as refused:
         read(key, text)
@@ -96,7 +96,7 @@ def test_an_item_that_cannot_be_is_refused(key: str, text: str) -> None:
 
 
 def test_a_list_has_at_most_256_items() -> None:
-    assert len(read("cards", ",".join(["a"] * 256))[TRAIN].cards) == 256
+    assert len(read("cards", ",".join(["a"] * 256))[TRAIN].wishes.cards) == 256
     with pytest.raises(DecodeError, match="is a list of 257; allowed: at most 256 items"):
         read("cards", ",".join(["a"] * 257))
 
@@ -115,7 +115,8 @@ def test_an_unknown_policy_is_refused_by_name(key: str) -> None:
 
 def test_annotations_of_others_and_our_own_outputs_are_not_read() -> None:
     others = {"alloc.partage.dev/allocation": "x", "partage.devices/x": "x", "example.com/partage.dev/x": "x"}
-    assert read_policies(others, names=NAMES, asking=(TRAIN,)) == {TRAIN: Policies()}
+    nothing = Policies(limit_milli=None, wishes=GpuRequest())
+    assert read_policies(others, names=NAMES, asking=(TRAIN,)) == {TRAIN: nothing}
 
 
 def test_an_error_stays_short_whatever_the_pod_is_like() -> None:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from partage_plugins.codecs import decode_allocation, decode_container, decode_inventory
 from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import Kind, KindType
 from unit.codecs import documents
 from unit.codecs.documents import KINDS, allocation, gpu_grant, text_of
 
@@ -175,3 +177,15 @@ def test_a_wrong_value_that_is_written_again_is_said_to_be() -> None:
     refused = refusal(text_of(allocation()).replace('"gen":1', '"gen":0,"gen":2'))
     assert (refused.path, refused.value) == ("$.gen", "written more than once")
     assert refused.allowed == "one value for each key; int >= 1"
+
+
+def test_a_kinds_own_type_that_raises_anything_is_a_refusal_too() -> None:
+    class Fragile(Struct, frozen=True):
+        name: str
+
+        def __post_init__(self) -> None:
+            raise KeyError(self.name)
+
+    fragile = KindType(name=Kind("fragile"), request=Fragile, grant=Fragile, part=Fragile)
+    with pytest.raises(DecodeError, match=r"inventory: \$\.kinds\.fragile is"):
+        decode_inventory(b'{"v":1,"kinds":{"fragile":{"name":"x"}}}', [fragile])

@@ -10,7 +10,8 @@ import pytest
 
 from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import DialectConflict, PluginBroken, PluginFailed, PluginNonsense
-from partage_plugins.vocabulary import Slot
+from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
+from partage_plugins.vocabulary import PluginName, Slot
 from support.sides import (
     MAIN,
     NODE,
@@ -21,6 +22,7 @@ from support.sides import (
     Thing,
     allocation,
     inventory,
+    load_scheduler,
     pod,
     request,
     scheduler_side,
@@ -120,6 +122,8 @@ def test_a_considered_no_of_a_dialect_is_passed_on(no: Exception) -> None:
         ({"main": [Ask()]}, "for 'main'"),
         ({"main": {"thing": 5}}, "returned int for thing; allowed: Ask"),
         ({"main": {"thing": Thing()}}, "returned Thing for thing; allowed: Ask"),
+        ({"main": {"thing": Ask("many")}}, "returned a request for thing with a wrong value"),  # type: ignore[arg-type]
+        ({"main": {"thing": Ask([1])}}, "returned a request for thing with a wrong value"),  # type: ignore[arg-type]
     ],
 )
 def test_nonsense_requests_are_the_plugins_fault(nonsense: object, why: str) -> None:
@@ -196,8 +200,8 @@ def test_a_reason_code_outside_its_table_is_the_plugins_fault() -> None:
 
 def test_partage_scores_are_summed_by_weight() -> None:
     one = scoring(np.array([1, 2], np.float32))
-    side = scheduler_side(a=one, b=one)
-    side._weights = {"a": 3.0}  # type: ignore[dict-item]
+    registry, _ = load_scheduler(a=one, b=one)
+    side = SchedulerSide(registry, Record(), settings=SideSettings(weights={PluginName("a"): 3.0}))
     assert side.scores(request(), TWO).tolist() == [4, 8]
     assert scheduler_side().scores(request(), TWO).tolist() == [0, 0]
 
@@ -330,6 +334,13 @@ def test_a_plugin_that_fails_to_count_is_made_anew_and_told_everything_again(hoo
     assert mine.seen == expected + ([("take", 1, "new")] if hook == "partage_take" else [])
     side.give_back(Slot(0), allocation(uid="old"))
     assert mine.seen[-1] == ("give back", 0, "old"), "the façade speaks to the new instance"
+
+
+def test_whoever_keeps_the_log_is_told_why_a_plugin_was_made_anew() -> None:
+    registry, _ = load_scheduler(mine=counting(failures=1))
+    told: list[Exception] = []
+    SchedulerSide(registry, Record(), on_renewed=told.append).take(Slot(0), allocation())
+    assert [str(why) for why in told] == ["plugin mine: partage_take: raised RuntimeError: lost count"]
 
 
 def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from partage_plugins import hookimpl
 from partage_plugins.errors import PluginFailed
-from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from support.sides import Record, load_scheduler, request
 
 
@@ -36,7 +36,7 @@ class ShapedOddly:
 def side(*, traced: bool, **classes: type) -> SchedulerSide:
     registry, report = load_scheduler(**classes)
     assert not report.faults
-    return SchedulerSide(registry, Record(), traced=traced)
+    return SchedulerSide(registry, Record(), settings=SideSettings(traced=traced))
 
 
 def test_each_call_is_one_line_with_plugin_hook_arguments_and_result(capsys: pytest.CaptureFixture[str]) -> None:

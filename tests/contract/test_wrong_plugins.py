@@ -46,7 +46,7 @@ OF_SCHEDULER = (
     ),
     Wrong("loading:RefusesForeignPods", "leaves_other_pods_alone", "refuses a pod that does not ask for its kind"),
     Wrong("loading:FailsOnGarbage", "refuses_garbage_in_words", "raised ValueError: invalid literal for int()"),
-    Wrong("loading:AcceptsGarbage", "refuses_garbage_in_words", "FpgaRequest(boards=-1), which is not valid"),
+    Wrong("loading:AcceptsGarbage", "refuses_garbage_in_words", "returned a request for fpga with a wrong value"),
     Wrong("loading:ReadsDifferently", "reads_its_pods", "reads pod train differently twice"),
     Wrong("loading:ChangesThePod", "changes_no_input", "partage_requests changed the pod"),
     Wrong("answering:RaisesInFits", "fits_somewhere", "partage_fits: raised KeyError: 0"),

@@ -180,7 +180,7 @@ def test_memory_that_grows_beyond_all_bounds_is_a_failure() -> None:
     # In a process of its own: what counts is the peak, and other tests have left theirs in this one.
     program = (
         "from fuzz.engine.execution import Executor, Limits\n"
-        "executor = Executor(lambda data: bytearray(len(data) << 20), Limits(growth_bytes=32 << 20))\n"
+        "executor = Executor(lambda data: [].append(bytearray(len(data) << 20)), Limits(growth_bytes=32 << 20))\n"
         "print(executor.run(b'1234'))\n"
         "failure = executor.run(b'1' * 128)\n"
         "print(failure.kind, failure.message)\n"

@@ -1,15 +1,16 @@
 """One type for each word of the glossary; data only, frozen, with units in the names.
 
 `names` and `limits` say what identifiers and amounts may look like; `kinds` what a family of devices is; `inventory`,
-`pods`, `allocation` and `containers` are what crosses between the parts; `gpu` is our own kind. No I/O and no decoding
-here.
+`pods`, `allocation`, `containers` and `leases` are what crosses between the parts; `gpu` is our own kind. No I/O and no
+decoding here.
 """
 
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
 from partage_plugins.vocabulary.containers import Adjustment, Container, Device, Granted, Mount, Security
-from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Tags
+from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Pool, Tags
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise
+from partage_plugins.vocabulary.leases import Lease
 from partage_plugins.vocabulary.names import (
     CardId,
     ContainerKey,
@@ -47,6 +48,7 @@ __all__ = [
     "KeyId",
     "Kind",
     "KindType",
+    "Lease",
     "Mount",
     "Namespace",
     "NodeName",
@@ -57,6 +59,7 @@ __all__ = [
     "PodRef",
     "PodRequest",
     "PodUid",
+    "Pool",
     "Promise",
     "Reads",
     "Ready",

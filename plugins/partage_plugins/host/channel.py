@@ -6,7 +6,7 @@ A caller that gives up leaves nothing behind: its late reply finds nobody waitin
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -35,8 +35,7 @@ class Channel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  a stream socket has no other
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everyone who waits."""

@@ -1,0 +1,42 @@
+"""The host does the same on the loop that crishim runs on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from partage_plugins import Refused
+from partage_plugins.errors import PluginCrashed, PluginHung
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.vocabulary import NodeName
+from support.sides import container, granted_raw
+
+
+async def story(root: Path) -> None:
+    settings = HostSettings(
+        node=NodeName("n1"),
+        root=str(root),
+        paths={"obedient": "support.host_plugins:Obedient"},
+        call_deadline_s=0.5,
+    )
+    host = PluginHost(settings)
+    for name, outcome in (("refuse", Refused), ("segfault", PluginCrashed), ("hang", PluginHung)):
+        with pytest.raises(outcome):
+            await host.adjust(container(name), granted_raw("t0"))
+        adjusted = await host.adjust(container(), granted_raw("t0", "t1"))
+        assert adjusted.adjustment.env["THINGS"] == "t0,t1"
+    answers = await asyncio.gather(*(host.adjust(container(), granted_raw(f"t{each}")) for each in range(20)))
+    assert [answer.adjustment.env["THINGS"] for answer in answers] == [f"t{each}" for each in range(20)]
+    await host.stop()
+    assert (root / "stopped").exists()
+
+
+def test_refusals_crashes_hangs_and_many_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(story(tmp_path))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from partage_plugins.errors import PluginError, PluginNonsense, Refused
+from partage_plugins.errors import PartageError, PluginError, PluginNonsense, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.enforcement import unenforced
@@ -116,7 +116,7 @@ class NodeSide:
                 call(*arguments)
             except PluginError as fault:
                 faults.append(fault)
-            except Refused as refusal:
+            except PartageError as refusal:
                 faults.append(PluginNonsense(call.plugin, hook, f"refused where it may not: {refusal}"))
         return faults
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from partage_plugins.errors import DialectConflict, PluginBroken, PluginError, Refused
+from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.asking import check_asks, check_grants, pod_request
@@ -67,7 +67,7 @@ class SchedulerSide:
         *,
         settings: SideSettings | None = None,
         activity: Activity | None = None,
-        on_renewed: Callable[[PluginError | Refused], None] | None = None,
+        on_renewed: Callable[[PartageError], None] | None = None,
     ) -> None:
         """`on_renewed` is told why a plugin was made anew, for the log."""
         self.activity = activity or Activity()
@@ -168,15 +168,15 @@ class SchedulerSide:
         """Makes a call that changes a plugin's state; after a failure that state is worth nothing."""
         try:
             call(*arguments)
-        except (PluginError, Refused) as error:
+        except PartageError as error:
             self._renew(call.plugin, error)
 
-    def _renew(self, plugin: PluginName, why: PluginError | Refused) -> None:
+    def _renew(self, plugin: PluginName, why: PartageError) -> None:
         try:
             self._registry.renew(plugin)
             self._bind()
             self._replay(plugin)
-        except (PluginError, Refused) as error:
+        except PartageError as error:
             raise PluginBroken(plugin, "replay", f"failed ({why}), was made anew, and failed again: {error}") from error
         if self._on_renewed is not None:
             self._on_renewed(why)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partage_plugins import Refused, hookimpl
+from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import AdjustmentConflict, PluginFailed, PluginNonsense
 from partage_plugins.vocabulary import Adjustment, ContainerKey, Device, Kind, Mount
 from partage_plugins.vocabulary.node import Gauge, NodeContext
@@ -173,6 +173,9 @@ def test_partage_removed_asks_everyone_even_after_a_fault() -> None:
     assert asked == [KEY]
 
 
-def test_a_refusal_where_none_is_allowed_is_the_plugins_fault() -> None:
+@pytest.mark.parametrize("no", [Refused("no"), DecodeError("x", path="$", value="y", allowed="z")])
+def test_a_refusal_where_none_is_allowed_is_the_plugins_fault(no: Exception) -> None:
     with pytest.raises(PluginNonsense, match="refused where it may not"):
-        node_side(a=answering("partage_removed", Refused("no"))).removed(KEY)
+        node_side(a=answering("partage_removed", no)).removed(KEY)
+    (fault,) = node_side(a=answering("partage_started", no)).started(CONTEXT)
+    assert "refused where it may not" in str(fault)

@@ -268,6 +268,7 @@ class Counting(Owner):
 
     made = 0
     failures = 0
+    failure: Exception = RuntimeError("lost count")
     seen: list[tuple[object, ...]]
 
     def __init__(self) -> None:
@@ -278,7 +279,7 @@ class Counting(Owner):
         self.seen.append(what)
         if what[0] in ("take", "give back") and type(self).failures:
             type(self).failures -= 1
-            raise RuntimeError("lost count")
+            raise self.failure
 
     @hookimpl
     def partage_node_added(self, slot: Slot, node: object) -> None:
@@ -341,6 +342,14 @@ def test_whoever_keeps_the_log_is_told_why_a_plugin_was_made_anew() -> None:
     told: list[Exception] = []
     SchedulerSide(registry, Record(), on_renewed=told.append).take(Slot(0), allocation())
     assert [str(why) for why in told] == ["plugin mine: partage_take: raised RuntimeError: lost count"]
+
+
+@pytest.mark.parametrize("no", [Refused("no"), DecodeError("x", path="$", value="y", allowed="z")])
+def test_a_no_where_only_counting_is_asked_for_is_a_failure_to_count(no: Exception) -> None:
+    mine = counting(failures=1)
+    mine.failure = no
+    scheduler_side(mine=mine).take(Slot(0), allocation())
+    assert mine.made == 2
 
 
 def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:

@@ -179,13 +179,27 @@ def test_a_wrong_value_that_is_written_again_is_said_to_be() -> None:
     assert refused.allowed == "one value for each key; int >= 1"
 
 
+class Fragile(Struct, frozen=True):
+    """A plugin author's type with a defect."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        raise KeyError(self.name)
+
+
+class Holder(Struct, frozen=True):
+    """Such a type after a mapping."""
+
+    by_name: dict[str, int]
+    after: Fragile
+
+
 def test_a_kinds_own_type_that_raises_anything_is_a_refusal_too() -> None:
-    class Fragile(Struct, frozen=True):
-        name: str
-
-        def __post_init__(self) -> None:
-            raise KeyError(self.name)
-
     fragile = KindType(name=Kind("fragile"), request=Fragile, grant=Fragile, part=Fragile)
+    holder = KindType(name=Kind("holder"), request=Fragile, grant=Fragile, part=Holder)
     with pytest.raises(DecodeError, match=r"inventory: \$\.kinds\.fragile is"):
         decode_inventory(b'{"v":1,"kinds":{"fragile":{"name":"x"}}}', [fragile])
+    # A wrong value in a mapping is found by reading with half of it; what comes after the mapping then raises.
+    with pytest.raises(DecodeError, match=r"inventory: \$\.kinds\.holder\.by_name\.b is \[\]"):
+        decode_inventory(b'{"v":1,"kinds":{"holder":{"by_name":{"a":1,"b":[]},"after":{"name":"x"}}}}', [holder])

@@ -1,15 +1,16 @@
 """Ends a process whose plugin hangs: a scheduler that waits for ever is worse than one that starts again.
 
-A thread looks at the running call. It cannot run while a plugin's native code holds the interpreter, so at each look
-it also arms the interpreter's own C-level timer, which then writes the stack (plugin file and hook are in it) and ends
-the process.
+A thread looks at the running call. It cannot run while a plugin's native code holds the interpreter, so at each look it
+also sets the kernel's alarm clock further ahead. When that rings, the stack is written without the interpreter's help
+(plugin file and hook are in it), and the signal ends the process; so it does with a process that was stopped for so
+long. `SIGALRM` is this module's alone.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import os
-import sys
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -32,18 +33,20 @@ class Watchdog:
 
     def start(self) -> None:
         """Begins to watch."""
+        faulthandler.register(signal.SIGALRM, file=2, all_threads=True, chain=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops watching and disarms the timer."""
+        """Stops watching and puts the alarm clock away."""
         self._stopped.set()
         self._thread.join()
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.unregister(signal.SIGALRM)
 
     def _watch(self) -> None:
         seen, since = -1, time.monotonic()
         while not self._stopped.wait(self._deadline_s / 10):
-            faulthandler.dump_traceback_later(self._deadline_s * 2, exit=True, file=sys.__stderr__ or 2)
+            signal.setitimer(signal.ITIMER_REAL, self._deadline_s * 2)
             call, serial = self._activity.current, self._activity.serial
             if call is None or serial != seen:
                 seen, since = serial, time.monotonic()

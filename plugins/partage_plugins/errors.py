@@ -6,7 +6,7 @@
     ├── Refused             the answer is no, in one sentence that the user can act on
     │   └── DialectConflict     one pod asks for one kind in two dialects
     └── PluginError         a plugin did what it may not; names the plugin and the hook
-        ├── PluginNotLoaded     it could not be imported or registered, or was blocked
+        ├── PluginNotLoaded     it could not be imported, made or registered
         ├── PluginFailed        it raised
         ├── PluginNonsense      it returned what its hook may not return
         ├── AdjustmentConflict  two plugins set one field differently
@@ -68,7 +68,7 @@ class PluginError(PartageError):
 
 
 class PluginNotLoaded(PluginError):
-    """It could not be imported or registered, or was blocked; `hook` is the step that failed."""
+    """It could not be imported, made or registered; `hook` is the step that failed."""
 
 
 class PluginFailed(PluginError):

@@ -139,8 +139,13 @@ def _received(connection: socket.socket) -> messages.Question | None:
 
 def _exactly(connection: socket.socket, size: int) -> bytes | None:
     """That many bytes, or None where the parent is gone."""
-    received = connection.recv(size, socket.MSG_WAITALL) if size else b""
-    return received if len(received) == size else None
+    received = bytearray()
+    while len(received) < size:
+        piece = connection.recv(size - len(received))  # may be short: a plugin may use signals
+        if not piece:
+            return None
+        received += piece
+    return bytes(received)
 
 
 def _nothing_to_wake() -> None:

@@ -2,8 +2,8 @@
 
 One question at a time, so plugins need no locks. A child that dies during a call is started again and asked once more
 (a hook answers the same for the same container key); one that hangs is killed and not asked again, since that would
-only hang longer. A child that keeps dying is started again after a growing pause; meanwhile containers with grants are
-refused with the last reason, and all others are not concerned.
+only hang longer. A child that keeps dying is started again after a growing pause, in which containers with grants wait,
+or are refused with the last reason where it is long; all others are not concerned.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class PluginHost:
             return (await self._running()).started
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        """What must change in this container; `granted` holds raw JSON, as decoded without kinds."""
+        """What must change in this container; grants and parts may be raw JSON, as decoded without kinds."""
         question = messages.Adjust(
             id=next(self._numbers),
             container=container,
@@ -164,11 +164,13 @@ class PluginHost:
 
     async def _begun(self) -> _Child:
         process, channel = ChildProcess(memory_bytes=self._settings.memory_bytes), Channel()
-        await asyncio.get_running_loop().create_connection(lambda: channel, sock=process.socket)
+        start = self._start_question()
         try:
-            start = self._start_question()
+            await asyncio.get_running_loop().create_connection(lambda: channel, sock=process.socket)
             reply = await self._answered(process, channel, start, self._settings.start_deadline_s)
-        except asyncio.CancelledError:
+        except BaseException:
+            if not channel.is_open:  # no transport owns the socket
+                process.socket.close()
             channel.close()
             process.end(grace_s=0)
             raise
@@ -227,7 +229,7 @@ async def _ended(process: ChildProcess, channel: Channel, *, grace_s: float = _G
 
 
 def _raw(by_kind: Mapping[Kind, object]) -> dict[Kind, bytes]:
-    return {kind: bytes(raw) for kind, raw in by_kind.items() if isinstance(raw, msgspec.Raw)}
+    return {kind: msgspec.json.encode(value) for kind, value in by_kind.items()}
 
 
 def _fault(fault: messages.Fault) -> PluginError:

@@ -38,6 +38,7 @@ class ChildProcess:
             theirs.close()
             os.close(box)
         self._reaping = threading.Lock()
+        self._ended: asyncio.Future[str] | None = None
         ours.setblocking(False)
         self.socket = ours
 
@@ -51,10 +52,16 @@ class ChildProcess:
         return self._box.read()
 
     def end(self, *, grace_s: float) -> asyncio.Future[str]:
-        """Ends the child and what its plugins started; the result says how the child ended. Call it once.
+        """Ends the child and what its plugins started; the result says how the child ended.
 
-        A child that has closed its socket is dying already: the grace lets it die of its own cause.
+        A child that has closed its socket is dying already: the grace lets it die of its own cause. Whoever asks again,
+        or stops waiting, changes nothing.
         """
+        if self._ended is None:
+            self._ended = self._end(grace_s)
+        return asyncio.shield(self._ended)
+
+    def _end(self, grace_s: float) -> asyncio.Future[str]:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[str] = loop.create_future()
         # A daemon thread of its own: a child that hangs in a driver may never be reaped, and must hold up nobody.
@@ -73,18 +80,13 @@ class ChildProcess:
         self._box.close()
         how = f"exited with {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
         with contextlib.suppress(RuntimeError):  # the loop may be gone by now
-            loop.call_soon_threadsafe(_set, ended, how)
+            loop.call_soon_threadsafe(ended.set_result, how)
 
     def _kill(self) -> None:
         """Kills the whole group, unless the child is reaped: its number may be another's by then."""
         with self._reaping, contextlib.suppress(ProcessLookupError):
             if self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _set(ended: asyncio.Future[str], how: str) -> None:
-    if not ended.done():
-        ended.set_result(how)
 
 
 def _signal_name(number: int) -> str:

@@ -52,14 +52,18 @@ def made(candidate: Candidate) -> object:
     """The plugin itself: an instance of the class that was named."""
     try:
         plugin_class = candidate.load()
-    except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end us
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
         raise PluginNotLoaded(candidate.name, "import", f"{candidate.origin}: {described(error)}") from error
     if not isinstance(plugin_class, type):
         why = f"{candidate.origin} is a {type(plugin_class).__name__}; allowed: a class without arguments"
         raise PluginNotLoaded(candidate.name, "import", why)
     try:
         return plugin_class()
-    except (Exception, SystemExit) as error:  # as above
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # as above
         raise PluginNotLoaded(candidate.name, "make", f"{candidate.origin}: {described(error)}") from error
 
 

@@ -144,7 +144,9 @@ class Registry:
             return None
         try:
             kind = hook()
-        except (Exception, SystemExit) as error:  # a plugin may raise anything, and must not end us
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
             raise PluginNotLoaded(name, "partage_kind", described(error)) from error
         if kind is None:
             return None

@@ -19,7 +19,7 @@ from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import ContainerKey, NodeName
-from support.sides import container, granted_raw
+from support.sides import container, granted, granted_raw
 
 OBEDIENT = {"obedient": "support.host_plugins:Obedient"}
 KEY = ContainerKey("0" * 32)
@@ -327,3 +327,61 @@ def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> None:
         await gone(child)
 
     asyncio.run(story())
+
+
+def test_grants_that_are_decoded_already_are_not_lost(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        adjusted = await it.host.adjust(container(), granted("t0", "t1"))
+        assert adjusted.adjustment.env["THINGS"] == "t0,t1"
+
+    run(tmp_path, story)
+
+
+def test_a_caller_that_gives_up_while_a_hung_child_is_ended_leaves_the_next_its_turn(tmp_path: Path) -> None:
+    async def story(it: Hosted) -> None:
+        before = await it.pid()
+        process = it.host._child.process  # type: ignore[union-attr]
+        hung = asyncio.create_task(it.adjust("hang"))
+        end, ending = process.end, asyncio.Event()
+
+        def noticed(*, grace_s: float) -> asyncio.Future[str]:
+            ending.set()
+            return end(grace_s=grace_s)
+
+        process.end = noticed  # type: ignore[method-assign]
+        await ending.wait()
+        hung.cancel()
+        assert await it.pid() != before
+        assert "hangs in the kernel" not in " ".join(map(str, it.events))
+
+    run(tmp_path, story)
+
+
+def test_a_caller_that_gives_up_while_the_child_is_connected_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children: list[int] = []
+
+    async def story(it: Hosted) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def never(*_: object, **given: Any) -> None:
+            children.append(it_started(given["sock"]))
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(loop, "create_connection", never)
+        starting = asyncio.create_task(it.host.start())
+        while not children:  # noqa: ASYNC110  as above
+            await asyncio.sleep(0.01)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        monkeypatch.undo()
+        await gone(children[0])
+
+    run(tmp_path, story)
+
+
+def it_started(_: object) -> int:
+    """The process that this one started last."""
+    return max(int(entry) for entry in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())

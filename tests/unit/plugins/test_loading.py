@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
@@ -58,6 +59,11 @@ class Exits:
         sys.exit(5)
 
 
+class Cancels:
+    def __init__(self) -> None:
+        raise asyncio.CancelledError
+
+
 class NeedsArguments:
     def __init__(self, where: str) -> None: ...
 
@@ -99,6 +105,7 @@ def _not_a_class() -> None: ...
         (First, "partage_fits", "nothing is decided by order"),
         (Hookless, "register", "has no hook"),
         (Exits, "make", "SystemExit: 5"),
+        (Cancels, "make", "CancelledError"),
         (NeedsArguments, "make", "where"),
         (KindIsText, "partage_kind", "returned str"),
         (KindOfDicts, "partage_kind", "msgspec.Struct"),

@@ -31,9 +31,9 @@ from partage_plugins.codecs import (
 from partage_plugins.errors import DecodeError
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.registry.finding import from_paths
+from partage_plugins.registry.finding import from_paths, tracing
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from partage_plugins.vocabulary import (
     Allocation,
     Container,
@@ -111,7 +111,7 @@ def place(side: SchedulerSide, names: list[NodeName]) -> Allocation:
 async def adjust(allocation: Allocation, part: Inventory, root: str) -> None:
     """The node's part: what changes in the container."""
     plugins = {"fpga": "partage_fpga_template.node:FpgaNode"}
-    host = PluginHost(HostSettings(node=allocation.node, root=root, paths=plugins))
+    host = PluginHost(HostSettings(node=allocation.node, root=root, paths=plugins, traced=tracing(os.environ)))
     container = Container(key=container_key(POD.uid, MAIN, 0), pod=POD, name=MAIN)
     raw = decode_allocation(encode_allocation(allocation), ())
     given = Granted(gen=raw.gen, grants=raw.containers[MAIN], parts=decode_inventory(encode_inventory(part), ()).kinds)
@@ -128,7 +128,8 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the plugin host's child finds the template where we did
     registry = Registry(scheduler_hooks)
     report = registry.load(from_paths({"fpga": "partage_fpga_template.scheduler:FpgaScheduler"}))
-    side = SchedulerSide(registry, NothingTaken())
+    traced = tracing(os.environ)  # PARTAGE_PLUGINS_TRACE=1 make demo
+    side = SchedulerSide(registry, NothingTaken(), settings=SideSettings(traced=traced))
     names = list(NODES)
     inventories = [Inventory(kinds={FPGA.name: FpgaPart(boards)} if boards else {}) for boards in NODES.values()]
     for slot, inventory in enumerate(inventories):

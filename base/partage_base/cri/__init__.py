@@ -1,1 +1,33 @@
-"""Will hold our own minimal protobuf schema of the container runtime interface and a small client without grpcio."""
+"""The container runtime interface as partage needs it, and a small client for it without grpcio.
+
+`schema` has the few messages and fields that we look at; `creating` turns a CreateContainer request into a frozen view
+and writes changes into it; `http2` and `client` ask one question over a unix socket; `runtime` and `podresources` are
+what we ask containerd and kubelet, with typed answers. Protobuf stays in this room. `errors` is what is expected to go
+wrong.
+"""
+
+from partage_base.cri.client import UnaryClient
+from partage_base.cri.creating import Changes, CreateRequest, RequestDevice, RequestMount, read_create, rewritten
+from partage_base.cri.errors import CriError, MessageWrong, PeerAway, PeerRefused, PeerSlow
+from partage_base.cri.podresources import PodResources, ServedContainer
+from partage_base.cri.runtime import ListedContainer, ListedSandbox, RuntimeClient
+
+__all__ = [
+    "Changes",
+    "CreateRequest",
+    "CriError",
+    "ListedContainer",
+    "ListedSandbox",
+    "MessageWrong",
+    "PeerAway",
+    "PeerRefused",
+    "PeerSlow",
+    "PodResources",
+    "RequestDevice",
+    "RequestMount",
+    "RuntimeClient",
+    "ServedContainer",
+    "UnaryClient",
+    "read_create",
+    "rewritten",
+]

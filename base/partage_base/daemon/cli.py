@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -20,42 +20,65 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.fields import COMMON_TABLE, Field, fields_of
 from partage_base.daemon.life import Build, LoopFactory, live
 from partage_base.daemon.lines import keep_standard_descriptors
-from partage_base.daemon.metrics import build_version
 from partage_base.daemon.printing import as_toml, shown_default
 from partage_base.daemon.resolving import Resolved, resolve
 from partage_base.daemon.settings import CommonSettings
 from partage_base.daemon.toml import DEFAULT_PATH, read_toml
+from partage_base.version import VERSION
 
 S = TypeVar("S", bound=CommonSettings)
+Check = Callable[[S], Sequence[str]]
 
 
-def daemon_command(
-    name: str, settings_type: type[S], *, build: Build[S], about: str, loop_factory: LoopFactory | None = None
+def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
+    name: str,
+    settings_type: type[S],
+    *,
+    build: Build[S],
+    about: str,
+    check: Check[S] | None = None,
+    loop_factory: LoopFactory | None = None,
 ) -> click.Command:
-    """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop."""
+    """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop.
+
+    `check` gives the mistakes in all that the settings lead to, such as keys; with it the command has ``--check``.
+    """
     program = f"partage-{name}"
 
-    def run(config: Path | None, print_config: bool, **given: Any) -> NoReturn:  # noqa: ANN401, FBT001  (click's call)
+    def run(config: Path | None, **given: Any) -> NoReturn:  # noqa: ANN401  (click's call)
+        print_config, checks = given.pop("print_config"), given.pop("check", False)
         keep_standard_descriptors()
         try:
             resolved = _resolved(settings_type, name, config=config, flags=_texts(given))
+            if check is not None and checks:
+                _require(check(resolved.settings))
         except BadConfiguration as error:
             for line in error.mistakes:
                 click.echo(f"{program}: {line}", err=True)
             sys.exit(error.exit_code)
+        if checks:
+            click.echo(f"{program}: nothing is wrong with its configuration", err=True)
+            sys.exit()
         if print_config:
             click.echo(as_toml(resolved, name).encode(), nl=False)  # TOML is UTF-8 whatever the locale
             sys.exit()
         sys.exit(live(name, resolved.settings, build=build, loop_factory=loop_factory))
 
-    command = click.Command(program, callback=run, help=about, epilog=_EPILOG, params=_options(name, settings_type))
-    return click.version_option(build_version(), prog_name=program)(command)
+    options = [*_options(name, settings_type), *([_CHECK] if check else [])]
+    command = click.Command(program, callback=run, help=about, epilog=_EPILOG, params=options)
+    return click.version_option(VERSION, prog_name=program)(command)
 
 
+_CHECK = click.Option(["--check"], is_flag=True, help="Look at everything that a start would need, then exit: 0 or 78.")
 _EPILOG = (
     "A flag wins over a variable, a variable over the file, the file over the default. "
     "Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration."
 )
+
+
+def _require(mistakes: Sequence[str]) -> None:
+    if mistakes:
+        raise BadConfiguration(*mistakes)
 
 
 def _resolved(settings_type: type[S], daemon: str, *, config: Path | None, flags: Mapping[str, str]) -> Resolved[S]:

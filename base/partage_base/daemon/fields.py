@@ -23,7 +23,7 @@ DAEMONS: Final = ("advertiser", "broker", "crishim", "scheduler")
 # The cluster puts these into every container for each service of its namespace: PARTAGE_SCHEDULER_PORT is an address.
 SERVICE_LINK: Final = re.compile(r"(^|_)(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 
-_TAKEN: Final = frozenset({"config", "print_config", "version", "help"})
+_TAKEN: Final = frozenset({"check", "config", "print_config", "version", "help"})
 _SCALARS: Final[Mapping[Any, str]] = {
     str: "a text",
     int: "an integer",

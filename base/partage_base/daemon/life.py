@@ -15,7 +15,7 @@ import contextlib
 import faulthandler
 import os
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import structlog
@@ -48,6 +48,14 @@ class Service(Protocol):
 
     async def stop(self) -> None:
         """Gives everything back, also what a start that failed or was cancelled had taken."""
+
+
+@runtime_checkable
+class Reloads(Protocol):
+    """A service that can read anew, while it runs, what is not a setting: keys, plugins."""
+
+    def reload(self) -> None:
+        """Asked for by SIGHUP; returns at once."""
 
 
 class Daemon(msgspec.Struct, frozen=True):
@@ -85,6 +93,7 @@ class _Life:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._ends_at: float | None = None
+        self._service: Service | None = None
         self._daemon = Daemon(name, Metrics(name), Health(), Tasks(self._on_task_end), Systemd(os.environ))
 
     async def lead(self, build: Callable[[Daemon], Service]) -> int:
@@ -92,7 +101,7 @@ class _Life:
         daemon = self._daemon
         daemon.health.unready("start", "still starting")
         with self._report.noting():
-            service = build(daemon)
+            service = self._service = build(daemon)
             async with Web(self._settings.metrics_address, metrics=daemon.metrics, health=daemon.health):
                 with self._report.noting():
                     await self._start(service)
@@ -110,8 +119,16 @@ class _Life:
         self._soon(lambda: self._ask(name))
 
     def on_hangup(self) -> None:
-        """Does nothing but say what to do instead."""
-        self._soon(lambda: _log.warning("SIGHUP is ignored: settings are read once; start the daemon anew"))
+        """Lets a service reload that can; the others say what to do instead."""
+        self._soon(self._reload)
+
+    def _reload(self) -> None:
+        service: object = self._service
+        if isinstance(service, Reloads):
+            _log.info("reload asked for; settings are read once, at the start")
+            service.reload()
+        else:
+            _log.warning("SIGHUP is ignored: settings are read once; start the daemon anew")
 
     def _soon(self, work: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has closed: the end is near anyway

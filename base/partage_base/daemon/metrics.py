@@ -9,14 +9,15 @@ end (``_seconds``, ``_bytes``, ``_ratio`` from 0 to 1) and no other unit. Labels
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import Final, cast
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, overload
 
-import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from partage_base.daemon.exposition import Family, Kind, page
+from partage_base.daemon.measures import Counter, Gauge, Histogram, Labelled
+from partage_base.version import VERSION
 
-CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
+Measures = Counter | Gauge | Histogram | Labelled[Any]
 
 _NAME: Final = re.compile(r"partage(_[a-z0-9]+)+")
 _LABEL: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -26,44 +27,86 @@ _OTHER_UNITS: Final = frozenset(
 )
 
 
-# They double the series, and nobody asks for them. The switch is the library's and holds for the process.
-_without_created_series = cast("Callable[[], None]", prometheus_client.disable_created_metrics)
+class Collector(Protocol):
+    """Somebody who counts by himself and is asked when a page is made."""
+
+    def collect(self) -> Iterable[Family]:
+        """Everything, now."""
+        ...
 
 
-def build_version() -> str:
-    """The version that is installed."""
-    try:
-        return version("partage")
-    except PackageNotFoundError:  # run from a checkout
-        return "unknown"
+class Registry:
+    """What is on a page: our own metrics, and everybody who counts by himself."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, tuple[Kind, str, Measures]] = {}
+        self._collectors: list[Collector] = []
+
+    def add(self, name: str, kind: Kind, sentence: str, measure: Measures) -> None:
+        """A metric, under a name that nobody else has."""
+        if name in self._metrics:
+            raise ValueError(f"metric {name}: there is one of that name")
+        self._metrics[name] = (kind, sentence, measure)
+
+    def register(self, collector: Collector) -> None:
+        """Asked from now on."""
+        self._collectors.append(collector)
+
+    def collect(self) -> Iterator[Family]:
+        """One look at everything."""
+        for name, (kind, sentence, measure) in self._metrics.items():
+            yield Family(name, kind, sentence, measure.samples({}))
+        for collector in self._collectors:
+            yield from collector.collect()
 
 
 class Metrics:
     """Makes a daemon's metrics and writes them out."""
 
     def __init__(self, daemon: str) -> None:
-        _without_created_series()
-        self.registry = CollectorRegistry()
+        self.registry = Registry()
         build = self.gauge("partage_build_info", "The build that runs; always 1.", labels=("version", "daemon"))
-        build.labels(version=build_version(), daemon=daemon).set(1)
+        build.labels(version=VERSION, daemon=daemon).set(1)
 
-    def counter(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Counter:
+    @overload
+    def counter(self, name: str, sentence: str) -> Counter: ...
+    @overload
+    def counter(self, name: str, sentence: str, *, labels: Sequence[str]) -> Labelled[Counter]: ...
+    def counter(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Counter | Labelled[Counter]:
         """What only grows; ends in ``_total``."""
-        return Counter(_checked(name, labels, total=True), sentence, labels, registry=self.registry)
+        measure = Labelled(labels, Counter) if labels else Counter()
+        self.registry.add(_checked(name, labels, total=True), "counter", sentence, measure)
+        return measure
 
-    def gauge(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Gauge:
+    @overload
+    def gauge(self, name: str, sentence: str) -> Gauge: ...
+    @overload
+    def gauge(self, name: str, sentence: str, *, labels: Sequence[str]) -> Labelled[Gauge]: ...
+    def gauge(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Gauge | Labelled[Gauge]:
         """What goes up and down."""
-        return Gauge(_checked(name, labels), sentence, labels, registry=self.registry)
+        measure = Labelled(labels, Gauge) if labels else Gauge()
+        self.registry.add(_checked(name, labels), "gauge", sentence, measure)
+        return measure
 
-    def histogram(self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str] = ()) -> Histogram:
+    @overload
+    def histogram(self, name: str, sentence: str, *, buckets: Sequence[float]) -> Histogram: ...
+    @overload
+    def histogram(
+        self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str]
+    ) -> Labelled[Histogram]: ...
+    def histogram(
+        self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram | Labelled[Histogram]:
         """How a size or a time is distributed; its unit is at the end."""
         if not name.endswith(_BASE_UNITS):
             raise ValueError(f"metric {name}: a histogram ends in _{', _'.join(_BASE_UNITS)}")
-        return Histogram(_checked(name, labels), sentence, labels, registry=self.registry, buckets=buckets)
+        measure = Labelled(labels, partial(Histogram, buckets)) if labels else Histogram(buckets)
+        self.registry.add(_checked(name, labels), "histogram", sentence, measure)
+        return measure
 
     def page(self) -> bytes:
         """All of them as text, for a scraper."""
-        return prometheus_client.generate_latest(self.registry)
+        return page(self.registry.collect())
 
 
 def _checked(name: str, labels: Sequence[str], *, total: bool = False) -> str:

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple, Self
 import structlog
 
 from partage_base.daemon.errors import CannotListen
+from partage_base.daemon.exposition import CONTENT_TYPE
 from partage_base.daemon.health import Health
-from partage_base.daemon.metrics import CONTENT_TYPE, Metrics
+from partage_base.daemon.metrics import Metrics
 
 MOST_REQUEST_BYTES: Final = 8192
 MOST_CONVERSATIONS: Final = 16

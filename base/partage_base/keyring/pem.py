@@ -2,24 +2,20 @@
 
 Stricter than PEM readers are: one block and nothing around it, since a second key or a comment that is silently skipped
 is how people come to believe in a key that is not the one in use.
+
+A public key as everyone writes it is read here; the general reader, which a daemon would carry all its life (1.3 MiB),
+is there for what is written otherwise or is another kind of key.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-    load_pem_public_key,
-)
 
 from partage_base.keyring.errors import KeyRefused
 
@@ -30,12 +26,21 @@ _BLOCK: Final = re.compile(
     rb"\s*-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----\s[A-Za-z0-9+/=\s]*-----END (?P=label)-----\s*"
 )
 _BEGIN: Final = re.compile(rb"-----BEGIN (?P<label>[A-Z0-9 ]{1,40})-----")
+_USUAL: Final = re.compile(
+    rb"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA(?P<raw>[A-Za-z0-9+/]{43}=)\n-----END PUBLIC KEY-----\n?"
+)
+"""The letters before the key say that it is of Ed25519: RFC 8410 leaves no other way to say it."""
 _MALFORMED: Final = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
 def decode_public(pem: bytes, file: Path) -> Ed25519PublicKey:
     """The public key in the content of `file`."""
     _check_block(pem, b"PUBLIC KEY", file, PUBLIC_ALLOWED)
+    usual = _usual(pem)
+    if usual is not None:
+        return usual
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415  heavy and rare
+
     try:
         key = load_pem_public_key(pem)
     except _MALFORMED:
@@ -48,6 +53,8 @@ def decode_public(pem: bytes, file: Path) -> Ed25519PublicKey:
 def decode_private(pem: bytes, file: Path) -> Ed25519PrivateKey:
     """The private key in the content of `file`."""
     _check_block(pem, b"PRIVATE KEY", file, PRIVATE_ALLOWED)
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415  not for verifiers
+
     try:
         key = load_pem_private_key(pem, password=None)
     except _MALFORMED:
@@ -59,12 +66,28 @@ def decode_private(pem: bytes, file: Path) -> Ed25519PrivateKey:
 
 def encode_public(key: Ed25519PublicKey) -> bytes:
     """SPKI."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415  not for verifiers
+
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def encode_private(key: Ed25519PrivateKey) -> bytes:
     """PKCS8, not encrypted: the file's mode guards it."""
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  not for verifiers
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _usual(pem: bytes) -> Ed25519PublicKey | None:
+    match = _USUAL.fullmatch(pem)
+    if match is None:
+        return None
+    raw = base64.b64decode(match["raw"])
+    return Ed25519PublicKey.from_public_bytes(raw) if base64.b64encode(raw) == match["raw"] else None
 
 
 def _check_block(pem: bytes, label: bytes, file: Path, allowed: str) -> None:

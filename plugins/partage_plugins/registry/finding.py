@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from partage_plugins.errors import PluginNotLoaded
 from partage_plugins.vocabulary.names import PluginName
+
+if TYPE_CHECKING:  # it brings half of the email package along, for processes that never look for a plugin
+    from importlib.metadata import EntryPoint
 
 BLOCK_VARIABLE: Final = "PARTAGE_PLUGINS_BLOCK"
 TRACE_VARIABLE: Final = "PARTAGE_PLUGINS_TRACE"
@@ -28,6 +30,8 @@ class Candidate:
 
 def installed(group: str) -> list[Candidate]:
     """What the installed distributions offer: ours first, then by name, so that the order never depends on the disk."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  see above
+
     found = sorted(entry_points(group=group), key=lambda entry: (_distribution(entry) != OURS, entry.name))
     return [Candidate(PluginName(entry.name), _origin(entry), entry.load) for entry in found]
 

@@ -1,0 +1,145 @@
+"""Asks a gRPC server on a unix socket one question at a time, many at once on one connection; without grpcio.
+
+Connects at the first call and again when the connection is gone. Every call has a deadline. Our questions only read, so
+one that meets a connection which breaks under it is asked once more on a fresh one: the usual fate of a connection to a
+daemon that was restarted since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import unquote
+
+from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
+from partage_base.cri.http2 import LARGEST_QUESTION, Answer, ClientHalf, NotHttp2
+
+_PREFIX: Final = 5  # one byte says whether the message is compressed, four how long it is
+_LONGEST_WORDS: Final = 512
+_UNKNOWN: Final = 2  # gRPC's status for servers that give none
+
+
+class _Broken(Exception):
+    """This connection gives no answer any more."""
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.half = ClientHalf()
+        self.why = "closed the connection"
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self.half.receive(data)
+        except NotHttp2 as error:
+            self.why = str(error)
+            self.close()
+        self.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None:
+            self.why = str(exc)
+        for answer in self.half.lost():
+            if not answer.done.done():
+                answer.done.set_exception(_Broken(self.why))
+
+    def flush(self) -> None:
+        if self._transport is not None and not self._transport.is_closing() and (out := self.half.take()):
+            self._transport.write(out)
+
+    def close(self) -> None:
+        self.half.is_usable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class UnaryClient:
+    """A peer on a unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: _Connection | None = None
+        self._connecting = asyncio.Lock()
+
+    async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
+        """The answer's bytes; raises `PeerAway`, `PeerSlow` or `PeerRefused`."""
+        if len(request) + _PREFIX > LARGEST_QUESTION:
+            raise ValueError(f"{method}: a question of {len(request)} bytes; this client is for small ones")
+        try:
+            async with asyncio.timeout(deadline_s):
+                try:
+                    answer = await self._ask(method, request, deadline_s)
+                except _Broken:
+                    answer = await self._ask(method, request, deadline_s)
+        except TimeoutError:
+            raise PeerSlow(str(self._path), f"no answer to {_short(method)} within {deadline_s:g} s") from None
+        except (OSError, _Broken) as error:
+            raise PeerAway(str(self._path), f"{_short(method)}: {getattr(error, 'strerror', None) or error}") from None
+        return self._message(method, answer)
+
+    def close(self) -> None:
+        """Lets go of the connection; the next call makes a new one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    async def _ask(self, method: str, request: bytes, deadline_s: float) -> Answer:
+        connection = await self._connected()
+        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        body = b"\0" + len(request).to_bytes(4, "big") + request
+        try:
+            stream = connection.half.ask(_headers(method, deadline_s), body, done)
+        except NotHttp2 as worn:
+            raise _Broken(str(worn)) from None
+        connection.flush()
+        try:
+            answer = await done
+        finally:
+            connection.half.give_up(stream)
+            connection.flush()
+        if answer.reset is not None:
+            raise _Broken(f"reset the call with code {answer.reset}")
+        return answer
+
+    async def _connected(self) -> _Connection:
+        async with self._connecting:
+            if self._connection is None or not self._connection.half.is_usable:
+                self.close()
+                loop = asyncio.get_running_loop()
+                _, self._connection = await loop.create_unix_connection(_Connection, str(self._path))
+            return self._connection
+
+    def _message(self, method: str, answer: Answer) -> bytes:
+        peer = str(self._path)
+        if (status := answer.headers.get("grpc-status", "")) != "0":
+            words = unquote(
+                answer.headers.get("grpc-message", "") or f"HTTP {answer.headers.get(':status', 'nothing')}"
+            )
+            raise PeerRefused(peer, int(status) if status.isdecimal() else _UNKNOWN, words[:_LONGEST_WORDS])
+        data = bytes(answer.data)
+        if len(data) < _PREFIX or data[0] != 0 or int.from_bytes(data[1:_PREFIX], "big") != len(data) - _PREFIX:
+            raise PeerAway(peer, f"{_short(method)}: the answer is not one whole message")
+        return data[_PREFIX:]
+
+
+def _headers(method: str, deadline_s: float) -> dict[str, str]:
+    return {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": method,
+        ":authority": "localhost",
+        "content-type": "application/grpc",
+        "te": "trailers",
+        "user-agent": "partage",
+        "grpc-timeout": f"{max(1, int(deadline_s * 1000))}m",
+    }
+
+
+def _short(method: str) -> str:
+    return method.rpartition("/")[2]

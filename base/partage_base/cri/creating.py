@@ -1,0 +1,201 @@
+"""A CreateContainer request: read into a frozen view, and written again with changes. Pure.
+
+The view is what deciding needs. Whatever containerd would read as text and we can't makes the message wrong, for names
+and annotations; names of variables and paths may be any bytes, and keep them (`surrogateescape`). Of pairs with one key
+the last counts, as in containerd's decoder.
+
+A variable that is changed is replaced where it first stands and its duplicates go: containerd hands duplicates on to
+the process, where it depends on the reader which one counts. All else keeps its place, also what we have no name for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from partage_base.cri.errors import MessageWrong
+from partage_base.cri.schema import CreateContainerRequest
+
+NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestMount:
+    """A mount; an image volume has no host path."""
+
+    container_path: str
+    host_path: str
+    readonly: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestDevice:
+    """A device."""
+
+    container_path: str
+    host_path: str
+    permissions: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateRequest:
+    """What kubelet asks for. Pod and annotations come from the request's own sandbox_config."""
+
+    sandbox_id: str
+    namespace: str
+    pod: str
+    uid: str
+    annotations: Mapping[str, str]
+    """The pod's, as they are now. Users can edit them."""
+    container: str
+    attempt: int
+    image: str
+    env: tuple[tuple[str, bytes], ...]
+    mounts: tuple[RequestMount, ...]
+    devices: tuple[RequestDevice, ...]
+    cdi: tuple[str, ...]
+    own_annotations: Mapping[str, str]
+    """The container's: written by kubelet and device plugins, never by users."""
+    privileged: bool
+    capabilities: tuple[str, ...]
+    """Added ones, ambient ones too, as written."""
+    host_pid: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What to change in a request; what is set already is replaced in place."""
+
+    env: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    mounts: tuple[RequestMount, ...] = ()
+    devices: tuple[RequestDevice, ...] = ()
+    cdi: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    without_mounts: frozenset[str] = frozenset()
+    """Container paths, as the request writes them, of mounts to leave out."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to change."""
+        return any((self.env, self.mounts, self.devices, self.cdi, self.annotations, self.without_mounts))
+
+
+def read_create(message: bytes) -> CreateRequest:
+    """The request; raises `MessageWrong` for bytes that are none."""
+    request = _parsed(message)
+    try:
+        return _view(request)
+    except UnicodeDecodeError as error:
+        raise MessageWrong(f"CreateContainer: a name or annotation is not UTF-8 ({error.reason})") from None
+
+
+def rewritten(message: bytes, changes: Changes) -> bytes:
+    """The request with these changes, or the very same bytes where there are none."""
+    if not changes:
+        return message
+    request = _parsed(message)
+    config: Any = request.config
+    _replace_env(config.envs, changes.env)
+    _without(config.mounts, changes.without_mounts)
+    for mount in changes.mounts:
+        place = _at(config.mounts, mount.container_path)
+        place.host_path, place.readonly = _raw(mount.host_path), mount.readonly
+    for device in changes.devices:
+        place = _at(config.devices, device.container_path)
+        place.host_path, place.permissions = _raw(device.host_path), _raw(device.permissions)
+    present = {device.name for device in config.cdi_devices}
+    for name in dict.fromkeys(map(_raw, changes.cdi)):
+        if name not in present:
+            config.cdi_devices.add(name=name)
+    _replace_env(config.annotations, {key: value.encode() for key, value in changes.annotations.items()})
+    written: bytes = request.SerializeToString()
+    return written
+
+
+def _parsed(message: bytes) -> Any:  # noqa: ANN401  a message of a class made at run time
+    request = CreateContainerRequest()
+    try:
+        request.ParseFromString(message)
+    except DecodeError:
+        raise MessageWrong("CreateContainer: the bytes are no such message") from None
+    return request
+
+
+def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
+    config, sandbox = request.config, request.sandbox_config
+    security = config.linux.security_context
+    pids = (security.namespace_options.pid, sandbox.linux.security_context.namespace_options.pid)
+    added = (*security.capabilities.add_capabilities, *security.capabilities.add_ambient_capabilities)
+    return CreateRequest(
+        sandbox_id=request.pod_sandbox_id.decode(),
+        namespace=sandbox.metadata.namespace.decode(),
+        pod=sandbox.metadata.name.decode(),
+        uid=sandbox.metadata.uid.decode(),
+        annotations=text_pairs(sandbox.annotations),
+        container=config.metadata.name.decode(),
+        attempt=config.metadata.attempt & 0xFFFF_FFFF,
+        image=_text(config.image.user_specified_image or config.image.image),
+        env=tuple((_text(variable.key), variable.value) for variable in config.envs),
+        mounts=tuple(
+            RequestMount(
+                container_path=_text(mount.container_path), host_path=_text(mount.host_path), readonly=mount.readonly
+            )
+            for mount in config.mounts
+        ),
+        devices=tuple(
+            RequestDevice(
+                container_path=_text(device.container_path),
+                host_path=_text(device.host_path),
+                permissions=_text(device.permissions),
+            )
+            for device in config.devices
+        ),
+        cdi=tuple(_text(device.name) for device in config.cdi_devices),
+        own_annotations=text_pairs(config.annotations),
+        privileged=security.privileged,
+        capabilities=tuple(map(_text, added)),
+        host_pid=NODE_NAMESPACE in pids,
+    )
+
+
+def text_pairs(pairs: Iterable[Any]) -> dict[str, str]:
+    """A map of text; raises `UnicodeDecodeError`."""
+    return {pair.key.decode(): pair.value.decode() for pair in pairs}
+
+
+def _replace_env(pairs: Any, values: Mapping[str, bytes]) -> None:  # noqa: ANN401  a repeated field
+    left = {_raw(name): value for name, value in values.items()}
+    seen: set[bytes] = set()
+    surplus: list[int] = []
+    for index, pair in enumerate(pairs):
+        if pair.key in seen:
+            surplus.append(index)
+        elif pair.key in left:
+            pair.value = left[pair.key]
+            seen.add(pair.key)
+    for index in reversed(surplus):
+        del pairs[index]
+    for name, value in left.items():
+        if name not in seen:
+            pairs.add(key=name, value=value)
+
+
+def _without(mounts: Any, paths: frozenset[str]) -> None:  # noqa: ANN401  as above
+    for index in reversed(range(len(mounts))):
+        if _text(mounts[index].container_path) in paths:
+            del mounts[index]
+
+
+def _at(places: Any, container_path: str) -> Any:  # noqa: ANN401  as above
+    raw = _raw(container_path)
+    return next((place for place in places if place.container_path == raw), None) or places.add(container_path=raw)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")
+
+
+def _raw(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

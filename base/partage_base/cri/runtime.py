@@ -1,0 +1,105 @@
+"""What we ask the container runtime: which containers and sandboxes it has. Typed, and each call with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError, Message
+
+from partage_base.cri.client import UnaryClient
+from partage_base.cri.creating import text_pairs
+from partage_base.cri.errors import MessageWrong
+from partage_base.cri.schema import ListContainersResponse, ListPodSandboxRequest, ListPodSandboxResponse
+
+_SERVICE: Final = "/runtime.v1.RuntimeService/"
+EXITED: Final = 2
+POD_UID_LABEL: Final = "io.kubernetes.pod.uid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedContainer:
+    """A container that the runtime has."""
+
+    id: str
+    sandbox_id: str
+    name: str
+    pod_uid: str
+    """From kubelet's label; empty for a container that is not kubelet's."""
+    exited: bool
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSandbox:
+    """A pod's sandbox that the runtime has."""
+
+    id: str
+    pod_uid: str
+    runtime_handler: str
+
+
+class RuntimeClient:
+    """The runtime's list calls."""
+
+    def __init__(self, client: UnaryClient, *, deadline_s: float = 2.0) -> None:
+        self._client = client
+        self._deadline_s = deadline_s
+
+    async def containers(self) -> tuple[ListedContainer, ...]:
+        """All containers, whatever their state."""
+        answer = await self._call("ListContainers", b"", ListContainersResponse())
+        return tuple(_container(each) for each in answer.containers)
+
+    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
+        """All sandboxes."""
+        return await self._sandboxes(ListPodSandboxRequest())
+
+    async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
+        """One sandbox, or None where the runtime has no such."""
+        request: Any = ListPodSandboxRequest()
+        request.filter.id = sandbox_id.encode()
+        # The runtime takes a beginning of an id for the id.
+        return next((each for each in await self._sandboxes(request) if each.id == sandbox_id), None)
+
+    async def _sandboxes(self, request: Message) -> tuple[ListedSandbox, ...]:
+        answer = await self._call("ListPodSandbox", request.SerializeToString(), ListPodSandboxResponse())
+        return tuple(
+            ListedSandbox(
+                id=_text(each.id), pod_uid=_text(each.metadata.uid), runtime_handler=_text(each.runtime_handler)
+            )
+            for each in answer.items
+        )
+
+    async def _call(self, method: str, request: bytes, answer: Message) -> Any:  # noqa: ANN401  made at run time
+        raw = await self._client.call(_SERVICE + method, request, deadline_s=self._deadline_s)
+        return parsed(answer, raw, method)
+
+
+def parsed(answer: Message, raw: bytes, what: str) -> Any:  # noqa: ANN401  a message of a class made at run time
+    """The message, or `MessageWrong`."""
+    try:
+        answer.ParseFromString(raw)
+    except DecodeError:
+        raise MessageWrong(f"{what}: the answer is no such message") from None
+    return answer
+
+
+def _container(each: Any) -> ListedContainer:  # noqa: ANN401  as above
+    try:
+        labels, annotations = text_pairs(each.labels), text_pairs(each.annotations)
+    except UnicodeDecodeError:
+        raise MessageWrong("ListContainers: a label or annotation is not UTF-8") from None
+    return ListedContainer(
+        id=_text(each.id),
+        sandbox_id=_text(each.pod_sandbox_id),
+        name=_text(each.metadata.name),
+        pod_uid=labels.get(POD_UID_LABEL, ""),
+        exited=each.state == EXITED,
+        annotations=annotations,
+    )
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")

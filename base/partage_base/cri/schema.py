@@ -1,0 +1,95 @@
+"""Our own minimal schema of the container runtime interface and of kubelet's pod resources, built in code.
+
+Only messages and fields that we look at; protobuf keeps all others as they came, nested ones too, so a newer kubelet
+loses nothing. Text is declared `bytes`: what reads as text is decided field by field in the views, since CRI has
+turned a string into bytes before (KeyValue.value) and may again. Maps are declared as what they are on the wire,
+repeated pairs of key and value: so their order and duplicates stay. Enums are plain integers. Proto2, so that a field
+that was sent with its default value is sent on.
+
+Generated code would check the version of the installed protobuf, and pin it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message
+
+_PACKAGE: Final = "partage.cri"
+_Field = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {"bytes": _Field.TYPE_BYTES, "int": _Field.TYPE_INT64, "bool": _Field.TYPE_BOOL}
+
+# Each field: number, type, name; `*` after the type: repeated.
+_MESSAGES: Final = {
+    "Pair": "1 bytes key, 2 bytes value",
+    "CreateContainerRequest": "1 bytes pod_sandbox_id, 2 ContainerConfig config, 3 PodSandboxConfig sandbox_config",
+    "PodSandboxConfig": "1 PodSandboxMetadata metadata, 7 Pair* annotations, 8 LinuxPodSandboxConfig linux",
+    "PodSandboxMetadata": "1 bytes name, 2 bytes uid, 3 bytes namespace",
+    "LinuxPodSandboxConfig": "2 SecurityContext security_context",
+    "ContainerConfig": (
+        "1 ContainerMetadata metadata, 2 ImageSpec image, 6 KeyValue* envs, 7 Mount* mounts, 8 Device* devices, "
+        "10 Pair* annotations, 15 LinuxContainerConfig linux, 17 CdiDevice* cdi_devices"
+    ),
+    "ContainerMetadata": "1 bytes name, 2 int attempt",
+    "ImageSpec": "1 bytes image, 18 bytes user_specified_image",
+    "KeyValue": "1 bytes key, 2 bytes value",
+    "Mount": "1 bytes container_path, 2 bytes host_path, 3 bool readonly",
+    "Device": "1 bytes container_path, 2 bytes host_path, 3 bytes permissions",
+    "CdiDevice": "1 bytes name",
+    "LinuxContainerConfig": "2 ContainerSecurityContext security_context",
+    # A container's and a sandbox's security context number their fields differently.
+    "ContainerSecurityContext": "1 Capabilities capabilities, 2 bool privileged, 3 NamespaceOption namespace_options",
+    "SecurityContext": "1 NamespaceOption namespace_options",
+    "Capabilities": "1 bytes* add_capabilities, 3 bytes* add_ambient_capabilities",
+    "NamespaceOption": "2 int pid",
+    "ListContainersResponse": "1 ListedContainer* containers",
+    "ListedContainer": (
+        "1 bytes id, 2 bytes pod_sandbox_id, 3 ContainerMetadata metadata, 6 int state, 8 Pair* labels, "
+        "9 Pair* annotations"
+    ),
+    "ListPodSandboxRequest": "1 PodSandboxFilter filter",
+    "PodSandboxFilter": "1 bytes id",
+    "ListPodSandboxResponse": "1 ListedSandbox* items",
+    "ListedSandbox": "1 bytes id, 2 PodSandboxMetadata metadata, 3 int state, 7 bytes runtime_handler",
+    "ListPodResourcesResponse": "1 PodResources* pod_resources",
+    "PodResources": "1 bytes name, 2 bytes namespace, 3 ContainerResources* containers",
+    "ContainerResources": "1 bytes name, 2 ContainerDevices* devices, 5 DynamicResource* dynamic_resources",
+    "ContainerDevices": "1 bytes resource_name, 2 bytes* device_ids",
+    "DynamicResource": "4 ClaimResource* claim_resources",
+    "ClaimResource": "1 CdiDevice* cdi_devices",
+}
+
+
+def _file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="partage_cri.proto", package=_PACKAGE, syntax="proto2")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field in fields.split(","):
+            _add_field(message, *field.split())
+    return file
+
+
+def _add_field(message: descriptor_pb2.DescriptorProto, number: str, type_: str, name: str) -> None:
+    repeated, type_ = type_.endswith("*"), type_.removesuffix("*")
+    label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
+    field = message.field.add(name=name, number=int(number), label=label)
+    if type_ in _SCALARS:
+        field.type = _SCALARS[type_]
+    else:
+        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{type_}"
+
+
+_POOL: Final = descriptor_pool.DescriptorPool()
+_POOL.AddSerializedFile(_file().SerializeToString())
+
+
+def _class(name: str) -> type[Message]:
+    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+
+
+CreateContainerRequest: Final = _class("CreateContainerRequest")
+ListContainersResponse: Final = _class("ListContainersResponse")
+ListPodSandboxRequest: Final = _class("ListPodSandboxRequest")
+ListPodSandboxResponse: Final = _class("ListPodSandboxResponse")
+ListPodResourcesResponse: Final = _class("ListPodResourcesResponse")

@@ -1,0 +1,12 @@
+"""The node side of cards: puts the granted ones, and no others, into a container.
+
+`settings` says what can be set, `attaching` decides for one container. The own CDI kind needs a spec file on the node:
+`publishing` keeps it, from NVIDIA's own spec (`nvidia_specs` finds it, `yaml_subset` and `republishing` read it) or,
+where there is none, from what `driver` finds of the installed driver, which `raw` turns into devices and mounts.
+Attaching enforces no promise: memory, share and limit are the isolation plugin's. Nothing is kept for a container, so
+nothing is cleaned up after one.
+"""
+
+from partage_plugins.builtin.gpu_node.plugin import GpuNode
+
+__all__ = ["GpuNode"]

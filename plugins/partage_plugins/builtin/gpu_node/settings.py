@@ -1,0 +1,75 @@
+"""What can be set of the GPU node plugin: three environment variables of crishim, read once at its start.
+
+A plugin is made without arguments and shares its daemon's environment, so its settings are variables and no table of
+the daemon's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Way = Literal["cdi", "nvidia-cdi", "nvidia-env", "raw"]
+"""How a card gets into a container: by our CDI kind, by NVIDIA's, by environment for NVIDIA's runtime, or by hand."""
+_WAYS: Final[Mapping[str, Way | None]] = {
+    "auto": None,
+    "cdi": "cdi",
+    "nvidia-cdi": "nvidia-cdi",
+    "nvidia-env": "nvidia-env",
+    "raw": "raw",
+}
+
+ATTACH: Final = "PARTAGE_GPU_ATTACH"
+CAPABILITIES: Final = "PARTAGE_GPU_CAPABILITIES"
+DRIVER_ROOT: Final = "PARTAGE_DRIVER_ROOT"
+
+KNOWN_CAPABILITIES: Final = ("all", "compat32", "compute", "display", "graphics", "ngx", "utility", "video")
+"""NVIDIA's runtime refuses to start a container that names another one."""
+DEFAULT_CAPABILITIES: Final = ("compute", "utility")
+"""What NVIDIA's runtime takes where neither pod nor image says anything, and we where we attach by hand."""
+
+
+@dataclass(frozen=True)
+class GpuSettings:
+    """All settings, checked."""
+
+    attach: Way | None = None
+    """None: chosen for each container by its runtime handler."""
+    capabilities: tuple[str, ...] = ()
+    """For containers that name none; empty leaves it to the image, and then to the default."""
+    driver_root: str = "/"
+    """Where the driver is installed, below the node's root."""
+
+
+def settings_from(environment: Mapping[str, str]) -> GpuSettings:
+    """The settings, or one `ValueError` with all that is wrong in them."""
+    attach, capabilities = environment.get(ATTACH, "auto"), _listed(environment.get(CAPABILITIES, ""))
+    driver_root = environment.get(DRIVER_ROOT, "/")
+    mistakes = [
+        *_wrong_attach(attach),
+        *_wrong_capabilities(capabilities),
+        *_wrong_driver_root(driver_root),
+    ]
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return GpuSettings(attach=_WAYS[attach], capabilities=capabilities, driver_root=driver_root)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _wrong_attach(attach: str) -> list[str]:
+    return [] if attach in _WAYS else [f"{ATTACH} is {attach!r:.80}; allowed: one of {', '.join(_WAYS)}"]
+
+
+def _wrong_capabilities(capabilities: tuple[str, ...]) -> list[str]:
+    allowed = ", ".join(KNOWN_CAPABILITIES)
+    unknown = [name for name in capabilities if name not in KNOWN_CAPABILITIES]
+    return [f"{CAPABILITIES} has {name!r:.80}; allowed: a list of {allowed}" for name in unknown]
+
+
+def _wrong_driver_root(driver_root: str) -> list[str]:
+    is_path = driver_root.startswith("/") and driver_root.isprintable() and ".." not in driver_root.split("/")
+    return [] if is_path else [f"{DRIVER_ROOT} is {driver_root!r:.80}; allowed: an absolute path without .."]

@@ -1,0 +1,83 @@
+"""What containerd and kubelet answer, as their messages are on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from partage_base.cri import (
+    ListedContainer,
+    ListedSandbox,
+    MessageWrong,
+    PodResources,
+    RuntimeClient,
+    ServedContainer,
+    UnaryClient,
+)
+from unit.crishim.deciding import wire
+
+LATER = wire.field(99, "from a later version")
+
+
+class Recorded(UnaryClient):
+    """Gives one answer to everything."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(Path("/nonexistent"))
+        self._answer = answer
+        self.asked: list[tuple[str, bytes]] = []
+
+    async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
+        assert deadline_s > 0
+        self.asked.append((method, request))
+        return self._answer
+
+
+def test_containers_with_their_pod_state_and_annotations() -> None:
+    def container(state: int) -> bytes:
+        metadata = wire.message((1, "main"), (2, 3))
+        labels = wire.field(8, wire.pair("io.kubernetes.pod.uid", "u1"))
+        return wire.message((1, f"c{state}"), (2, "s1"), (3, metadata), (6, state)) + labels + LATER
+
+    annotated = container(0) + wire.field(9, wire.pair("a", "b"))
+    client = Recorded(wire.message((1, annotated), *((1, container(state)) for state in (1, 2, 3))) + LATER)
+    listed = asyncio.run(RuntimeClient(client).containers())
+    assert client.asked == [("/runtime.v1.RuntimeService/ListContainers", b"")]
+    assert listed[0] == ListedContainer(
+        id="c0", sandbox_id="s1", name="main", pod_uid="u1", exited=False, annotations={"a": "b"}
+    )
+    assert [each.exited for each in listed] == [False, False, True, False], "what is not known to have ended lives"
+
+
+def test_one_sandbox_and_none_that_only_begins_alike() -> None:
+    metadata = wire.message((1, "p"), (2, "u1"), (3, "default"))
+    other = wire.message((1, "s10"), (2, metadata), (7, "runc"))
+    mine = wire.message((1, "s1"), (2, metadata), (7, "kata")) + LATER
+    client = Recorded(wire.message((1, other), (1, mine)))
+    assert asyncio.run(RuntimeClient(client).sandbox("s1")) == ListedSandbox(
+        id="s1", pod_uid="u1", runtime_handler="kata"
+    )
+    assert client.asked == [("/runtime.v1.RuntimeService/ListPodSandbox", wire.field(1, wire.field(1, "s1")))]
+    assert asyncio.run(RuntimeClient(client).sandbox("s")) is None
+    assert len(asyncio.run(RuntimeClient(client).sandboxes())) == 2
+
+
+def test_devices_that_kubelet_gave_by_plugins_and_by_claims() -> None:
+    devices = wire.message((1, "nvidia.com/gpu"), (2, "GPU-1"), (2, "GPU-2"))
+    claim = wire.message((2, "claim"), (4, wire.field(1, wire.field(1, "k8s.gpu.nvidia.com/claim=x"))))
+    container = wire.message((1, "main"), (2, devices), (3, 5), (5, claim)) + LATER
+    client = Recorded(wire.field(1, wire.message((1, "p"), (2, "default"), (3, container))))
+    assert asyncio.run(PodResources(client).served()) == (
+        ServedContainer(
+            namespace="default", pod="p", container="main", devices=("GPU-1", "GPU-2", "k8s.gpu.nvidia.com/claim=x")
+        ),
+    )
+    assert client.asked == [("/v1.PodResourcesLister/List", b"")]
+
+
+@pytest.mark.parametrize("answer", [b"\xff", wire.field(1, wire.field(9, wire.pair(b"\xff", "x")))])
+def test_what_is_no_answer_is_said_to_be_none(answer: bytes) -> None:
+    with pytest.raises(MessageWrong):
+        asyncio.run(RuntimeClient(Recorded(answer)).containers())

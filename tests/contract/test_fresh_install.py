@@ -39,6 +39,8 @@ async def main():
 
 asyncio.run(main())
 """
+BOTH = {"gpu": "gpu", "fpga": "fpga"}
+"""Our own plugin for cards, and the template's for boards."""
 ENTRY_POINTS = """
 import json
 from partage_plugins.hooks import NODE_GROUP, SCHEDULER_GROUP
@@ -54,7 +56,7 @@ from partage_plugins.registry.finding import installed
 from partage_plugins.registry.registry import Registry
 
 report = Registry(node).load(installed(NODE_GROUP))
-assert not report.faults and len(report.loaded) == 1, report
+assert not report.faults and len(report.loaded) == 2, report
 scheduler_side = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
 print(json.dumps([name for name in scheduler_side if name in sys.modules]))
 """
@@ -114,17 +116,17 @@ def fill(environment: Environment) -> None:
 
 
 def test_entry_points_of_both_sides_are_found(fresh: Environment) -> None:
-    assert fresh.said(ENTRY_POINTS) == [["native-dialect", "fpga"], ["fpga"]]
+    assert fresh.said(ENTRY_POINTS) == [["native-dialect", "fpga"], ["gpu", "fpga"]]
 
 
 def test_the_plugin_host_owns_what_is_installed_and_imports_none_of_it(fresh: Environment, tmp_path: Path) -> None:
     said = fresh.said(HOSTING, str(tmp_path))
-    assert said == {"kinds": {"fpga": "fpga"}, "faults": [], "blocked": [], "imported": []}
+    assert said == {"kinds": BOTH, "faults": [], "blocked": [], "imported": []}
 
 
 def test_a_blocked_plugin_is_not_loaded(fresh: Environment, tmp_path: Path) -> None:
     said = fresh.said(HOSTING, str(tmp_path), PARTAGE_PLUGINS_BLOCK="fpga")
-    assert (said["kinds"], said["blocked"], said["faults"]) == ({}, ["fpga"], [])
+    assert (said["kinds"], said["blocked"], said["faults"]) == ({"gpu": "gpu"}, ["fpga"], [])
 
 
 def test_a_plugin_that_cannot_be_imported_is_reported_and_costs_no_other(fresh: Environment, tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_plugin_that_cannot_be_imported_is_reported_and_costs_no_other(fresh: 
     said = fresh.said(HOSTING, str(tmp_path), PYTHONPATH=str(tmp_path))
     (fault,) = said["faults"]
     assert "plugin broken: import: broken 1.0 (broken_plugin:Broken): RuntimeError: no such library" in fault
-    assert (said["kinds"], said["imported"]) == ({"fpga": "fpga"}, [])
+    assert (said["kinds"], said["imported"]) == (BOTH, [])
 
 
 def test_the_node_side_imports_nothing_of_the_scheduler(fresh: Environment) -> None:

@@ -177,6 +177,7 @@ def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
     (tmp_path / "etc/partage/signing.d").mkdir(parents=True, mode=0o700)
     code = (
         "import os, signal, sys; from partage_base.keyring import writing; from partage_cli.main import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs are born without
         "writing.fcntl.flock = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.argv[0] = 'partage'; main()"
     )

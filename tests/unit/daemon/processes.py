@@ -65,15 +65,22 @@ class Service:
         {stop}
         log.info("given back")
 
+{also}
+
+def check(settings):
+    return ["five tries are too many"] if settings.tries == 5 else []
+
 if __name__ == "__main__":
-    daemon_command("crishim", Sample, build=Service, about="A daemon for tests.")()
+    daemon_command("crishim", Sample, build=Service, check=check, about="A daemon for tests.")()
 """
 
 
-def write_script(folder: Path, *, start: str = "pass", run: str = "await stopping.wait()", stop: str = "pass") -> Path:
-    """A daemon whose three steps are these lines."""
+def write_script(
+    folder: Path, *, start: str = "pass", run: str = "await stopping.wait()", stop: str = "pass", also: str = ""
+) -> Path:
+    """A daemon whose three steps are these lines; `also` are more lines of the script, after its service."""
     path = folder / "partage-crishim.py"
-    path.write_text(_SCRIPT.format(start=start, run=run, stop=stop))
+    path.write_text(_SCRIPT.format(start=start, run=run, stop=stop, also=also))
     return path
 
 

@@ -28,6 +28,12 @@ def test_help_tells_each_setting_with_its_sentence_its_variables_and_its_default
     assert "Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration." in text
 
 
+def test_a_check_starts_nothing_and_tells_every_mistake(script: Path) -> None:
+    good, bad = run_to_end(script, "--check"), run_to_end(script, "--check", "--tries", "5")
+    assert (good.returncode, good.stderr) == (0, "partage-crishim: nothing is wrong with its configuration\n")
+    assert (bad.returncode, bad.stderr) == (78, "partage-crishim: five tries are too many\n")
+
+
 def test_version_names_the_program(script: Path) -> None:
     done = run_to_end(script, "--version")
     assert (done.returncode, done.stdout.split(",")[0]) == (0, "partage-crishim")

@@ -56,6 +56,16 @@ def test_a_hangup_is_ignored_and_said(tmp_path: Path) -> None:
         assert daemon.end() == 0
 
 
+def test_a_hangup_makes_a_service_reload_that_can(tmp_path: Path) -> None:
+    reload = "Service.reload = lambda self: log.info('read anew')"
+    with RunningDaemon(write_script(tmp_path, also=reload)) as daemon:
+        daemon.until("ready")
+        daemon.send(signal.SIGHUP)
+        daemon.until("read anew")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 0
+
+
 def test_an_expected_error_is_one_line_and_still_stops_what_was_started(tmp_path: Path) -> None:
     start = "raise CannotStart('cannot reach containerd at /run/c.sock: refused; is it running?')"
     done = run_to_end(write_script(tmp_path, start=start))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
@@ -189,6 +190,6 @@ def test_installed_plugins_come_ours_first_then_by_name(monkeypatch: pytest.Monk
         )()
 
     found = [entry("zebra", "partage"), entry("mole", "other"), entry("ant", "other")]
-    monkeypatch.setattr(finding, "entry_points", lambda group: found if group == "partage.node" else [])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: found if group == "partage.node" else [])
     assert [each.name for each in finding.installed("partage.node")] == ["zebra", "ant", "mole"]
     assert finding.installed("partage.node")[1].origin == "other 1 (ant:X)"

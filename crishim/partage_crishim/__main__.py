@@ -1,0 +1,6 @@
+"""`python -m partage_crishim`."""
+
+from partage_crishim.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Puts a crishim's judge together from its settings: who knows what, and where on the node it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from partage_base.cri import PodResources, RuntimeClient, UnaryClient
+from partage_base.keyring import Keyring
+from partage_crishim.booking import Booking
+from partage_crishim.collecting import Collector
+from partage_crishim.containerd import Containerd
+from partage_crishim.deciding.confining import Confinement
+from partage_crishim.deciding.guarding import GuardPolicy
+from partage_crishim.files import NodeFiles
+from partage_crishim.granting import GrantPolicy, Grants, default_roots
+from partage_crishim.guardian import Guardian
+from partage_crishim.inventory_file import InventoryFile
+from partage_crishim.judge import Changed, Judge, Told
+from partage_crishim.kubelet import CHECKPOINT, Kubelet
+from partage_crishim.plugins import MeasuredHost, host_settings
+from partage_crishim.records import Records
+from partage_crishim.reservations import Reservations
+from partage_crishim.settings import CrishimSettings
+from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary import NodeName
+
+OWN_FOLDER: Final = "run/partage/crishim"
+"""Below the node's root; it outlives the process and not the boot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a service runs."""
+
+    judge: Judge
+    booking: Booking
+    collector: Collector
+    host: MeasuredHost
+    keyring: Keyring
+    clients: tuple[UnaryClient, ...]
+
+    def close(self) -> None:
+        """Lets go of the connections to others."""
+        for client in self.clients:
+            client.close()
+
+
+def assemble(
+    settings: CrishimSettings,
+    *,
+    tell: Callable[[Told], None],
+    changed: Callable[[Changed], None],
+    took: Callable[[float], None],
+    trouble: Callable[[PartageError | OSError], None],
+) -> Parts:
+    """All parts, none of them started.
+
+    `tell` hears of refusals, `changed` of rewritten requests, `took` of the time that plugins take, `trouble` of what
+    could not be cleaned up yet.
+    """
+    own = settings.root / OWN_FOLDER
+    runtime = UnaryClient(settings.below_root(settings.runtime))
+    resources = UnaryClient(settings.below_root(settings.pod_resources))
+    containerd = Containerd(RuntimeClient(runtime))
+    reservations, records = Reservations(own / "reserved"), Records(own / "records")
+    booking = Booking(reservations, records, containerd)
+    inventory, keyring = InventoryFile(settings.root), Keyring(settings.below_root(settings.keys))
+    kubelet = Kubelet(PodResources(resources), settings.root / CHECKPOINT)
+    guardian = Guardian(_guard_policy(settings), inventory, containerd, kubelet, booking)
+    host = MeasuredHost(host_settings(settings), took=took)
+    collector = Collector(
+        reservations=reservations, records=records, containerd=containerd, booking=booking, host=host, tell=trouble
+    )
+    grants = Grants(
+        node=NodeName(settings.node_name),
+        policy=_grant_policy(settings),
+        keyring=keyring,
+        inventory=inventory,
+        containerd=containerd,
+        booking=booking,
+        guardian=guardian,
+        host=host,
+        files=NodeFiles(),
+        clean_up=collector.wake,
+    )
+    judge = Judge(grants, guardian, tell=tell, changed=changed)
+    return Parts(
+        judge=judge, booking=booking, collector=collector, host=host, keyring=keyring, clients=(runtime, resources)
+    )
+
+
+def _guard_policy(settings: CrishimSettings) -> GuardPolicy:
+    return GuardPolicy(
+        mode=settings.guard,
+        trusted=frozenset(settings.trusted_namespaces),
+        nvidia_handlers=frozenset(settings.nvidia_handlers),
+        nvidia_is_default=settings.nvidia_is_default,
+    )
+
+
+def _grant_policy(settings: CrishimSettings) -> GrantPolicy:
+    return GrantPolicy(
+        roots=default_roots(settings.root, *map(settings.below_root, settings.mount_roots)),
+        enforcement=settings.enforce,
+        confinement=Confinement(allow_unconfined=settings.allow_unconfined, vm_handlers=settings.vm_handlers),
+    )

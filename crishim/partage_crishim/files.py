@@ -1,0 +1,42 @@
+"""The node's files as `deciding.placing` asks for them, and small files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from partage_crishim.deciding.placing import Found
+
+
+class NodeFiles:
+    """The real ones. Plugins name paths as the runtime sees them, so nothing is put before them."""
+
+    def look(self, path: str) -> Found | None:
+        """What is there with all links followed."""
+        try:
+            real = os.path.realpath(path, strict=True)
+            mode = os.stat(real).st_mode  # noqa: PTH116  a path that was just resolved
+        except (OSError, ValueError):
+            return None
+        return Found(real, "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Puts a file in place of what was there; a reader sees the old or the new. Names with a dot are never read."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+    new.replace(path)
+
+
+def names_in(folder: Path) -> tuple[str, ...]:
+    """The files of a folder, without those that are being written; none where there is no folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return tuple(entry.name for entry in entries if not entry.name.startswith("."))
+    except FileNotFoundError:
+        return ()

@@ -1,0 +1,238 @@
+"""All held calls of one connection.
+
+Headers of a held call have gone upstream when it comes here. Its DATA is credited to the client as it comes, so that
+a message may be larger than any window, unless there is no room for it. After the verdict it is sent as the runtime's
+windows allow, or answered: then the runtime sees a reset, and never a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from partage_crishim.h2 import frames
+from partage_crishim.h2.answers import answer
+from partage_crishim.h2.frames import Fault, Malformed
+from partage_crishim.h2.held import HeldStream, State, Step
+from partage_crishim.h2.ledger import Ledger
+from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, plain
+from partage_crishim.h2.outbox import Dropped, Held, Outbox, Rejected, Told
+from partage_crishim.h2.requests import Request
+from partage_crishim.h2.windows import MAX, Windows
+from partage_crishim.verdicts import Code, Ending, HeldCall, Refuse, Rewrite, Verdict
+
+_OURS: Final = frames.FRAME_BYTES
+_MAX_DEAF: Final = 256
+"""A client that was told need not say that it has heard; of those that don't the oldest are forgotten."""
+_KEPT: Final = frozenset({State.JUDGING, State.SENDING})
+"""Where it is not done with its request."""
+_NO_ROOM: Final = "partage: too many requests are being held; this one is refused and can be tried again"
+
+
+class Calls:
+    """By the number of their stream."""
+
+    def __init__(self, out: Outbox, windows: Windows, ledger: Ledger, wake: Callable[[], None]) -> None:
+        self.by_stream: dict[int, HeldStream] = {}
+        self._out = out
+        self._windows = windows
+        self._ledger = ledger
+        self._wake = wake
+        self._sending: dict[int, HeldStream] = {}
+        self._deaf: dict[int, HeldStream] = {}
+        self._credits: dict[int, int] = {}
+
+    # What the client does.
+
+    def open(self, stream: int, request: Request) -> None:
+        """A call to hold, whose headers have been passed."""
+        is_one_too_many = len(self.by_stream) - len(self._deaf) >= self._ledger.limits.calls_each
+        claim = self._ledger.enter(partial(self._let_in, stream))
+        held = self.by_stream[stream] = HeldStream(stream, request, claim)
+        if is_one_too_many or claim.is_one_too_many:
+            self._reject(held, Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM))
+
+    def data(self, held: HeldStream, payload: bytes, flow: int, *, is_last: bool) -> None:
+        """DATA of a held call, which counts for `flow` bytes in windows."""
+        self._credit(0, flow)
+        if held.state is State.DEAF:
+            if is_last:
+                self._move(held, Step.CLIENT_ENDED)
+            return
+        if held.is_complete:
+            raise Malformed(Fault.STREAM_CLOSED, "DATA after the end of a request")
+        held.is_complete = is_last
+        try:
+            held.collector.add(payload, is_last=is_last)
+            self._find_room(held, flow)
+        except Unreadable as unreadable:
+            self._reject(held, unreadable)
+
+    def reset(self, held: HeldStream) -> bool:
+        """The client cancels; answers whether the runtime is to know."""
+        is_new = held.state is not State.DEAF
+        if held.state is State.JUDGING:
+            self._out.happenings.append(Dropped(held.stream))
+        self._tell(held, Ending.UNKNOWN)
+        self._move(held, Step.CLIENT_LEFT)
+        return is_new
+
+    def trailers(self, held: HeldStream) -> None:
+        """Headers after DATA, which these calls don't have.
+
+        They have passed, for all later headers depend on them: the runtime sees a call without a message.
+        """
+        if held.state is not State.DEAF and held.is_complete:
+            raise Malformed(Fault.STREAM_CLOSED, "headers after the end of a request")
+        self._move(held, Step.CLIENT_LEFT)
+
+    # What the judge says.
+
+    def judged(self, stream: int, verdict: Verdict) -> None:
+        """Acts on a verdict; one that nobody waits for is told that its call failed."""
+        held = self.by_stream.get(stream)
+        if held is None or held.state is not State.JUDGING:
+            if not isinstance(verdict, Refuse):
+                self._out.happenings.append(Told(verdict.ended, Ending.FAILED))
+            return
+        if isinstance(verdict, Refuse):
+            self._answer(held, verdict.code, verdict.sentence)
+            return
+        message = Message(False, verdict.message) if isinstance(verdict, Rewrite) else held.message
+        held.left, held.message, held.ended = memoryview(message.framed), NO_MESSAGE, verdict.ended
+        self._sending[stream] = held
+        self._move(held, Step.APPROVED)
+
+    # What the runtime does.
+
+    def pump(self) -> None:
+        """Sends what windows allow."""
+        for held in list(self._sending.values()):
+            self._send(held)
+
+    def credited(self, held: HeldStream, credit: int) -> None:
+        """The runtime takes more of this one. The client's window for it is ours to give."""
+        held.credit += credit
+        if held.credit + self._windows.initial > MAX:
+            raise Malformed(Fault.FLOW_CONTROL_ERROR, "credits beyond every window")
+
+    def has_message(self, held: HeldStream) -> None:
+        """A part of an answer's message came: whatever was asked for has been done."""
+        self._tell(held, Ending.DONE)
+
+    def answered(self, held: HeldStream, ending: Ending, *, is_reset: bool) -> None:
+        """The runtime has ended it, perhaps before it had all of it."""
+        if held.state is State.DEAF:
+            return
+        if held.state is State.JUDGING:
+            self._out.happenings.append(Dropped(held.stream))
+        if held.state is not State.SENT and not is_reset:
+            self._out.to_upstream.append(frames.rst_stream(held.stream, Fault.CANCEL))
+        self._tell(held, ending)
+        self._finish(held)
+
+    def beyond(self, last: int) -> None:
+        """The runtime goes away and won't answer calls after this one."""
+        for held in [held for stream, held in self.by_stream.items() if stream > last]:
+            self.answered(held, Ending.FAILED, is_reset=True)
+
+    def lose_all(self) -> None:
+        """The connection ends."""
+        for held in list(self.by_stream.values()):
+            self.reset(held)
+
+    def flush_credits(self) -> None:
+        """Gives the client the credits for what came."""
+        for stream, credit in self._credits.items():
+            self._out.tell_client(frames.window_update(stream, credit))
+        self._credits.clear()
+
+    # How it is done.
+
+    def _find_room(self, held: HeldStream, flow: int) -> None:
+        """Room is asked for as soon as it is known for how much, and what came before it is counted."""
+        claim, need = held.claim, held.collector.need
+        held.owed += flow
+        if not claim.size and need is not None:
+            claim.ask(need + (MAX_MESSAGE_BYTES if held.collector.is_compressed else 0))
+        if claim.is_let_in:
+            self._go_on(held)
+        elif not claim.add_unasked(flow):
+            raise Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM)
+
+    def _go_on(self, held: HeldStream) -> None:
+        """There is room for it."""
+        if held.is_complete:
+            self._hold(held)
+        else:
+            self._credit(held.stream, held.owed)
+            held.owed = 0
+
+    def _let_in(self, stream: int) -> None:
+        """It had to wait, and there is room now."""
+        held = self.by_stream[stream]
+        try:
+            self._go_on(held)
+        except Unreadable as unreadable:
+            self._reject(held, unreadable)
+        self.flush_credits()
+        self._wake()
+
+    def _hold(self, held: HeldStream) -> None:
+        held.message = held.collector.whole()
+        call = HeldCall(held.request.method, plain(held.message, held.request.encoding))
+        self._move(held, Step.WHOLE)
+        self._out.happenings.append(Held(held.stream, call))
+
+    def _reject(self, held: HeldStream, unreadable: Unreadable) -> None:
+        self._out.happenings.append(Rejected(held.stream, unreadable.code))
+        self._answer(held, unreadable.code, str(unreadable))
+
+    def _answer(self, held: HeldStream, code: Code, sentence: str) -> None:
+        stream = held.stream
+        self._out.to_upstream.append(frames.rst_stream(stream, Fault.CANCEL))
+        self._out.tell_client(answer(stream, code.value, sentence, is_begun=held.is_begun))
+        if not held.is_complete:
+            self._out.tell_client(frames.rst_stream(stream, Fault.NO_ERROR))
+        self._finish(held)
+
+    def _send(self, held: HeldStream) -> None:
+        windows = self._windows
+        while size := max(0, min(len(held.left), _OURS, windows.left, windows.initial + held.credit)):
+            part, held.left = held.left[:size], held.left[size:]
+            self._out.to_upstream.append(frames.data_frame(held.stream, part, is_last=not held.left))
+            windows.sent(size)
+            held.credit -= size
+        if not held.left:
+            self._move(held, Step.EMPTIED)
+
+    def _tell(self, held: HeldStream, ending: Ending) -> None:
+        if held.ended is not None:
+            self._out.happenings.append(Told(held.ended, ending))
+            held.ended = None
+
+    def _credit(self, stream: int, credit: int) -> None:
+        if credit:
+            self._credits[stream] = self._credits.get(stream, 0) + credit
+
+    def _finish(self, held: HeldStream) -> None:
+        self._move(held, Step.ANSWERED)
+        if held.state is State.DEAF and held.is_complete:
+            self._move(held, Step.CLIENT_ENDED)
+
+    def _move(self, held: HeldStream, step: Step) -> None:
+        held.step(step)
+        stream = held.stream
+        if held.state in _KEPT:
+            return
+        self._sending.pop(stream, None)
+        self._credits.pop(stream, None)
+        if held.state is State.DEAF:
+            self._deaf[stream] = held
+            if len(self._deaf) > _MAX_DEAF:
+                self._move(next(iter(self._deaf.values())), Step.CLIENT_LEFT)
+        elif held.state is State.GONE:
+            self._deaf.pop(stream, None)
+            del self.by_stream[stream]
+        held.let_go()

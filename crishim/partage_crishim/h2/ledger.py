@@ -1,0 +1,106 @@
+"""How much of held calls this process keeps in memory, over all connections.
+
+A call that is held asks for room as soon as the length of its message is known. There being room, it gets credits for
+all it sends, and so will end: nobody who was let in waits for anybody else. There being none, it stands in line, first
+come, first served, and its stream gets no credits; what it sent unasked, up to its first window, is counted apart and
+bounded as well. A call too many is refused at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What held calls may take."""
+
+    room_bytes: int = 64 * _MIB
+    unasked_bytes: int = 16 * _MIB
+    calls: int = 1024
+    calls_each: int = 512
+    """Of one connection."""
+
+
+class Ledger:
+    """Counts for everyone."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.calls = 0
+        self.room_taken = 0
+        self.unasked = 0
+        self._line: deque[Claim] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self._line)
+
+    def enter(self, let_in: Callable[[], None]) -> Claim:
+        """One more held call, perhaps one too many; `let_in` is called when it gets room after it had to wait."""
+        self.calls += 1
+        return Claim(self, let_in, is_one_too_many=self.calls > self.limits.calls)
+
+    def ask(self, claim: Claim, size: int) -> None:
+        """Gives room, or a place in the line."""
+        claim.size = size
+        self._line.append(claim)
+        if self._line[0] is claim and self._has_room(claim):
+            self._give(self._line.popleft())
+
+    def leave(self, claim: Claim) -> None:
+        """Whoever leaves makes room for the next."""
+        self.calls -= 1
+        self.unasked -= claim.unasked
+        if claim.is_let_in:
+            self.room_taken -= claim.size
+        elif claim in self._line:
+            self._line.remove(claim)
+        while self._line and self._has_room(self._line[0]):
+            following = self._line.popleft()
+            self._give(following)
+            following.let_in()
+
+    def _has_room(self, claim: Claim) -> bool:
+        return not self.room_taken or self.room_taken + claim.size <= self.limits.room_bytes
+
+    def _give(self, claim: Claim) -> None:
+        self.room_taken += claim.size
+        claim.is_let_in = True
+        self.unasked -= claim.unasked
+        claim.unasked = 0
+
+
+class Claim:
+    """One call's part of it."""
+
+    def __init__(self, ledger: Ledger, let_in: Callable[[], None], *, is_one_too_many: bool) -> None:
+        self.is_one_too_many = is_one_too_many
+        self._ledger = ledger
+        self.let_in = let_in
+        self.size = 0
+        self.unasked = 0
+        self.is_let_in = False
+        self._has_left = False
+
+    def ask(self, size: int) -> None:
+        """Wants room for so many bytes."""
+        self._ledger.ask(self, size)
+
+    def add_unasked(self, size: int) -> bool:
+        """Counts what came before there was room; False where that is too much."""
+        self.unasked += size
+        self._ledger.unasked += size
+        return self._ledger.unasked <= self._ledger.limits.unasked_bytes
+
+    def leave(self) -> None:
+        """Gives everything back, once."""
+        if not self._has_left:
+            self._has_left = True
+            self._ledger.leave(self)

@@ -1,0 +1,66 @@
+"""What is to be written to either side, and what the splice is to be told, each in its order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from partage_crishim.verdicts import Code, Ended, Ending, HeldCall
+
+
+@dataclass(frozen=True)
+class Held:
+    """This call waits for a verdict."""
+
+    stream: int
+    call: HeldCall
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Nobody wants the verdict on this call any more."""
+
+    stream: int
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """This call was answered before it came to a verdict: it can't be read, or there is no room."""
+
+    stream: int
+    code: Code
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a call ended that had a verdict; comes once for each that let it go on."""
+
+    ended: Ended
+    ending: Ending
+
+
+Happening = Held | Dropped | Rejected | Told
+
+
+class Outbox:
+    """Of one pair. Whoever writes takes the lists and leaves them empty."""
+
+    def __init__(self) -> None:
+        self.to_client: list[bytes] = []
+        self.to_upstream: list[bytes] = []
+        self.happenings: list[Happening] = []
+        self._early: list[bytes] | None = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the runtime's first frame has passed, which must be the client's first."""
+        return self._early is None
+
+    def tell_client(self, *frames: bytes) -> None:
+        """Frames of ours."""
+        (self.to_client if self._early is None else self._early).extend(frames)
+
+    def begin(self) -> None:
+        """The runtime's first frame has passed."""
+        if self._early is not None:
+            self.to_client += self._early
+            self._early = None

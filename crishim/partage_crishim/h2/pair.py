@@ -1,0 +1,130 @@
+"""One client and its connection to the runtime: bytes in, bytes and happenings out.
+
+    pair = Pair(ledger)
+    pair.from_client(data)      what is to be written lies in pair.out.to_upstream and pair.out.to_client
+    pair.from_upstream(data)    what the splice is to do in pair.out.happenings, and new calls in pair.methods
+    pair.judged(stream, verdict)
+
+What must not be parsed yet, since the runtime has no room for it (see `windows`), is kept as if it had not come, and
+`is_blocked` says that the client should not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from partage_crishim.h2 import frames
+from partage_crishim.h2.common import Common
+from partage_crishim.h2.downward import Downward
+from partage_crishim.h2.frames import Fault, Malformed
+from partage_crishim.h2.ledger import Ledger
+from partage_crishim.h2.upward import DRAINING, Upward
+from partage_crishim.verdicts import Refuse, Verdict
+
+
+def nobody_waits() -> None:
+    """For pairs whose outbox is looked at after every call."""
+
+
+class Pair:
+    """All state of the two. `wake` is called when there is something in the outbox after another pair made room."""
+
+    def __init__(self, ledger: Ledger, wake: Callable[[], None] = nobody_waits) -> None:
+        self.over: str | None = None
+        """Why both connections are to be closed, once what is in the outbox has been written."""
+        self.is_broken = False
+        """Whether that is because a peer broke the protocol."""
+        self._common = Common(ledger, wake)
+        self._upward = Upward(self._common)
+        self._downward = Downward(self._common)
+        self.out = self._common.out
+        self.methods = self._upward.methods
+        """The methods of new calls, in order; whoever reads it empties it."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the client had better not be read."""
+        return self._common.is_blocked
+
+    @property
+    def open_calls(self) -> int:
+        """How many have no answer yet."""
+        return len(self._common.open)
+
+    @property
+    def held_calls(self) -> int:
+        """How many are kept in some way: collected, judged, sent, or answered while the client still speaks."""
+        return len(self._common.calls.by_stream)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What either side has said that is not whole yet, or has to wait."""
+        return self._upward.kept_bytes + self._downward.kept_bytes
+
+    def from_client(self, data: bytes) -> None:
+        """What the client sent."""
+        if self.over is not None:
+            return
+        try:
+            self._upward.take(data)
+        except Malformed as error:
+            self._break(error.fault, str(error))
+        self._finish_draining()
+
+    def from_upstream(self, data: bytes) -> None:
+        """What the runtime sent."""
+        if self.over is not None:
+            return
+        try:
+            self._downward.take(data)
+            if self._common.is_blocked:
+                self._upward.go_on()
+        except Malformed as error:
+            self._break(Fault.INTERNAL_ERROR, f"between the client and the runtime: {error}")
+        self._pump()
+        self._finish_draining()
+
+    def judged(self, stream: int, verdict: Verdict) -> None:
+        """The verdict on a held call."""
+        self._common.calls.judged(stream, verdict)
+        if isinstance(verdict, Refuse):
+            self._common.open.discard(stream)
+        self._pump()
+        self._finish_draining()
+
+    def drain(self) -> None:
+        """Asks the client to go elsewhere with new calls; `over` is set when all its calls have their answers.
+
+        The echo of our PING says that no call is on its way that was made before the client knew.
+        """
+        if not self._common.is_draining:
+            self._common.is_draining = True
+            away = frames.goaway(frames.MAX_STREAM, Fault.NO_ERROR, "restarting")
+            self.out.tell_client(away, frames.ping(DRAINING))
+
+    def leave(self, why: str) -> None:
+        """Tells the client which calls were taken, and that no other was; for when there is no time to drain."""
+        self._end(Fault.NO_ERROR, why)
+
+    def lost(self, why: str) -> None:
+        """One of the connections has ended; nothing can come of any call."""
+        if self.over is None:
+            self.over = why
+        self._common.calls.lose_all()
+
+    def _pump(self) -> None:
+        """While something of the client's waits for the window, nothing of ours may take it."""
+        if not self._common.is_blocked and self.over is None:
+            self._common.calls.pump()
+
+    def _finish_draining(self) -> None:
+        if self._common.has_seen_goaway and not self._common.open and self.over is None:
+            self._end(Fault.NO_ERROR, "drained")
+
+    def _break(self, fault: Fault, why: str) -> None:
+        self.is_broken = True
+        self._end(fault, why)
+
+    def _end(self, fault: Fault, why: str) -> None:
+        self.out.tell_client(frames.goaway(self._common.last, fault, why))
+        self.lost(why)

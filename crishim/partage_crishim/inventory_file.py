@@ -1,0 +1,65 @@
+"""What exists on this node, as the advertiser wrote it: read again when the file changed. No driver is asked here.
+
+A file that is missing or cannot be read gives nothing, and says why: grants are refused then. Whether the node has
+cards at all must be known even so, for the guard: then the driver's own control device tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import GPU, GpuPart, Kind
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
+
+_DRIVER: Final = "dev/nvidiactl"
+Facts = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """The node's devices."""
+
+    parts: Mapping[Kind, object]
+    """As they were written, for plugins."""
+    gpu: GpuPart | None
+
+
+class InventoryFile:
+    """The file, below the node's root."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / "run/partage/inventory.json"
+        self._driver = root / _DRIVER
+        self._facts: Facts | None = None
+        self._known: Known | None = None
+        self.fault: str | None = None
+        """Why there is nothing; for logs."""
+
+    def current(self) -> Known | None:
+        """What exists now; None where nobody can tell."""
+        try:
+            status = self._path.stat()
+            facts = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            if facts != self._facts:
+                self._known, self.fault = self._read(), None
+                self._facts = facts
+        except (OSError, DecodeError) as error:
+            self._facts, self._known, self.fault = None, None, str(error)
+        return self._known
+
+    def has_cards(self) -> bool:
+        """Whether there are cards here that a container could reach."""
+        known = self.current()
+        if known is None:
+            return self._driver.exists()
+        return known.gpu is not None and bool(known.gpu.cards)
+
+    def _read(self) -> Known:
+        with self._path.open("rb") as file:
+            raw = file.read(MAX_ANNOTATION_BYTES + 1)
+        return Known(parts=decode_inventory(raw, ()).kinds, gpu=decode_inventory(raw, (GPU,)).part(GPU))

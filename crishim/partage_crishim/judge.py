@@ -1,0 +1,163 @@
+"""The judge: says of every held call whether it passes, is rewritten, or is refused.
+
+What is not ours passes as it came, whatever state our own parts are in: without an allocation in its bytes and without
+cards on the node, a request is not even parsed. Only where an allocation is claimed does everything that goes wrong
+refuse. The guard is between: where it cannot tell, it closes the way to cards and lets the container start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
+from partage_crishim.deciding.claims import claim_of, may_claim
+from partage_crishim.deciding.errors import AllocationRefused, RestoreRefused
+from partage_crishim.deciding.guarding import void
+from partage_crishim.granting import Grants
+from partage_crishim.guardian import Guardian
+from partage_crishim.verdicts import CREATE_CONTAINER, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
+from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
+from partage_plugins.vocabulary import Kind
+
+_LONGEST_LINE: Final = 1000
+_UNREAD: Final = "partage: a request that names an allocation cannot be read; is this kubelet newer than crishim?"
+_UNWRITTEN: Final = "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
+_DEFECT: Final = "partage: crishim met a defect of its own on this container; its log has more. Please report it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Something that a log should have: who was concerned, as far as known, and why."""
+
+    namespace: str
+    pod: str
+    container: str
+    error: Exception
+    is_defect: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """A container whose request was rewritten: to give it what was granted, or to guard cards from it."""
+
+    namespace: str
+    pod: str
+    container: str
+    why: Literal["granted", "guarded"]
+    gen: int = 0
+    kinds: tuple[Kind, ...] = ()
+
+
+def nobody_listens(_: Changed) -> None:
+    """For those who only want verdicts."""
+
+
+class Judge:
+    """Says what becomes of each held call; a `verdicts.Judge`."""
+
+    def __init__(
+        self,
+        grants: Grants,
+        guardian: Guardian,
+        *,
+        tell: Callable[[Told], None],
+        changed: Callable[[Changed], None] = nobody_listens,
+    ) -> None:
+        self._grants = grants
+        self._guardian = guardian
+        self._tell = tell
+        self._changed = changed
+
+    async def __call__(self, call: HeldCall) -> Verdict:
+        """The verdict; raises nothing but a cancellation."""
+        try:
+            if call.method == RESTORE_POD:
+                return _restored(call.message)
+            if call.method == CREATE_CONTAINER:
+                return await self._created(call.message)
+        except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a verdict
+            self._report(None, defect, is_defect=True)
+            return Refuse(Code.INTERNAL, _DEFECT) if may_claim(call.message) else Pass()
+        return Pass()
+
+    async def _created(self, message: bytes) -> Verdict:
+        if not may_claim(message) and not self._guardian.is_on:
+            return Pass()
+        try:
+            request = read_create(message)
+        except MessageWrong:  # the runtime is to refuse what is no request, in its own words
+            return self._refused(None, AllocationRefused(_UNREAD), _UNREAD) if may_claim(message) else Pass()
+        try:
+            return await self._decided(message, request)
+        except Refused as no:
+            return self._refused(request, no, str(no))
+        except PluginError as fault:
+            return self._refused(request, fault, said(fault))
+        except OSError as error:
+            return self._refused(request, error, _UNWRITTEN)
+
+    async def _decided(self, message: bytes, request: CreateRequest) -> Verdict:
+        claim = claim_of(request)
+        if claim is not None:
+            verdict = await self._grants.rewrite(message, request, claim)
+            self._changed(_changed(request, "granted", gen=claim.allocation.gen, kinds=tuple(claim.raw)))
+            return verdict
+        changes = await self._guarded(request)
+        if not changes:
+            return Pass()
+        self._changed(_changed(request, "guarded"))
+        return Rewrite(rewritten(message, changes))
+
+    async def _guarded(self, request: CreateRequest) -> Changes:
+        try:
+            return await self._guardian.changes(request)
+        except Refused:
+            raise
+        except Exception as defect:  # noqa: BLE001  a guard that fails keeps the door shut
+            self._report(request, defect, is_defect=True)
+            return void(request)
+
+    def _refused(self, request: CreateRequest | None, error: Exception, sentence: str) -> Refuse:
+        self._report(request, error)
+        return Refuse(Code.FAILED_PRECONDITION, _line(sentence))
+
+    def _report(self, request: CreateRequest | None, error: Exception, *, is_defect: bool = False) -> None:
+        who = (request.namespace, request.pod, request.container) if request is not None else ("", "", "")
+        self._tell(Told(namespace=who[0], pod=who[1], container=who[2], error=error, is_defect=is_defect))
+
+
+def _changed(
+    request: CreateRequest, why: Literal["granted", "guarded"], gen: int = 0, kinds: tuple[Kind, ...] = ()
+) -> Changed:
+    return Changed(
+        namespace=request.namespace, pod=request.pod, container=request.container, why=why, gen=gen, kinds=kinds
+    )
+
+
+def said(fault: PluginError) -> str:
+    """A plugin's fault in words for users: what an exception says may hold their variables, so it is left out."""
+    if isinstance(fault, PluginFailed | PluginNonsense):
+        what = fault.why.partition(": ")[0]
+        return f"plugin {fault.plugin}: {fault.hook}: {what}; crishim's log has more"
+    return str(fault)
+
+
+def _line(sentence: str) -> str:
+    """One line that is safe to print: a plugin's refusal may be anything."""
+    clean = "".join(letter if letter.isprintable() else " " for letter in sentence[: _LONGEST_LINE + 1])
+    return clean if len(clean) <= _LONGEST_LINE else clean[: _LONGEST_LINE - 1] + "…"
+
+
+def _restored(message: bytes) -> Pass | Refuse:
+    """A restored container would hold grants that nobody verified, reserved or enforces.
+
+    The call is new and its fields may still move; a pod that only mentions our annotation elsewhere is refused too.
+    """
+    if not may_claim(message):
+        return Pass()
+    no = RestoreRefused(
+        "partage: a pod with an allocation cannot be restored from a checkpoint; create it anew, to be scheduled"
+    )
+    return Refuse(Code.FAILED_PRECONDITION, str(no))

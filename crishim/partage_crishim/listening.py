@@ -1,0 +1,128 @@
+"""The socket that kubelet connects to: systemd's, or one of our own that replaces the last one by a rename.
+
+A new crishim binds aside, listens, and renames onto the path. At every moment the path leads to somebody who listens,
+so a restart that starts the new process before it stops the old one has no gap: kubelet's next connection goes to the
+new one, while the old one serves what it has. Who finds that the path leads elsewhere has been replaced; it leaves the
+path alone at its end. Whatever can connect here is root on the node, so the socket is its owner's alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_base.daemon.errors import CannotListen
+
+_FIRST_FROM_SYSTEMD: Final = 3
+_BACKLOG: Final = 128
+_ITS_OWNERS_ALONE: Final = 0o177
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A listening socket, and where it is if the path is ours to look after."""
+
+    socket: socket.socket
+    path: Path | None = None
+    identity: tuple[int, int] | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the path leads to another's socket by now, or nowhere."""
+        return self.path is not None and _identity(self.path) != self.identity
+
+    def close(self) -> None:
+        """Stops listening. The path goes too, unless somebody else has it."""
+        if self.path is not None and not self.is_replaced:
+            with contextlib.suppress(FileNotFoundError):
+                self.path.unlink()
+        self.socket.close()
+
+
+def listen(path: Path, environment: Mapping[str, str]) -> Listener:
+    """Systemd's socket if it gave one, else our own at the path."""
+    return _given(environment) or _own(path)
+
+
+def _given(environment: Mapping[str, str]) -> Listener | None:
+    """One descriptor, meant for this process: see sd_listen_fds(3)."""
+    if environment.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    if environment.get("LISTEN_FDS") != "1":
+        raise CannotListen(f"systemd gave {environment.get('LISTEN_FDS')} sockets; crishim's unit must have one")
+    given = socket.socket(fileno=_FIRST_FROM_SYSTEMD)
+    if given.family != socket.AF_UNIX or not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        raise CannotListen("systemd gave a socket that is no listening unix socket; see ListenStream= in its unit")
+    given.set_inheritable(False)
+    given.setblocking(False)
+    return Listener(given)
+
+
+def _own(path: Path) -> Listener:
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with _alone(path):
+            _refuse_what_is_no_socket(path)
+            return _take(path)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
+
+
+def _take(path: Path) -> Listener:
+    _clear_remains(path)
+    aside = _aside(path, os.getpid())
+    ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        before = os.umask(_ITS_OWNERS_ALONE)
+        try:
+            ours.bind(str(aside))
+        finally:
+            os.umask(before)
+        ours.listen(_BACKLOG)
+        identity = _identity(aside)
+        aside.rename(path)
+    except BaseException:
+        ours.close()
+        aside.unlink(missing_ok=True)
+        raise
+    return Listener(ours, path, identity)
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Of two that start at once, the second takes over from the first."""
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _clear_remains(path: Path) -> None:
+    """Of those that were killed between bind and rename; the lock is held, so nobody is there now."""
+    for remains in path.parent.glob(f"{path.name}.[0-9]*"):
+        remains.unlink(missing_ok=True)
+
+
+def _refuse_what_is_no_socket(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise CannotListen(f"cannot listen on {path}: something that is no socket is there; remove it")
+
+
+def _aside(path: Path, pid: int) -> Path:
+    return path.with_name(f"{path.name}.{pid}")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

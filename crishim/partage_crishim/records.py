@@ -1,0 +1,61 @@
+"""What must outlive this process for containers to be cleaned up after, and for old allocations to be known as old.
+
+`containers/<key>`: a container that plugins were asked to adjust; it stays until they were told of its removal. Beside
+it `pods/<uid>`: the newest allocation that was acted on for a pod; it stays until the runtime has no sandbox of the
+pod. So an older allocation is refused even where every container that was made from the newer one is removed. Both live
+below /run and end with the node's boot; then the runtime's list, which does not, says what it still shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from partage_crishim.files import names_in, write_whole
+from partage_plugins.vocabulary import ContainerKey
+
+
+class Records:
+    """The two folders."""
+
+    def __init__(self, folder: Path) -> None:
+        self._containers, self._pods = folder / "containers", folder / "pods"
+
+    def adjusting(self, key: ContainerKey) -> None:
+        """Plugins are about to be asked."""
+        self._written(self._containers, key, b"")
+
+    def adjusted(self) -> tuple[ContainerKey, ...]:
+        """All that plugins may have prepared something for."""
+        return tuple(map(ContainerKey, names_in(self._containers)))
+
+    def removed(self, key: ContainerKey) -> None:
+        """Plugins know that it is gone."""
+        (self._containers / key).unlink(missing_ok=True)
+
+    def floor(self, uid: str) -> int:
+        """The newest allocation seen of a pod; 0 for none. The uid is one that an allocation may name."""
+        try:
+            return int((self._pods / uid).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def raise_floor(self, uid: str, gen: int) -> None:
+        """An allocation is acted on."""
+        if gen > self.floor(uid):
+            self._written(self._pods, uid, str(gen).encode())
+
+    def pods(self) -> tuple[str, ...]:
+        """All pods with a floor."""
+        return names_in(self._pods)
+
+    def forget_pod(self, uid: str) -> None:
+        """The pod is gone for good."""
+        (self._pods / uid).unlink(missing_ok=True)
+
+    def _written(self, folder: Path, name: str, content: bytes) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            write_whole(folder / name, content)
+            return
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(folder / name, content)

@@ -1,0 +1,78 @@
+"""What crishim can be told. Everything has a default that is right on a node with one containerd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from partage_base.daemon.settings import CommonSettings, Setting
+from partage_base.keyring import KeyFolders
+from partage_crishim.deciding.confining import VM_HANDLERS
+from partage_crishim.deciding.guarding import NVIDIA_HANDLERS
+
+
+class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
+    """Of the proxy between kubelet and the container runtime."""
+
+    listen: Annotated[
+        Path, Setting("Socket that kubelet is pointed to; systemd's own, where it hands one over, goes before it.")
+    ] = Path("/run/partage/crishim.sock")
+    runtime: Annotated[Path, Setting("Socket of the container runtime, which kubelet was pointed to before.")] = Path(
+        "/run/containerd/containerd.sock"
+    )
+    keys: Annotated[Path, Setting("Folder of the public keys that allocations are believed by.")] = KeyFolders.at_root(
+        Path("/")
+    ).public
+    pod_resources: Annotated[Path, Setting("Socket on which kubelet tells what its own device manager gave.")] = Path(
+        "/var/lib/kubelet/pod-resources/kubelet.sock"
+    )
+    enforce: Annotated[
+        Literal["strict", "advisory"],
+        Setting("strict refuses part of a card whose limits no plugin enforces; advisory starts it all the same."),
+    ] = "strict"
+    allow_unconfined: Annotated[
+        bool,
+        Setting("Give part of a card also to containers in which limits cannot hold: privileged, hostPID, VMs."),
+    ] = False
+    vm_handlers: Annotated[
+        tuple[str, ...], Setting("Runtime handlers, with wildcards, that put a kernel between container and node.")
+    ] = VM_HANDLERS
+    guard: Annotated[
+        Literal["auto", "on", "off"],
+        Setting("Keep cards from containers that were given none; auto does where the node has cards."),
+    ] = "auto"
+    trusted_namespaces: Annotated[
+        tuple[str, ...], Setting("Namespaces whose pods the guard lets reach any card: monitoring, device plugins.")
+    ] = ()
+    nvidia_handlers: Annotated[
+        tuple[str, ...], Setting("Runtime handlers that run NVIDIA's runtime, which gives cards to who names them.")
+    ] = tuple(sorted(NVIDIA_HANDLERS))
+    nvidia_is_default: Annotated[
+        bool, Setting("Whether the container runtime runs NVIDIA's runtime where a pod names no handler.")
+    ] = False
+    mount_roots: Annotated[
+        tuple[Path, ...],
+        Setting("More folders of the node from which plugins may mount into containers, besides the usual ones."),
+    ] = ()
+    drain_s: Annotated[
+        float,
+        Meta(ge=0, le=600),
+        Setting(
+            "Seconds for calls that are open when a stop begins; a create may take its time, a log stream never ends."
+        ),
+    ] = 10.0
+    plugin_deadline_s: Annotated[
+        float, Meta(gt=0, le=60), Setting("Seconds for all node plugins on one container; kubelet itself waits 120.")
+    ] = 2.0
+    plugin_memory_bytes: Annotated[
+        int, Meta(ge=64 << 20), Setting("What the plugins' process may allocate; one that leaks meets this.")
+    ] = 512 << 20
+
+    def __post_init__(self) -> None:
+        if self.drain_s >= self.stop_deadline_s:
+            raise ValueError(
+                f"drain_s is {self.drain_s:g} and stop_deadline_s {self.stop_deadline_s:g}; "
+                "the drain must end before the stop must"
+            )

@@ -1,0 +1,13 @@
+"""The sockets of the splice: each client of ours gets a connection of its own to the runtime.
+
+splicer     serves a listening socket, drains, counts
+link        one client and its connection: who reads when, who closes whom
+away        clients that come while the runtime does not answer
+judging     the tasks that wait for verdicts
+counters    what is counted, for whoever shows it
+"""
+
+from partage_crishim.splice.counters import Counters
+from partage_crishim.splice.splicer import Splicer
+
+__all__ = ["Counters", "Splicer"]

@@ -1,0 +1,52 @@
+"""What the splice counts, as plain numbers for whoever shows them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+OTHER: Final = "other"
+_MAX_METHODS: Final = 64
+"""Names come from clients. The whole interface has fewer."""
+
+
+@dataclass
+class Seconds:
+    """A histogram."""
+
+    bounds: tuple[float, ...] = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+    counts: list[int] = field(default_factory=lambda: [0] * 13)
+    """One more than bounds: the last is of all that took longer."""
+    total: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.total += seconds
+
+
+@dataclass
+class Counters:
+    """Of one splicer, since it started."""
+
+    connections: int = 0
+    open_connections: int = 0
+    turned_away: int = 0
+    """Connections that came while the runtime did not answer."""
+    broken: int = 0
+    """Connections that ended because a peer broke the protocol."""
+    from_client_bytes: int = 0
+    from_upstream_bytes: int = 0
+    calls: Counter[str] = field(default_factory=Counter[str])
+    """By method; beyond a bound they are counted as `other`."""
+    held: Counter[str] = field(default_factory=Counter[str])
+    """By outcome: passed, rewritten, refused, rejected, dropped."""
+    judging: Seconds = field(default_factory=Seconds)
+    """From the last byte of a held call to its verdict."""
+
+    def call(self, method: str) -> None:
+        """One more call."""
+        known = method in self.calls or len(self.calls) < _MAX_METHODS
+        self.calls[method if known else OTHER] += 1

@@ -1,0 +1,221 @@
+"""One client and its connection to the runtime.
+
+The client is not read until the runtime has been reached, so nothing piles up that can't be passed. Afterwards
+whoever is slow to take makes us stop reading the other, and what we keep for either is bounded by the water marks of
+the transports. A client that takes nothing, but sends what we must answer ourselves, is not read either.
+
+Each side that ends takes the other along, after what was written has been taken or a moment has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, cast
+
+from partage_crishim.h2.ledger import Ledger
+from partage_crishim.h2.outbox import Dropped, Happening, Held, Rejected, Told
+from partage_crishim.h2.pair import Pair
+from partage_crishim.splice.counters import Counters
+from partage_crishim.splice.judging import Judging
+from partage_crishim.verdicts import Ended, Ending, Judge, Verdict
+
+CLOSE_WITHIN_S: Final = 1.0
+_MUCH_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all links of a splicer have in common."""
+
+    judge: Judge
+    on_call: Callable[[str], None]
+    counters: Counters
+    ledger: Ledger
+
+
+class Side(asyncio.Protocol):
+    """One of the two sockets."""
+
+    def __init__(
+        self, take: Callable[[bytes], None], on_change: Callable[[], None], on_end: Callable[[], None]
+    ) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.is_full = False
+        self._take = take
+        self._on_change = on_change
+        self._on_end = on_end
+        self._is_read = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
+
+    def data_received(self, data: bytes) -> None:
+        """Hand it on."""
+        self._take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
+        """Nothing can be written any more."""
+        self.transport = None
+        self._on_end()
+
+    def pause_writing(self) -> None:
+        """It takes too slowly."""
+        self.is_full = True
+        self._on_change()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self.is_full = False
+        self._on_change()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What it has yet to take."""
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    def write(self, parts: list[bytes]) -> None:
+        """All of it in one call, once there is a connection; leaves the list empty."""
+        if self.transport is not None:
+            self.transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+            parts.clear()
+
+    def read(self, *, wanted: bool) -> None:
+        """Starts or stops reading."""
+        if self.transport is None or self.transport.is_closing() or wanted == self._is_read:
+            return
+        self._is_read = wanted
+        (self.transport.resume_reading if wanted else self.transport.pause_reading)()
+
+    def close(self) -> None:
+        """Once what was written has been taken."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """At once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Link:
+    """Made for one client that has connected."""
+
+    def __init__(self, shared: Shared, on_gone: Callable[[Link], None]) -> None:
+        self._shared = shared
+        self._on_gone = on_gone
+        self._loop = asyncio.get_running_loop()
+        self._pair = Pair(shared.ledger, wake=self._wake)
+        self._judging = Judging(shared.judge, shared.counters, self._judged)
+        self.client = Side(self._from_client, self._set_reading, partial(self.end, "the client closed"))
+        self.upstream = Side(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
+        self._is_ending = False
+        self._was_blocked = False
+        self._impatience: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Both are connected; the runtime may have spoken before."""
+        self._flush()
+        if self._is_ending:  # the runtime has gone before the client was there
+            self.client.close()
+
+    def drain(self) -> None:
+        """Asks the client to go elsewhere with new calls, and ends when the others have their answers."""
+        self._pair.drain()
+        self._flush()
+
+    def cut_off(self, why: str) -> None:
+        """Ends now, whatever calls are open."""
+        self._pair.leave(why)
+        self._flush()
+
+    def end(self, why: str) -> None:
+        """Closes both, and tells whoever waits for a call."""
+        if not self._is_ending:
+            self._is_ending = True
+            self._pair.lost(why)
+            self._flush()
+            for side in (self.client, self.upstream):
+                side.close()
+            self._impatience = self._loop.call_later(CLOSE_WITHIN_S, self._abort)
+        if self.client.transport is None and self.upstream.transport is None and self._impatience is not None:
+            self._impatience.cancel()
+            self._impatience = None
+            self._on_gone(self)
+
+    def _from_client(self, data: bytes) -> None:
+        self._shared.counters.from_client_bytes += len(data)
+        self._pair.from_client(data)
+        self._flush()
+
+    def _from_upstream(self, data: bytes) -> None:
+        self._shared.counters.from_upstream_bytes += len(data)
+        self._pair.from_upstream(data)
+        self._flush()
+
+    def _judged(self, stream: int, verdict: Verdict) -> None:
+        self._pair.judged(stream, verdict)
+        self._flush()
+
+    def _wake(self) -> None:
+        self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Everything that the pair has to say, to whom it concerns."""
+        pair, out = self._pair, self._pair.out
+        if out.to_upstream:
+            self.upstream.write(out.to_upstream)
+        if out.to_client:
+            self.client.write(out.to_client)
+        if pair.methods:
+            for method in pair.methods:
+                self._shared.counters.call(method)
+                self._shared.on_call(method)
+            pair.methods.clear()
+        if out.happenings:
+            happenings, out.happenings = out.happenings, []
+            for happening in happenings:
+                self._act(happening)
+        if pair.over is not None:
+            self._close_when_over()
+        elif pair.is_blocked != self._was_blocked or self.client.is_full:
+            self._was_blocked = pair.is_blocked
+            self._set_reading()
+
+    def _close_when_over(self) -> None:
+        if not self._is_ending:
+            self._shared.counters.broken += self._pair.is_broken
+            self.end(str(self._pair.over))
+
+    def _act(self, happening: Happening) -> None:
+        match happening:
+            case Held(stream, call):
+                self._judging.start(stream, call)
+            case Dropped(stream):
+                self._judging.drop(stream)
+            case Rejected():
+                self._shared.counters.held["rejected"] += 1
+            case Told(ended, ending):
+                self._tell(ended, ending)
+
+    def _tell(self, ended: Ended, ending: Ending) -> None:
+        try:
+            ended(ending)
+        except Exception as error:  # noqa: BLE001 - someone else's mistake must not cost other calls
+            self._loop.call_exception_handler(
+                {"message": "whoever was told the end of a call raised", "exception": error}
+            )
+
+    def _set_reading(self) -> None:
+        client, upstream = self.client, self.upstream
+        is_swamped = client.is_full and client.waiting_bytes > _MUCH_BYTES
+        client.read(wanted=not (upstream.is_full or self._pair.is_blocked or is_swamped))
+        upstream.read(wanted=not client.is_full)
+
+    def _abort(self) -> None:
+        self._impatience = self._loop.call_later(CLOSE_WITHIN_S, self._abort)
+        self.client.abort()
+        self.upstream.abort()

@@ -1,0 +1,194 @@
+"""Serves clients on a listening socket, each spliced to a connection of its own to the runtime.
+
+    splicer = Splicer(upstream, judge, on_call=note)
+    splicer.serve(listening)
+    ...
+    await splicer.drain(within_s=10)
+
+The listening socket comes from outside and stays its owner's: systemd's, or a process' that hands it to its successor.
+A splicer that drains leaves it alone, and whoever else listens on it gets the new clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Coroutine
+from os import PathLike, fspath, strerror
+from typing import Final
+
+from partage_crishim.h2.ledger import Ledger, Limits
+from partage_crishim.splice.away import AwayClient
+from partage_crishim.splice.counters import Counters
+from partage_crishim.splice.link import Link, Shared
+from partage_crishim.verdicts import Judge
+
+LOOK_EVERY_S: Final = 0.1
+"""For a runtime that is away, while clients wait for it."""
+_DIAL_WITHIN_S: Final = 5.0
+_PAUSE_S: Final = 0.5
+"""Before accepting again, where this process has no descriptors left."""
+_AT_ONCE: Final = 64
+_GONE_BEFORE: Final = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.EAGAIN, errno.EINTR})
+
+
+def nobody_listens(_: str) -> None:
+    """For those who don't care which calls are made."""
+
+
+class Splicer:
+    """All clients of one runtime."""
+
+    def __init__(
+        self,
+        upstream: str | PathLike[str],
+        judge: Judge,
+        on_call: Callable[[str], None] = nobody_listens,
+        limits: Limits | None = None,
+    ) -> None:
+        self.counters = Counters()
+        self._upstream = fspath(upstream)
+        self._shared = Shared(judge, on_call, self.counters, Ledger(limits))
+        self._links: set[Link] = set()
+        self._away: set[AwayClient] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._listening: list[socket.socket] = []
+        self._is_draining = False
+        self._empty = asyncio.Event()
+
+    def serve(self, listening: socket.socket) -> None:
+        """Accepts clients from a socket that listens, by a descriptor of its own; it no longer blocks anybody."""
+        own = listening.dup()
+        own.setblocking(False)
+        self._listening.append(own)
+        asyncio.get_running_loop().add_reader(own, self._accept, own)
+
+    async def drain(self, within_s: float) -> None:
+        """Accepts no more, asks every client to go, and returns when all have gone or were cut off at the deadline."""
+        self._is_draining = True
+        self._stop_accepting()
+        for away in list(self._away):
+            away.leave()
+        for link in list(self._links):
+            link.drain()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._until_empty()
+        except TimeoutError:
+            for link in list(self._links):
+                link.cut_off("the deadline for draining has passed")
+            await self._until_empty()
+
+    async def close(self) -> None:
+        """Ends everything at once."""
+        await self.drain(0)
+
+    # Clients come.
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                client, _ = listening.accept()
+            except OSError as error:
+                if error.errno not in _GONE_BEFORE:
+                    self._pause(listening, error)
+                return
+            self._start(self._connect(client))
+
+    def _pause(self, listening: socket.socket, error: OSError) -> None:
+        """The socket stays readable, so without a pause this would be all that the loop does."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listening)
+        loop.call_exception_handler({"message": f"cannot accept a client, will try again: {error}"})
+        loop.call_later(_PAUSE_S, self._resume, listening)
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _connect(self, client: socket.socket) -> None:
+        """Dials first: what the client sends meanwhile waits in its socket."""
+        loop = asyncio.get_running_loop()
+        link = Link(self._shared, self._gone)
+        self.counters.connections += 1
+        self.counters.open_connections += 1
+        self._links.add(link)
+        try:
+            async with asyncio.timeout(_DIAL_WITHIN_S):
+                await loop.create_unix_connection(lambda: link.upstream, self._upstream)
+        except OSError as error:  # a TimeoutError, too
+            self._gone(link)
+            await self._turn_away(client, error)
+            return
+        await loop.connect_accepted_socket(lambda: link.client, client)
+        link.begin()
+        if self._is_draining:
+            link.drain()
+
+    def _gone(self, link: Link) -> None:
+        self._links.discard(link)
+        self.counters.open_connections -= 1
+        self._look_empty()
+
+    # The runtime is away.
+
+    async def _turn_away(self, client: socket.socket, error: OSError) -> None:
+        self.counters.turned_away += 1
+        why = (strerror(error.errno) if error.errno else "timed out").lower()
+        sentence = (
+            f'connection error: desc = "transport: Error while dialing: dial unix {self._upstream}: connect: {why}"'
+        )
+        away = AwayClient(sentence, self._came_and_went)
+        self._away.add(away)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: away, client)
+        if self._is_draining:
+            away.leave()
+        elif self._watching is None:
+            self._watching = self._start(self._watch())
+
+    def _came_and_went(self, away: AwayClient) -> None:
+        self._away.discard(away)
+        self._look_empty()
+
+    async def _watch(self) -> None:
+        """Knocks until the runtime opens, and sends everyone to it."""
+        while self._away and not self._is_draining:
+            if await self._is_back():
+                for away in list(self._away):
+                    away.leave()
+            await asyncio.sleep(LOOK_EVERY_S)
+        self._watching = None
+
+    async def _is_back(self) -> bool:
+        try:
+            async with asyncio.timeout(_DIAL_WITHIN_S):
+                knock, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, self._upstream)
+        except OSError:
+            return False
+        knock.abort()
+        return True
+
+    # The end.
+
+    def _stop_accepting(self) -> None:
+        for listening in self._listening:
+            asyncio.get_running_loop().remove_reader(listening)
+            listening.close()
+        self._listening.clear()
+
+    async def _until_empty(self) -> None:
+        self._look_empty()
+        await self._empty.wait()
+        await asyncio.gather(*self._tasks)
+
+    def _look_empty(self) -> None:
+        if self._is_draining and not self._links and not self._away:
+            self._empty.set()
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

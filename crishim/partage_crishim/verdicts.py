@@ -1,0 +1,80 @@
+"""What the transport and those who decide say to each other. Pure.
+
+The transport holds a call and asks; the answer is a verdict. Where the call goes on upstream the transport tells how it
+ended, once: what was reserved for a container must not outlive a create that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+CREATE_CONTAINER: Final = "/runtime.v1.RuntimeService/CreateContainer"
+RESTORE_POD: Final = "/runtime.v1.RuntimeService/RestorePod"
+STATUS: Final = "/runtime.v1.RuntimeService/Status"
+HELD: Final = frozenset({CREATE_CONTAINER, RESTORE_POD})
+"""Calls whose request is read to its end before anything but its headers goes upstream."""
+
+
+class Code(Enum):
+    """The gRPC statuses that we answer with ourselves."""
+
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+
+
+class Ending(Enum):
+    """How a call that went on upstream ended, as far as can be seen from here."""
+
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """The client went away, or the connection broke: it may have been carried out."""
+
+
+Ended = Callable[[Ending], None]
+
+
+def nobody_cares(_: Ending) -> None:
+    """For calls that leave nothing to clean up."""
+
+
+@dataclass(frozen=True)
+class HeldCall:
+    """A call that waits for a verdict; `message` is the request, whole and not compressed."""
+
+    method: str
+    message: bytes
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Goes on as it came, byte for byte."""
+
+    ended: Ended = nobody_cares
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Goes on with this request in place of its own."""
+
+    message: bytes
+    ended: Ended = nobody_cares
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Is answered here, in one sentence that kubelet shows to the user; the runtime never sees it."""
+
+    code: Code
+    sentence: str
+
+
+Verdict = Pass | Rewrite | Refuse
+Judge = Callable[[HeldCall], Awaitable[Verdict]]
+"""Never raises but for a cancelled call; whatever goes wrong inside becomes a verdict."""

@@ -1,0 +1,104 @@
+"""Processes between a client and a runtime, and calls made at each of them in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, cast
+
+import msgspec
+
+_KIB: Final = 1 << 10
+_READY_WITHIN_S: Final = 20.0
+
+
+class Figures(msgspec.Struct):
+    """What the client measured at one target, one value a round."""
+
+    calls: int
+    p50_us: list[float]
+    p99_us: list[float]
+    per_second: list[float]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somebody who serves."""
+
+    socket: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def resident_mib(self) -> float:
+        """Its memory."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / _KIB
+
+    @property
+    def worked_s(self) -> float:
+        """Its processor time."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> Mapping[str, Any]:
+        """Asks it to stop; answers what it then says."""
+        self.process.terminate()
+        said, _ = self.process.communicate(timeout=_READY_WITHIN_S)
+        return cast("Mapping[str, Any]", json.loads(said or b"{}"))
+
+
+@contextmanager
+def serving(argv: Sequence[str | Path], socket: Path) -> Generator[Place]:
+    """Starts it, and waits for its socket."""
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    deadline = time.monotonic() + _READY_WITHIN_S
+    try:
+        while not socket.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"bench crishim: {' '.join(map(str, argv))} does not serve")
+            time.sleep(0.02)
+        yield Place(socket, process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The client."""
+
+    program: Path
+    targets: Mapping[str, Path]
+
+    def at(self, name: str) -> Caller:
+        """One that calls there alone."""
+        return Caller(self.program, {name: self.targets[name]})
+
+    def call(self, **flags: float | str) -> dict[str, Figures]:
+        """Calls at every target in turn."""
+        targets = [f"-target={name}={path}" for name, path in self.targets.items()]
+        given = [f"-{name.replace('_', '-')}={value}" for name, value in flags.items()]
+        done = subprocess.run([self.program, *given, *targets], stdout=subprocess.PIPE, check=True)
+        return msgspec.json.decode(done.stdout, type=dict[str, Figures])
+
+
+def added(figures: Mapping[str, Figures], name: str) -> float:
+    """What a target adds to the median of a straight call: the median over rounds of the difference within each."""
+    pairs = zip(figures[name].p50_us, figures["straight"].p50_us, strict=True)
+    return median(there - straight for there, straight in pairs)
+
+
+def ratio(figures: Mapping[str, Figures], one: str, other: str) -> float:
+    """Calls in a second at one target over those at another."""
+    pairs = zip(figures[one].per_second, figures[other].per_second, strict=True)
+    return median(here / there for here, there in pairs)

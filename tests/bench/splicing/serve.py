@@ -1,0 +1,53 @@
+"""The splice as a process, with a judge that lets everything pass: `serve.py UPSTREAM.sock OWN.sock`.
+
+It takes the place of whoever serves at its own path. With SIGTERM it drains and prints what it counted, so that whoever
+started it knows what went through it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from partage_crishim.splice import Splicer
+from partage_crishim.verdicts import HeldCall, Pass, Verdict
+
+DRAIN_WITHIN_S: Final = 10.0
+
+
+async def judge(_: HeldCall) -> Verdict:
+    """Has nothing against it."""
+    return Pass()
+
+
+def take_place(listening: socket.socket, own: str) -> None:
+    """At no moment is there nobody at this path."""
+    beside = f"{own}.{os.getpid()}"
+    listening.bind(beside)
+    listening.listen(128)
+    Path(beside).rename(own)
+
+
+async def main(upstream: str, own: str) -> None:
+    """Serves until it is asked to stop."""
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
+    with socket.socket(socket.AF_UNIX) as listening:
+        take_place(listening, own)
+        splicer = Splicer(upstream, judge)
+        splicer.serve(listening)
+        await asked.wait()
+        await splicer.drain(DRAIN_WITHIN_S)
+    sys.stdout.write(json.dumps({"calls": splicer.counters.calls.total(), "broken": splicer.counters.broken}))
+
+
+if __name__ == "__main__":
+    uvloop.run(main(*sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""Whatever bytes a CreateContainer is, on a node with cards: a verdict, and bytes that are no request go on untouched.
+
+The first byte says whether the node has cards and whether the container's pod has a signed allocation put into it. A
+refusal is one printable line; a rewrite is a request that can be read, and again gives the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from partage_base.cri import MessageWrong, read_create
+from partage_crishim.verdicts import CREATE_CONTAINER, HeldCall, Pass, Refuse, Rewrite
+from unit.crishim.deciding import wire
+from unit.crishim.deciding.allocations import WHOLE, allocation, signed
+from unit.crishim.deciding.requests import Create
+from unit.crishim.deciding.stage import Crishim, Stage
+
+_FOLDER: Final = tempfile.TemporaryDirectory()
+atexit.register(_FOLDER.cleanup)
+_REQUESTS: Final = (
+    Create(),
+    Create(annotations=signed(allocation())),
+    Create(annotations=signed(allocation(WHOLE)), privileged=True, mounts=[("/run", "/x")]),
+    Create(env=[("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_VISIBLE_DEVICES", "0")], cdi=["nvidia.com/gpu=all"]),
+    Create(annotations={"nvidia.cdi.k8s.io/x": "y"}, own_annotations={"cdi.k8s.io/a": "b"}),
+    Create(mounts=[("/var/run/nvidia-container-devices/all", "/dev/null")], unknown=wire.field(99, "x")),
+)
+SEEDS: Final = (b"", *(bytes([flags]) + create.bytes() for create in _REQUESTS for flags in (0, 1)))
+DICTIONARY: Final = (
+    *(word.encode() for name_and_value in signed(allocation()).items() for word in name_and_value),
+    b"NVIDIA_VISIBLE_DEVICES",
+    b"/run/partage",
+    b"nvidia.cdi.k8s.io/",
+    b"\x12\x00",
+    b"\x1a\x00",
+)
+
+
+def _crishim(name: str, *, cards: bool) -> Crishim:
+    stage = Stage(root=Path(_FOLDER.name) / name)
+    if not cards:
+        stage.no_inventory()
+    return stage.crishim()
+
+
+_WITHOUT, _WITH = _crishim("without", cards=False), _crishim("with", cards=True)
+_LOOP: Final = asyncio.new_event_loop()
+
+
+def target(data: bytes) -> str:
+    """One request, twice."""
+    crishim, message = (_WITH if data[:1] > b"\x7f" or data[:1] == b"\1" else _WITHOUT), data[1:]
+    crishim.stage.told.clear()
+    crishim.stage.now_s += 1000
+    verdict = _LOOP.run_until_complete(crishim.judge(HeldCall(CREATE_CONTAINER, message)))
+    if defects := [told.error for told in crishim.stage.told if told.is_defect]:
+        raise defects[0]
+    match verdict:
+        case Pass():
+            return "passed"
+        case Refuse():
+            if not verdict.sentence.isprintable() or len(verdict.sentence) > 1000:
+                raise AssertionError(f"no printable line: {verdict.sentence!r}")
+            return f"refused: {verdict.sentence[:60]}"
+        case Rewrite():
+            return _rewritten(message, verdict.message)
+
+
+def _rewritten(message: bytes, written: bytes) -> str:
+    try:
+        before, after = read_create(message), read_create(written)
+    except MessageWrong as wrong:
+        raise AssertionError("something that is no request was rewritten") from wrong
+    if (before.uid, before.container, before.annotations) != (after.uid, after.container, after.annotations):
+        raise AssertionError("a rewrite changed who a container is")
+    names = [name for name, _ in after.env]
+    if names.count("NVIDIA_VISIBLE_DEVICES") > 1:
+        raise AssertionError("a rewritten variable stands twice")
+    return "rewritten"

@@ -1,0 +1,192 @@
+"""Pods come and go through crishim for half an hour; at the end it holds nothing that it did not hold after the start.
+
+    make soak-crishim            # 30 minutes
+    tools/named soak crishim --minutes 5
+
+One node, a real kubelet. Every round makes pods of several shapes, some with cards, some that are refused, execs into
+them, reads their logs, and ends them; now and then crishim is told to reload. When the first minutes are over, and at
+the end, all pods go, crishim's collector gets its time, and what crishim holds is counted. It prints a table and, as
+its last line, one JSON object. Exit status: 0 when nothing leaked, 3 when something did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_crishim.collecting import EVERY_S
+from real.crishim.stage import NODE, OWN, Stage, half, install_devices, node_settings, whole
+from rig.rig import RigSettings, running
+from rig.talking.pods import Pod
+from rig.talking.waiting import until
+from unit.gpu_node.nodes import FIRST, SECOND
+
+EXIT_LEAKED: Final = 3
+WARM_UP_SHARE: Final = 0.2
+MOST_WARM_UP_S: Final = 300.0
+MOST_GROWTH_KIB: Final = 4096
+"""Of memory, between both counts: what an allocator keeps of its own accord."""
+RELOAD_EVERY: Final = 20
+_MINUTE_S: Final = 60.0
+_OPEN: Final = "partage_crishim_open_connections"
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What crishim holds at one moment."""
+
+    descriptors: int
+    threads: int
+    connections: int
+    resident_kib: int
+    plugins_resident_kib: int
+    plugins_descriptors: int
+    reserved: int
+    records: int
+    floors: int
+
+
+@dataclass
+class Churn:
+    """What was done until now."""
+
+    rounds: int = 0
+    pods: int = 0
+    refused: int = 0
+    execs: int = 0
+    reloads: int = 0
+
+
+def main() -> int:
+    """The soak; its exit status."""
+    parser = argparse.ArgumentParser(prog="soak crishim", description="pods come and go through crishim")
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long, by default 30")
+    minutes = parser.parse_args().minutes
+    key = Ed25519PrivateKey.generate()
+    with running(RigSettings(nodes={NODE: node_settings(key)}), say=_say) as rig:
+        install_devices(rig.nodes[NODE].machine)
+        stage = Stage(rig, key, rig.nodes[NODE].daemons["crishim"])
+        churn = Churn()
+        warm_up_s = min(MOST_WARM_UP_S, minutes * _MINUTE_S * WARM_UP_SHARE)
+        _work(stage, churn, warm_up_s)
+        before = _settled(stage, churn)
+        _work(stage, churn, minutes * _MINUTE_S - warm_up_s)
+        after = _settled(stage, churn)
+        figures = stage.metrics()
+    return _told(before, after, churn, figures)
+
+
+def _work(stage: Stage, churn: Churn, seconds: float) -> None:
+    """Rounds until the time is up."""
+    ends_s = time.monotonic() + seconds
+    while time.monotonic() < ends_s:
+        _round(stage, churn)
+        if churn.rounds % RELOAD_EVERY == 0:
+            _say(f"{churn.rounds} rounds, {churn.pods} pods, {_now(stage)}")
+            stage.crishim.send(signal.SIGHUP)
+            churn.reloads += 1
+
+
+def _round(stage: Stage, churn: Churn) -> None:
+    """Seven pods, from nothing to nothing."""
+    plain = [stage.idle_pod(), stage.idle_pod(command=["sh", "-c", "seq 1000"]), stage.idle_pod(restart="Always")]
+    granted = [stage.granted_pod(whole(FIRST)), stage.granted_pod(whole(SECOND), env={"X": "x" * 1000})]
+    refused = [stage.granted_pod(half(FIRST)), stage.granted_pod(whole(FIRST), key=Ed25519PrivateKey.generate())]
+    for pod in (plain[0], plain[2], *granted):
+        pod.wait_running()
+        _look_into(pod, churn)
+    plain[1].wait_succeeded()
+    for pod in refused:
+        stage.refused(pod)
+    everyone = (*plain, *granted, *refused)
+    for pod in everyone:
+        pod.delete()
+    for pod in everyone:
+        pod.wait_gone()
+    stage.rig.cluster.pods.made.clear()
+    churn.rounds += 1
+    churn.pods += len(everyone)
+    churn.refused += len(refused)
+
+
+def _look_into(pod: Pod, churn: Churn) -> None:
+    if churn.rounds % 3 == 0:  # a kubectl for each is what takes time
+        pod.exec("hostname")
+        churn.execs += 1
+    pod.logs()
+
+
+def _settled(stage: Stage, churn: Churn) -> Holdings:
+    """When nothing is there any more, and everybody has had the time to see that; plugins run, whatever came last."""
+    _round(stage, churn)
+    until("all containers are gone", lambda: None if not stage.containers() else "some are there", within_s=120)
+    until(
+        "crishim has collected",
+        lambda: str(now) if (now := _now(stage)).records or now.floors else None,
+        within_s=EVERY_S * 3,
+    )
+    return _now(stage)
+
+
+def _now(stage: Stage) -> Holdings:
+    pid = stage.crishim.pid
+    child = next(iter(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()), None)
+    own = stage.machine.path(OWN)
+    return Holdings(
+        descriptors=_descriptors(pid),
+        threads=int(_status(pid, "Threads")),
+        connections=int(stage.metrics()[_OPEN]),
+        resident_kib=int(_status(pid, "VmRSS")),
+        plugins_resident_kib=int(_status(int(child), "VmRSS")) if child else 0,
+        plugins_descriptors=_descriptors(int(child)) if child else 0,
+        reserved=_count(own / "reserved"),
+        records=_count(own / "records/containers"),
+        floors=_count(own / "records/pods"),
+    )
+
+
+def _descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def _status(pid: int, name: str) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
+
+
+def _count(folder: Path) -> int:
+    return sum(not path.name.startswith(".") for path in folder.iterdir()) if folder.exists() else 0
+
+
+def _told(before: Holdings, after: Holdings, churn: Churn, figures: dict[str, float]) -> int:
+    """The table, the line, the status."""
+    leaks = []
+    _say(f"{'':24}{'after the start':>18}{'at the end':>14}")
+    for name, was in asdict(before).items():
+        now = asdict(after)[name]
+        allowed = MOST_GROWTH_KIB if name.endswith("_kib") else 0
+        leaked = now - was > allowed
+        leaks += [name] if leaked else []
+        _say(f"{name:24}{was:18}{now:14}{'   leaked' if leaked else ''}")
+    broken = figures["partage_crishim_broken_total"]
+    leaks += ["broken"] if broken else []
+    found = {"soak": "crishim", "leaks": leaks, "broken": broken, "churn": asdict(churn)}
+    sys.stdout.write(json.dumps({**found, "before": asdict(before), "after": asdict(after)}) + "\n")
+    return EXIT_LEAKED if leaks else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

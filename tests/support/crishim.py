@@ -1,0 +1,49 @@
+"""A crishim in a machine, in front of the runtime that is there, and the figures it gives of itself."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from rig.machine.components import Component
+from rig.nodes.furnishing import why_no_answer
+from rig.nodes.machine import Machine
+from rig.nodes.node import Daemon, inside
+
+SOCKET: Final = "/run/partage/crishim.sock"
+_METRICS: Final = "127.0.0.1:9401"
+_FETCH: Final = f"import urllib.request as u; print(u.urlopen('http://{_METRICS}/metrics', timeout=10).read().decode())"
+_SAMPLE: Final = re.compile(r"(?P<series>[a-z_]+(\{.*\})?) (?P<value>\S+)")
+
+
+def crishim(*flags: str, node: str = "n1", env: Mapping[str, str] | None = None) -> Daemon:
+    """The daemon, to be given to a node or to be started `inside` a machine."""
+    argv = (sys.executable, "-P", "-m", "partage_crishim", "--node-name", node, "--metrics-address", _METRICS)
+    return Daemon(
+        "crishim",
+        (*argv, "--log-format", "text", *flags),
+        lambda machine: why_no_answer(machine, SOCKET),
+        {"PYTHONDONTWRITEBYTECODE": "1", **(env or {})},
+    )
+
+
+@contextmanager
+def in_front(machine: Machine, daemon: Daemon) -> Generator[Component]:
+    """It serves inside; its end is a kill, as the end of everything around it."""
+    component = inside(machine, daemon)
+    component.start()
+    try:
+        component.wait_ready()
+        yield component
+        component.require_running()
+    finally:
+        component.kill()
+
+
+def figures(machine: Machine) -> dict[str, float]:
+    """What it counts, by series as on its page: `partage_crishim_held_total{outcome="passed"}`."""
+    samples = map(_SAMPLE.fullmatch, machine.run(sys.executable, "-c", _FETCH).splitlines())
+    return {sample["series"]: float(sample["value"]) for sample in samples if sample}

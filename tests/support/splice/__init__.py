@@ -1,0 +1,1 @@
+"""Both ends of a splice, as models that take nothing on trust."""

@@ -1,0 +1,183 @@
+"""The models on real sockets, with a splicer between them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, cast
+
+import uvloop
+
+from partage_crishim.h2.ledger import Limits
+from partage_crishim.splice import Splicer
+from partage_crishim.verdicts import HeldCall, Judge, Pass, Verdict
+from support.splice import wire
+from support.splice.peers import Call, Client, Runtime
+
+WITHIN_S: Final = 5.0
+
+uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak
+
+
+def on_uvloop(story: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Runs one test."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(story())
+
+
+async def passing(_: HeldCall) -> Verdict:
+    return Pass()
+
+
+class Answering:
+    """A runtime that answers every call once it has all of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connections: list[tuple[Runtime, asyncio.StreamWriter]] = []
+        self.answers = True
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, self.path)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for _, writer in self.connections:
+            writer.close()
+        self.connections.clear()
+        self.path.unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """Sends what a test has put into a model."""
+        for runtime, writer in self.connections:
+            writer.write(bytes(runtime.out))
+            runtime.out.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        runtime = Runtime()
+        self.connections.append((runtime, writer))
+        self.flush()
+        try:
+            await self._talk(runtime, reader)
+        finally:
+            writer.close()
+            if (runtime, writer) in self.connections:
+                self.connections.remove((runtime, writer))
+
+    async def _talk(self, runtime: Runtime, reader: asyncio.StreamReader) -> None:
+        while data := await reader.read(1 << 16):
+            runtime.receive(data)
+            for stream, call in runtime.calls.items():
+                runtime.credit_call(stream, 1 << 30)
+                if call.is_sent and self.answers:
+                    runtime.answer(stream, b"answer %d" % stream)
+            runtime.credit(1 << 30)
+            self.flush()
+
+
+class Calling:
+    """A client that has connected."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.model = Client()
+        self.reader = reader
+        self.writer = writer
+
+    def begin(self, method: str, body: bytes) -> int:
+        """Sends a call, as far as windows allow."""
+        stream = self.model.open(method, wire.message(body))
+        self._push()
+        return stream
+
+    async def end(self, stream: int) -> Call:
+        """Waits for the answer."""
+        call = self.model.calls[stream]
+        async with asyncio.timeout(WITHIN_S):
+            while not call.is_over and await self.listen():
+                pass
+        return call
+
+    async def call(self, method: str, body: bytes = b"") -> Call:
+        return await self.end(self.begin(method, body))
+
+    async def listen(self) -> bool:
+        """Hears something; False at the end."""
+        data = await self.reader.read(1 << 16)
+        self.model.receive(data)
+        self._push()
+        return bool(data)
+
+    async def is_closed(self) -> bool:
+        """Hears the end."""
+        async with asyncio.timeout(WITHIN_S):
+            while await self.listen():
+                pass
+        return True
+
+    def _push(self) -> None:
+        for stream, call in self.model.calls.items():
+            while (before := len(call.unsent)) and not call.was_reset:
+                self.model.push(stream, 16384)
+                if len(call.unsent) == before:
+                    break
+        self.writer.write(bytes(self.model.out))
+        self.model.out.clear()
+
+
+class Stage:
+    """A splicer, its runtime and whoever connects."""
+
+    def __init__(self, folder: Path, judge: Judge, limits: Limits | None) -> None:
+        self.runtime = Answering(folder / "runtime.sock")
+        self.path = folder / "splice.sock"
+        self.splicer = Splicer(self.runtime.path, judge, limits=limits)
+        self.listening = listening_at(self.path)
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def connect(self) -> Calling:
+        reader, writer = await asyncio.open_unix_connection(self.path)
+        self._writers.append(writer)
+        return Calling(reader, writer)
+
+    async def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+        await self.splicer.close()
+        await self.runtime.stop()
+        self.listening.close()
+        await asyncio.sleep(0.02)  # what was closed ends in the next turns of the loop
+
+
+def listening_at(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(path))
+    listening.listen(64)
+    return listening
+
+
+@asynccontextmanager
+async def stage(folder: Path, judge: Judge = passing, limits: Limits | None = None) -> AsyncGenerator[Stage, None]:
+    each = Stage(folder, judge, limits)
+    await each.runtime.start()
+    each.splicer.serve(each.listening)
+    try:
+        yield each
+    finally:
+        await each.close()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not is_so():  # noqa: ASYNC110 - what is waited for knows of no event
+            await asyncio.sleep(0.005)
+
+
+def pause(writer: asyncio.StreamWriter) -> None:
+    """This end reads no more."""
+    cast("asyncio.Transport", writer.transport).pause_reading()

@@ -1,0 +1,49 @@
+"""What crishim counts is what a scraper reads."""
+
+from __future__ import annotations
+
+from partage_base.daemon.metrics import Metrics
+from partage_crishim.metering import Figures
+from partage_crishim.splice.counters import Counters
+
+
+def page(counters: Counters) -> tuple[Figures, list[str]]:
+    metrics = Metrics("crishim")
+    figures = Figures(counters, metrics.registry)
+    figures.refused["NoRoom"] += 2
+    figures.changed["guarded"] += 8
+    figures.plugins.add(0.003)
+    return figures, metrics.page().decode().splitlines()
+
+
+def test_every_figure_is_on_the_page() -> None:
+    counters = Counters(connections=3, open_connections=2, turned_away=1, broken=4, from_client_bytes=5)
+    counters.call("/runtime.v1.RuntimeService/Status")
+    counters.held["passed"] += 7
+    counters.judging.add(0.0004)
+    counters.judging.add(99)
+    _, lines = page(counters)
+    for line in (
+        "partage_crishim_connections_total 3.0",
+        "partage_crishim_open_connections 2.0",
+        "partage_crishim_turned_away_total 1.0",
+        "partage_crishim_broken_total 4.0",
+        'partage_crishim_carried_bytes_total{sender="client"} 5.0',
+        'partage_crishim_calls_total{method="/runtime.v1.RuntimeService/Status"} 1.0',
+        'partage_crishim_held_total{outcome="passed"} 7.0',
+        'partage_crishim_refused_total{reason="NoRoom"} 2.0',
+        'partage_crishim_changed_total{why="guarded"} 8.0',
+        'partage_crishim_judging_seconds_bucket{le="0.001"} 1.0',
+        'partage_crishim_judging_seconds_bucket{le="30.0"} 1.0',
+        'partage_crishim_judging_seconds_bucket{le="+Inf"} 2.0',
+        "partage_crishim_judging_seconds_count 2.0",
+        'partage_crishim_plugin_seconds_bucket{le="0.005"} 1.0',
+    ):
+        assert line in lines, line
+
+
+def test_a_method_with_any_name_breaks_no_line() -> None:
+    counters = Counters()
+    counters.call('/x"} 1\nforged_total 9')
+    _, lines = page(counters)
+    assert not any(line.startswith("forged") for line in lines)

@@ -1,0 +1,21 @@
+"""A node for each test, and none of the settings that the machine may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES, DRIVER_ROOT
+from unit.gpu_node.nodes import MadeNode
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (ATTACH, CAPABILITIES, DRIVER_ROOT):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> MadeNode:
+    return MadeNode(tmp_path)

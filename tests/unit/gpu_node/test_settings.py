@@ -1,0 +1,62 @@
+"""What can be set, and that a mistake is one line with everything that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_plugins.builtin.gpu_node.settings import GpuSettings, settings_from
+from partage_plugins.testing.examples import container
+from partage_plugins.testing.fixtures import PluginHosts, plugin_host
+from unit.gpu_node.nodes import FIRST, granted
+
+__all__ = ["plugin_host"]
+
+
+def test_without_variables_the_way_is_chosen_for_each_container() -> None:
+    assert settings_from({}) == GpuSettings(attach=None, capabilities=(), driver_root="/")
+    assert settings_from({"PARTAGE_GPU_ATTACH": "auto"}) == GpuSettings()
+
+
+def test_all_can_be_set() -> None:
+    settings = settings_from(
+        {
+            "PARTAGE_GPU_ATTACH": "nvidia-cdi",
+            "PARTAGE_GPU_CAPABILITIES": "compute, video,compute,",
+            "PARTAGE_DRIVER_ROOT": "/run/nvidia/driver",
+        }
+    )
+    assert settings == GpuSettings("nvidia-cdi", ("compute", "video"), "/run/nvidia/driver")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("PARTAGE_GPU_ATTACH", "CDI", "'CDI'; allowed: one of auto, cdi, nvidia-cdi, nvidia-env, raw"),
+        ("PARTAGE_GPU_ATTACH", "", "''; allowed: one of auto"),
+        ("PARTAGE_GPU_CAPABILITIES", "compute,cuda", "has 'cuda'; allowed: a list of all, compat32, compute"),
+        ("PARTAGE_DRIVER_ROOT", "run/nvidia", "'run/nvidia'; allowed: an absolute path without .."),
+        ("PARTAGE_DRIVER_ROOT", "/a/../etc", "'/a/../etc'; allowed: an absolute path without .."),
+        ("PARTAGE_DRIVER_ROOT", "/a\nb", r"'/a\\nb'; allowed: an absolute path without .."),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        settings_from({name: value})
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(ValueError, match=r"PARTAGE_GPU_ATTACH.*; PARTAGE_DRIVER_ROOT"):
+        settings_from({"PARTAGE_GPU_ATTACH": "hand", "PARTAGE_DRIVER_ROOT": "."})
+
+
+def test_a_mistake_is_one_line_at_the_start_and_refuses_cards_and_nothing_else(
+    plugin_host: PluginHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARTAGE_GPU_ATTACH", "hand")
+    host = plugin_host({"gpu": "partage_plugins.builtin.gpu_node:GpuNode"})
+    (fault,) = host.started.faults
+    assert fault.startswith("plugin gpu: partage_started: raised ValueError: PARTAGE_GPU_ATTACH is 'hand'")
+    assert "\n" not in fault
+    assert not host.started.kinds
+    with pytest.raises(Exception, match="no plugin for gpu is in force on this node"):
+        host.adjust(container(), granted(FIRST))

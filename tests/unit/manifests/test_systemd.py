@@ -1,0 +1,45 @@
+"""The units are what systemd takes, and say what the daemon relies on."""
+
+from __future__ import annotations
+
+import configparser
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from partage_crishim.settings import CrishimSettings
+
+UNITS = Path(__file__).parents[3] / "manifests/systemd"
+
+
+def unit(name: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(strict=True, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(UNITS / name)
+    return parser
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd to ask")
+def test_systemd_finds_nothing_wrong() -> None:
+    done = subprocess.run(["systemd-analyze", "verify", *UNITS.iterdir()], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_socket_is_where_crishim_would_listen_itself_and_its_owners_alone() -> None:
+    socket = unit("partage-crishim.socket")["Socket"]
+    assert socket["ListenStream"] == str(CrishimSettings().listen)
+    assert socket["SocketMode"] == "0600"
+
+
+def test_a_stop_has_more_time_than_crishim_takes() -> None:
+    service = unit("partage-crishim.service")["Service"]
+    assert int(service["TimeoutStopSec"].removesuffix("s")) > CrishimSettings().stop_deadline_s
+
+
+def test_it_is_restarted_always_but_for_bad_configuration_and_keeps_its_reservations() -> None:
+    service = unit("partage-crishim.service")["Service"]
+    assert (service["Restart"], service["RestartPreventExitStatus"]) == ("always", "78")
+    assert service["RuntimeDirectoryPreserve"] == "yes"
+    assert unit("partage-crishim.service")["Unit"]["StartLimitIntervalSec"] == "0"

@@ -4,8 +4,9 @@ MAKEFLAGS += --no-print-directory
 SHELL := bash
 SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
+NODES ?= 1
 
-.PHONY: help demo test check format lock clean ready always
+.PHONY: help demo test check rig rig-up rig-down format lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -18,6 +19,15 @@ test: ready ## run everything there is: checks, tests, short fuzzing and benches
 
 check: ready ## the inner loop: format, lint, types, import contracts, quick tests
 	@tools/check
+
+rig: ready ## build the real Kubernetes, containerd and more that tests run, once
+	@tools/rig-build
+
+rig-up: ready ## start a cluster for yourself, NODES=1, and print its KUBECONFIG line
+	@tools/rig up --nodes $(NODES)
+
+rig-down: ready ## stop what rig-up started
+	@tools/rig down
 
 bench-%: ready always ## measure NAME: a table, then one JSON object
 	@tools/named bench $*

@@ -1,0 +1,138 @@
+"""A rig leaves the machine as it found it, in whatever way it ends.
+
+These start rigs as people do, with `tools/rig up`, and compare the machine before and after.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rig.building import Programs, ensure
+from rig.keeping import all_up
+from rig.machine.cleaning import clean, processes_of
+from rig.machine.slots import BASE, claimed
+from rig.machine.snapshot import Snapshot, look
+from rig.rig import CHECKOUT
+
+RIG = CHECKOUT / "tools/rig"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A rig that somebody has up, as a shell sees it."""
+
+    slot: int
+    keeper: int
+    kubectl: Path
+    kubeconfig: str
+
+    def say(self, *words: str) -> str:
+        argv = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", *words]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+    def run_pods(self, count: int) -> None:
+        for number in range(count):
+            self.say("run", f"pod-{number}", "--image=busybox", "--restart=Never", "--", "sleep", "600")
+        self.say("wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s")
+
+
+@pytest.fixture(scope="module")
+def programs() -> Programs:
+    return ensure(say=print)
+
+
+@pytest.fixture
+def before(programs: Programs) -> Iterator[Snapshot]:
+    """The machine before; rigs that somebody else has are left alone."""
+    found, others = look(), [each.slot for each in all_up()]
+    yield found
+    for each in all_up():
+        if each.slot not in others:
+            subprocess.run([RIG, "down", str(each.slot)], check=True, capture_output=True)
+
+
+def up(programs: Programs, nodes: int = 1) -> Cluster:
+    done = subprocess.run([RIG, "up", "--nodes", str(nodes)], check=True, capture_output=True, text=True)
+    kubeconfig = done.stdout.strip().removeprefix("export KUBECONFIG=")
+    found = next(each for each in all_up() if each.kubeconfig == kubeconfig)
+    return Cluster(found.slot, found.keeper, programs["kubectl"], kubeconfig)
+
+
+def down(rig: Cluster) -> str:
+    return subprocess.run([RIG, "down", str(rig.slot)], check=True, capture_output=True, text=True).stderr
+
+
+def test_a_rig_survives_the_shell_that_started_it(programs: Programs, before: Snapshot) -> None:
+    script = f"{RIG} up; kill -HUP -$$; kill -9 $$"
+    subprocess.run(["setsid", "sh", "-c", script], check=False, capture_output=True)
+    found = all_up()[-1]
+    cluster = Cluster(found.slot, found.keeper, programs["kubectl"], found.kubeconfig)
+    assert cluster.say("get", "nodes").count("Ready") == 1
+    down(cluster)
+    assert before.what_changed(look()) == []
+
+
+def test_two_rigs_at_once_do_not_clash_and_leave_nothing(programs: Programs, before: Snapshot) -> None:
+    rigs = [up(programs), up(programs)]
+    assert len({rig.slot for rig in rigs}) == 2
+    for rig in rigs:
+        rig.run_pods(2)
+    for rig in rigs:
+        assert rig.say("get", "pods", "-o", "name").split() == ["pod/pod-0", "pod/pod-1"]
+    down(rigs[0])
+    rigs[1].say("exec", "pod-0", "--", "true")
+    down(rigs[1])
+    assert before.what_changed(look()) == []
+
+
+def test_a_killed_owner_takes_every_process_along_and_the_next_rig_takes_the_rest(
+    programs: Programs, before: Snapshot
+) -> None:
+    rig = up(programs, nodes=2)
+    rig.run_pods(3)
+    during = before.what_changed(look(), own=rig.slot)
+    for kind in ("process", "device", "route", "cgroup", "file"):
+        assert any(line.startswith(kind) for line in during), (kind, during)
+    os.kill(rig.keeper, signal.SIGKILL)
+    folder = BASE / str(rig.slot)
+    deadline = time.monotonic() + 10
+    while processes_of(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(folder) == []
+    assert folder.exists()
+    with claimed(clean):
+        pass
+    assert before.what_changed(look()) == []
+
+
+def test_down_cleans_what_a_killed_owner_left(programs: Programs, before: Snapshot) -> None:
+    rig = up(programs)
+    rig.run_pods(1)
+    os.kill(rig.keeper, signal.SIGKILL)
+    assert f"gone: rig {rig.slot}" in down(rig)
+    assert before.what_changed(look()) == []
+
+
+def test_a_start_that_is_interrupted_leaves_nothing(programs: Programs, before: Snapshot) -> None:
+    for seconds in (0.4, 1.0, 2.0, 3.0):
+        listening = ["env", "--default-signal=INT", str(RIG), "up"]  # a shell's background jobs are born deaf to it
+        with subprocess.Popen(listening, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as starting:
+            time.sleep(seconds)
+            starting.send_signal(signal.SIGINT)
+        assert starting.returncode != 0
+        assert before.what_changed(look()) == []
+
+
+def test_down_of_what_is_not_up_says_so(before: Snapshot) -> None:
+    refused = subprocess.run([RIG, "down", "29"], check=False, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "no rig 29 is up; there is: " in refused.stderr
+    assert before.what_changed(look()) == []

@@ -1,0 +1,48 @@
+"""critest straight at containerd and through crishim: what passes straight passes through, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from rig.critest import Outcome, exemptions, judge, probe
+from support.crishim import figures
+
+from .conftest import SEEDS, Way
+
+pytestmark = pytest.mark.timeout(1200)
+CREATED_AT_LEAST = 50
+
+
+@pytest.fixture(params=["straight", "through"])
+def way(ways: Mapping[str, Way], request: pytest.FixtureRequest) -> Way:
+    return ways[request.param]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_fails_but_what_is_listed_and_nothing_listed_passes(way: Way, seed: int) -> None:
+    wrong = judge(way.runs[seed].result(), exemptions(), probe(way.runtime.programs["runc"]))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_runs_agree_whatever_the_way_and_the_order_of_the_specs(ways: Mapping[str, Way]) -> None:
+    runs = [run.result() for way in ways.values() for run in way.runs.values()]
+    for outcome in Outcome:
+        assert len({run.specs(outcome) for run in runs}) == 1, outcome
+
+
+def test_crishim_held_each_run_s_containers_and_let_all_pass(ways: Mapping[str, Way]) -> None:
+    for run in ways["through"].runs.values():
+        run.result()
+    counted = figures(ways["through"].runtime.machine)
+    held = {series: count for series, count in counted.items() if series.startswith("partage_crishim_held_total")}
+    assert held.keys() == {'partage_crishim_held_total{outcome="passed"}'}
+    assert min(held.values()) > CREATED_AT_LEAST * len(SEEDS)
+    assert counted["partage_crishim_broken_total"] == 0
+
+
+def test_a_run_leaves_no_file(way: Way) -> None:
+    for run in way.runs.values():
+        run.result()
+    assert not list((way.runtime.scratch / "tmp").iterdir())

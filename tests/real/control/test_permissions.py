@@ -1,0 +1,186 @@
+"""Who may do what: an ordinary user, a node, and our two service accounts, each both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE, SCHEDULER, TEAM
+from rig.talking.api import Patch
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_job, a_node, a_pod
+from rig.talking.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODES, PODS, ROLE_BINDINGS, SECRETS, Json
+
+pytestmark = pytest.mark.slow
+
+INVENTORY = {"partage.dev/inventory": "{}"}
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> Iterator[str]:
+    cluster.nodes.create(a_node("n1"))
+    yield "n1"
+    cluster.nodes.delete("n1")
+
+
+@pytest.fixture
+def other_node(cluster: Cluster) -> Iterator[str]:
+    cluster.nodes.create(a_node("n2"))
+    yield "n2"
+    cluster.nodes.delete("n2")
+
+
+def forbidden(request: Callable[[], object]) -> None:
+    with pytest.raises(Refused) as refused:
+        request()
+    assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
+
+
+def a_lease(name: str) -> Json:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name},
+        "spec": {"holderIdentity": "me", "leaseDurationSeconds": 10},
+    }
+
+
+def an_event(pod: Json) -> Json:
+    metadata = pod["metadata"]
+    about = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata['name']}.1"},
+        "involvedObject": about,
+        "reason": "FailedScheduling",
+        "message": "0/0 nodes are available",
+        "type": "Warning",
+        "reportingComponent": "partage-scheduler",
+    }
+
+
+def test_a_user_makes_pods_and_jobs_in_her_team(cluster: Cluster) -> None:
+    alice = cluster.as_user("alice")
+    assert alice.pods.create(TEAM, a_pod("hers")).phase == "Pending"
+    job = alice.api.create(JOBS.at(TEAM), a_job("hers"))
+    alice.api.delete(JOBS.at(TEAM, job["metadata"]["name"]), {"propagationPolicy": "Background"})
+
+
+def test_a_user_may_annotate_her_pod_with_any_allocation(cluster: Cluster) -> None:
+    """Which is why allocations are signed."""
+    pod = cluster.as_user("alice").pods.create(TEAM, a_pod("forger"))
+    pod.annotate({"alloc.partage.dev/allocation": "forged"})
+    assert pod.refresh()["metadata"]["annotations"]["alloc.partage.dev/allocation"] == "forged"
+
+
+def test_a_user_has_no_say_outside_her_team(cluster: Cluster, node: str) -> None:
+    alice = cluster.as_user("alice")
+    forbidden(lambda: alice.pods.create("default", a_pod("hers")))
+    forbidden(lambda: alice.pods.list(OUR_NAMESPACE))
+    forbidden(lambda: alice.api.list(SECRETS.at(OUR_NAMESPACE)))
+    forbidden(lambda: alice.nodes.get(node))
+    forbidden(lambda: alice.nodes.annotate(node, INVENTORY))
+    forbidden(lambda: alice.api.list(NAMESPACES.at()))
+
+
+def test_a_user_cannot_bind_her_own_pod(cluster: Cluster, node: str) -> None:
+    alice = cluster.as_user("alice")
+    pod = alice.pods.create(TEAM, a_pod("hers", scheduler="nobody"))
+    binding = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
+    forbidden(lambda: alice.api.create(pod.path("binding"), binding))
+    forbidden(lambda: alice.api.create(f"/api/v1/namespaces/{TEAM}/bindings", binding))
+    forbidden(lambda: alice.api.patch(pod.path("status"), {"status": {"phase": "Running"}}))
+
+
+def test_a_user_cannot_give_herself_more(cluster: Cluster) -> None:
+    alice = cluster.as_user("alice")
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    more = {"metadata": {"name": "more"}, "roleRef": role, "subjects": []}
+    forbidden(lambda: alice.api.create(ROLE_BINDINGS.at(TEAM), more))
+
+
+def test_a_stranger_with_a_certificate_may_do_nothing(cluster: Cluster) -> None:
+    mallory = cluster.as_user("mallory")
+    forbidden(lambda: mallory.pods.list(TEAM))
+    forbidden(lambda: mallory.pods.create(TEAM, a_pod("theirs")))
+
+
+def test_a_node_speaks_for_itself_alone(cluster: Cluster, node: str, other_node: str) -> None:
+    kubelet = cluster.as_node(node)
+    assert kubelet.nodes.annotate(node, INVENTORY)["metadata"]["annotations"]["partage.dev/inventory"] == "{}"
+    forbidden(lambda: kubelet.nodes.annotate(other_node, INVENTORY))
+    forbidden(lambda: kubelet.api.patch(NODES.at(name=other_node, sub="status"), {"status": {"capacity": {"x": "1"}}}))
+
+
+def test_a_node_writes_leases_nowhere_but_among_the_nodes(cluster: Cluster, node: str) -> None:
+    kubelet = cluster.as_node(node)
+    kubelet.api.create(LEASES.at("kube-node-lease"), a_lease(node))
+    kubelet.api.delete(LEASES.at("kube-node-lease", node))
+    forbidden(lambda: kubelet.api.create(LEASES.at("kube-node-lease"), a_lease("another")))
+    forbidden(lambda: kubelet.api.create(LEASES.at(OUR_NAMESPACE), a_lease(node)))
+
+
+def test_a_node_cannot_bind(cluster: Cluster, node: str) -> None:
+    pod = cluster.pods.create(TEAM, a_pod("hers", scheduler="nobody"))
+    binding = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
+    forbidden(lambda: cluster.as_node(node).api.create(pod.path("binding"), binding))
+
+
+def test_our_scheduler_sees_pods_and_nodes_and_reports(cluster: Cluster, node: str) -> None:
+    scheduler = cluster.as_account(SCHEDULER)
+    pod = cluster.pods.create(TEAM, a_pod("waiting", scheduler="nobody"))
+    assert pod.uid in [each.uid for each in scheduler.pods.list()]
+    assert node in scheduler.nodes.names()
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no card"}
+    scheduler.api.patch(pod.path("status"), {"status": {"conditions": [unschedulable]}}, Patch.STRATEGIC)
+    scheduler.api.create(EVENTS.at(TEAM), an_event(pod.object))
+    assert pod.refresh()
+    assert pod.condition("PodScheduled")["message"] == "no card"
+    assert [event.reason for event in pod.events()] == ["FailedScheduling"]
+
+
+def test_our_scheduler_elects_its_leader_in_our_namespace_alone(cluster: Cluster) -> None:
+    scheduler = cluster.as_account(SCHEDULER)
+    lease = scheduler.api.create(LEASES.at(OUR_NAMESPACE), a_lease("partage-scheduler"))
+    lease["spec"]["holderIdentity"] = "another"
+    scheduler.api.replace(LEASES.at(OUR_NAMESPACE, "partage-scheduler"), lease)
+    forbidden(lambda: scheduler.api.delete(LEASES.at(OUR_NAMESPACE, "partage-scheduler")))
+    forbidden(lambda: scheduler.api.create(LEASES.at("kube-system"), a_lease("partage-scheduler")))
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE, "partage-scheduler"))
+
+
+def test_our_scheduler_changes_nothing_else(cluster: Cluster, node: str) -> None:
+    scheduler = cluster.as_account(SCHEDULER)
+    pod = cluster.pods.create(TEAM, a_pod("waiting", scheduler="nobody"))
+    forbidden(lambda: scheduler.pods.create(TEAM, a_pod("another")))
+    forbidden(lambda: scheduler.api.patch(pod.path(), {"metadata": {"annotations": {"a": "b"}}}))
+    forbidden(lambda: scheduler.api.delete(pod.path()))
+    forbidden(lambda: scheduler.nodes.annotate(node, INVENTORY))
+    forbidden(lambda: scheduler.api.list(SECRETS.at(OUR_NAMESPACE)))
+
+
+def test_our_advertiser_writes_the_inventory_and_its_heartbeat(cluster: Cluster, node: str) -> None:
+    advertiser = cluster.as_account(ADVERTISER)
+    pod = cluster.pods.create(TEAM, a_pod("any", scheduler="nobody"))
+    advertiser.nodes.annotate(node, INVENTORY)
+    assert cluster.nodes.annotations(node)["partage.dev/inventory"] == "{}"
+    assert advertiser.pods.get(TEAM, pod.name).uid == pod.uid
+    lease = advertiser.api.create(LEASES.at(OUR_NAMESPACE), a_lease(node))
+    advertiser.api.replace(LEASES.at(OUR_NAMESPACE, node), lease)
+    cluster.api.delete(LEASES.at(OUR_NAMESPACE, node))
+
+
+def test_our_advertiser_changes_nothing_else(cluster: Cluster, node: str) -> None:
+    advertiser = cluster.as_account(ADVERTISER)
+    pod = cluster.pods.create(TEAM, a_pod("any", scheduler="nobody"))
+    binding = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
+    forbidden(lambda: advertiser.api.create(pod.path("binding"), binding))
+    forbidden(lambda: advertiser.api.patch(pod.path(), {"metadata": {"annotations": {"a": "b"}}}))
+    forbidden(lambda: advertiser.api.list(PODS.at()))
+    forbidden(lambda: advertiser.api.list(NODES.at()))
+    forbidden(lambda: advertiser.nodes.delete(node))
+    forbidden(lambda: advertiser.api.patch(NODES.at(name=node, sub="status"), {"status": {"capacity": {"x": "1"}}}))
+    forbidden(lambda: advertiser.api.create(LEASES.at("kube-node-lease"), a_lease("another")))

@@ -1,0 +1,47 @@
+"""One node whose kubelet speaks through crishim, for all tests of this folder; each finds and leaves it as it began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from real.crishim.stage import INVENTORY, NODE, Stage, install_devices, inventory, node_settings, public_file
+from rig.control.settings import ControlSettings
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+
+LOGS = CHECKOUT / ".cache/test/rig-logs-crishim"
+
+
+@pytest.fixture(scope="session")
+def lasting_stage() -> Iterator[Stage]:
+    key = Ed25519PrivateKey.generate()
+    privileged_too = ControlSettings(apiserver_flags={"allow-privileged": "true"})
+    settings = RigSettings(nodes={NODE: node_settings(key)}, control=privileged_too)
+    with running(settings, say=print, keep_logs=LOGS) as rig:
+        install_devices(rig.nodes[NODE].machine)
+        yield Stage(rig, key, rig.nodes[NODE].daemons["crishim"])
+
+
+@pytest.fixture
+def rig(lasting_stage: Stage) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    yield lasting_stage.rig
+    lasting_stage.rig.cluster.close()
+
+
+@pytest.fixture
+def stage(lasting_stage: Stage, rig: Rig) -> Iterator[Stage]:
+    yield lasting_stage
+    lasting_stage.clear()
+    path, content = public_file(lasting_stage.key)
+    lasting_stage.write(path, content)
+    lasting_stage.write(INVENTORY, inventory())
+
+
+@pytest.fixture
+def default_crishim_afterwards(stage: Stage) -> Iterator[None]:
+    """For tests that start others."""
+    yield
+    stage.replace()

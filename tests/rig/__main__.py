@@ -1,0 +1,56 @@
+"""`make rig-up` and `make rig-down`: a rig for a person."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rig import keeping
+from rig.errors import RigError
+
+
+def say(line: str) -> None:
+    """Progress is for people: on stderr."""
+    click.echo(line, err=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """A real Kubernetes on this machine: API server, scheduler, nodes with containerd and kubelet."""
+
+
+@main.command()
+@click.option("--nodes", default=1, show_default=True, type=click.IntRange(1, 15), help="how many nodes")
+def up(nodes: int) -> None:
+    """Start a cluster that stays until `down`."""
+    found = keeping.up(nodes, say)
+    say(f"rig {found.slot} is up with {' and '.join(found.nodes)}; there is no kube-proxy, so services have no address")
+    say(f"logs:       {found.logs}")
+    say(f"kubectl:    {found.kubectl}")
+    say("images:     busybox, glibc, musl; push your own to " + found.registry)
+    say("to stop it: make rig-down")
+    click.echo(f"export KUBECONFIG={found.kubeconfig}")
+
+
+@main.command()
+@click.argument("slot", type=int, required=False)
+def down(slot: int | None) -> None:
+    """Stop every cluster that `up` started, or the one numbered SLOT."""
+    done = keeping.down(say, slot)
+    say(f"gone: {', '.join(f'rig {number}' for number in done)}" if done else "no rig is up")
+
+
+@main.command(hidden=True)
+@click.argument("nodes", type=int)
+def keep(nodes: int) -> None:
+    """Have a rig until SIGTERM; `up` starts this."""
+    keeping.keep(nodes, say)
+
+
+if __name__ == "__main__":
+    try:
+        main(prog_name="python -m rig")
+    except RigError as error:
+        say("\n".join([f"rig: {error}", *getattr(error, "__notes__", [])]))
+        sys.exit(1)

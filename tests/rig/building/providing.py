@@ -1,0 +1,134 @@
+"""Gives the programs: looks for each, and makes those that are missing.
+
+Looking is a few stat calls, for every test run passes here. What the system must have is checked first, so that nobody
+waits for minutes to be told that a package is missing. One component is built at a time: go uses every core by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from rig.building import choosing, debian, golang, toolchain
+from rig.building.caching import Cache, cache_of
+from rig.building.programs import Programs
+from rig.building.recipes import GoProgram, GoRecipe, Installed, Recipe, Unpacked
+from rig.building.running import Step, Task, run
+from rig.building.telling import Lines, Teller, spent, to_stderr
+from rig.errors import BuildFailed
+
+_ANSWERS_WITHIN_S: Final = 60
+_MIB: Final = 1 << 20
+
+
+def ensure(*names: str, say: Callable[[str], None] = to_stderr) -> Programs:
+    """The programs of the named groups and components, by default all that a rig needs; makes what is missing."""
+    return provide(names, Lines(say))
+
+
+def provide(names: Sequence[str], teller: Teller) -> Programs:
+    """As `ensure`, for a teller that can redraw."""
+    recipes = choosing.chosen(names)
+    cache = cache_of(os.environ)
+    try:
+        _make([recipe for recipe in recipes if find(recipe, cache) is None], cache, teller)
+    except OSError as error:
+        raise BuildFailed(
+            f"cannot keep the rig's programs in {cache.root}: {error}; PARTAGE_RIG_CACHE moves it"
+        ) from error
+    return Programs({name: path for recipe in recipes for name, path in (find(recipe, cache) or {}).items()})
+
+
+def find(recipe: Recipe, cache: Cache) -> Mapping[str, Path] | None:
+    """A component's programs, if all of them are there."""
+    match recipe:
+        case Installed():
+            return debian.find_installed(recipe)
+        case Unpacked():
+            return _find_unpacked(recipe, cache)
+        case GoRecipe():
+            folder = cache.entry(golang.key(recipe)) / "bin"
+            return _all_there({program.name: folder / program.name for program in recipe.programs})
+
+
+def _find_unpacked(recipe: Unpacked, cache: Cache) -> Mapping[str, Path] | None:
+    own = debian.located(recipe.find)
+    path = own or cache.entry(debian.unpacked_key(recipe)) / "bin" / recipe.find.name
+    return _all_there({recipe.find.name: path})
+
+
+def _all_there(paths: Mapping[str, Path]) -> Mapping[str, Path] | None:
+    return paths if all(os.access(path, os.X_OK) for path in paths.values()) else None
+
+
+def _make(missing: Sequence[Recipe], cache: Cache, teller: Teller) -> None:
+    if installed := [recipe for recipe in missing if isinstance(recipe, Installed)]:
+        with cache.lock("apt", teller):
+            _install([recipe for recipe in installed if find(recipe, cache) is None], cache, teller)
+    for recipe in missing:
+        if isinstance(recipe, Unpacked):
+            with cache.lock(debian.unpacked_key(recipe), teller):
+                if find(recipe, cache) is None:
+                    debian.unpack(recipe, cache, Task(recipe.name, cache.log(debian.unpacked_key(recipe)), teller))
+    _build([recipe for recipe in missing if isinstance(recipe, GoRecipe)], cache, teller)
+
+
+def _install(recipes: Sequence[Installed], cache: Cache, teller: Teller) -> None:
+    if recipes:
+        debian.install(recipes, Task(", ".join(recipe.name for recipe in recipes), cache.log("apt"), teller))
+
+
+def _build(recipes: Sequence[GoRecipe], cache: Cache, teller: Teller) -> None:
+    if not recipes:
+        return
+    go = toolchain.find_go(cache, teller)
+    for number, recipe in enumerate(recipes, 1):
+        key = golang.key(recipe)
+        with cache.lock(key, teller):
+            if find(recipe, cache) is None:
+                title = f"{recipe.name} {recipe.version} ({number} of {len(recipes)})"
+                _build_one(recipe, go, cache, Task(title, cache.log(key), teller))
+
+
+def _build_one(recipe: GoRecipe, go: toolchain.Go, cache: Cache, task: Task) -> None:
+    task.teller.line(f"{task.title}: building, log {task.log}")
+    plan, key = golang.plan(recipe), golang.key(recipe)
+    with cache.workplace(key) as work:
+        made = work / "made"
+        made.mkdir()
+        (made / "go.mod").write_text(plan.module)
+        env = {**go.environment(cache, golang.scratch_of(work)), **dict(plan.variables)}
+        for command in plan.commands:
+            run(task, Step((str(go.program), *command[1:]), made, env))
+        for built, name in plan.renames:
+            (made / "bin" / built).rename(made / "bin" / name)
+        for program in recipe.programs:
+            _check(program, made / "bin" / program.name, recipe.version, task)
+        size = sum(file.stat().st_size for file in (made / "bin").iterdir())
+        cache.publish(made, key)
+    task.teller.line(f"{task.title}: done, {spent(task.seconds)}, {size // _MIB} MiB")
+
+
+def _check(program: GoProgram, path: Path, version: str, task: Task) -> None:
+    """It runs and is of the version that it should be: a linker flag that names no variable fails silently."""
+    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(path.parent)}
+    try:
+        done = subprocess.run(
+            [path, *program.asked],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=env,
+            cwd=path.parent,
+            timeout=_ANSWERS_WITHIN_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise task.failed(f"{program.name} does not run: {error}") from error
+    said = done.stdout + done.stderr
+    if version not in said:
+        raise task.failed(f"{program.name} should say {version}; it says: {said.strip()[:200] or '(nothing)'}")

@@ -1,0 +1,101 @@
+"""The identities of one rig, made when they are first asked for, and their files.
+
+Two authorities: who has a client certificate of the cluster must not reach etcd with it, where there is no RBAC. All is
+written into one folder that only its owner may enter, for programs take files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Final
+
+from rig.identity.certificates import Authority, Pair, Use, signing_keys
+from rig.identity.kubeconfig import kubeconfig
+from rig.identity.people import ADMIN, Person, node
+from rig.identity.proofs import Certified, Identity
+
+_NOT_IN_FILE_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+class Identities:
+    """Everybody in one rig. An authority's key stays in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder = folder
+        self._cluster = Authority("partage-rig")
+        self._etcd = Authority("partage-rig-etcd")
+        self.ca = self._written("ca.crt", self._cluster.certificate)
+        self.etcd_ca = self._written("etcd-ca.crt", self._etcd.certificate)
+        keys = signing_keys()
+        self.account_keys = Certified(
+            certificate=self._written("service-accounts.pub", keys.public),
+            key=self._written("service-accounts.key", keys.private),
+        )
+        self._clients: dict[Person, Certified] = {}
+
+    @property
+    def admin(self) -> Identity:
+        """Who may do everything."""
+        return self.client(ADMIN)
+
+    def client(self, person: Person) -> Identity:
+        """Somebody who calls the API server."""
+        return Identity(person.user, self.certified(person))
+
+    def certified(self, person: Person) -> Certified:
+        """The certificate with which somebody calls the API server, or the API server kubelets."""
+        if person not in self._clients:
+            self._clients[person] = self._stored(person.user, self._cluster.issue(person, Use.CLIENT))
+        return self._clients[person]
+
+    def node(self, name: str) -> Identity:
+        """A node's kubelet, calling the API server."""
+        return self.client(node(name))
+
+    def server(self, name: str, *, ips: Sequence[IPv4Address], names: Sequence[str] = ()) -> Certified:
+        """What a component serves with."""
+        pair = self._cluster.issue(Person(name), Use.SERVER, ips=ips, names=names)
+        return self._stored(f"{name}-serving", pair)
+
+    def kubelet_server(self, name: str, ip: IPv4Address) -> Certified:
+        """What a node's kubelet serves logs and exec with."""
+        pair = self._cluster.issue(node(name), Use.SERVER, ips=[ip], names=[name])
+        return self._stored(f"kubelet-{name}-serving", pair)
+
+    def etcd_server(self, ip: IPv4Address) -> Certified:
+        """What etcd serves with, and calls itself with."""
+        return self._stored("etcd-serving", self._etcd.issue(Person("etcd"), Use.BOTH, ips=[ip]))
+
+    def etcd_client(self, name: str) -> Certified:
+        """Somebody who may read and write everything that etcd holds."""
+        return self._stored(f"etcd-client-{name}", self._etcd.issue(Person(name), Use.CLIENT))
+
+    def kubeconfig(self, identity: Identity, server: str) -> Path:
+        """A file with which a program calls the API server with this URL."""
+        return self._written(f"{_file_name(identity.user)}.kubeconfig", kubeconfig(identity, server=server, ca=self.ca))
+
+    def _stored(self, name: str, pair: Pair) -> Certified:
+        return Certified(
+            certificate=self._written(f"{_file_name(name)}.crt", pair.certificate),
+            key=self._written(f"{_file_name(name)}.key", pair.key),
+        )
+
+    def _written(self, name: str, content: bytes) -> Path:
+        return write_private(self.folder / name, content)
+
+
+def write_private(path: Path, content: bytes) -> Path:
+    """A file that only its owner may read, from its first moment on."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return path.absolute()
+
+
+def _file_name(name: str) -> str:
+    return _NOT_IN_FILE_NAMES.sub("-", name)

@@ -1,0 +1,51 @@
+"""The identities that a rig knows by name. Pure.
+
+A client certificate says who somebody is: its common name is the user, its organizations are the groups. What a user
+may do is RBAC's business (`permissions`), except for `system:masters`, to whom the API server refuses nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NODES_GROUP: Final = "system:nodes"
+TEAM: Final = "team-a"
+"""The namespace and the group of the ordinary user."""
+OUR_NAMESPACE: Final = "partage-system"
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user and its groups, as the API server will see them."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """A user that has a token instead of a certificate."""
+
+    namespace: str
+    name: str
+
+    @property
+    def user(self) -> str:
+        """As the API server calls it."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+
+ADMIN: Final = Person("partage-rig-admin", ("system:masters",))
+CONTROLLER_MANAGER: Final = Person("system:kube-controller-manager")
+KUBE_SCHEDULER: Final = Person("system:kube-scheduler")
+KUBELET_CLIENT: Final = Person("kube-apiserver-kubelet-client")
+"""How the API server presents itself to kubelets; not a master, so that kubelets' own authorization is at work."""
+ALICE: Final = Person("alice", (TEAM,))
+SCHEDULER: Final = ServiceAccount(OUR_NAMESPACE, "partage-scheduler")
+ADVERTISER: Final = ServiceAccount(OUR_NAMESPACE, "partage-advertiser")
+
+
+def node(name: str) -> Person:
+    """The identity that the Node authorizer and NodeRestriction know as that node's."""
+    return Person(f"system:node:{name}", (NODES_GROUP,))

@@ -1,0 +1,29 @@
+"""What an identity proves itself with: a certificate in files, or a token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A certificate and its key, in files."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """A token; never shown."""
+
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user, and with what it proves to be that."""
+
+    user: str
+    proof: Certified | Bearer

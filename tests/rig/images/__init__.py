@@ -1,0 +1,27 @@
+"""Images for pods, made from the machine's own files, so that no test fetches one.
+
+`busybox` is static and has a link for each applet; `glibc` and `musl` have a loader and dynamic programs, since nothing
+can be preloaded into a static one; `pause` holds a pod's namespaces. `Image.with_files` adds a test's own programs.
+"""
+
+from __future__ import annotations
+
+from rig.images.bases import SANDBOX, busybox, glibc, musl, pause
+from rig.images.compiling import compiled
+from rig.images.image import Image, Settings
+from rig.images.layers import Entry, File, Folder, HardLink
+
+__all__ = [
+    "SANDBOX",
+    "Entry",
+    "File",
+    "Folder",
+    "HardLink",
+    "Image",
+    "Settings",
+    "busybox",
+    "compiled",
+    "glibc",
+    "musl",
+    "pause",
+]

@@ -1,0 +1,141 @@
+"""A rig for a person: kept by a process of its own, which survives the shell that asked for it.
+
+`up` starts the keeper and waits until it writes `up.json` into its run folder, or ends. `down` sends the keeper SIGTERM
+and waits until it has let its slot go. A keeper that was killed needs no `down`: its rig died with it, and the next rig
+or the next `down` cleans up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from rig.errors import NeverHappened, RigError
+from rig.machine import slots
+from rig.machine.cleaning import clean
+from rig.nodes.node import NodeSettings
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+
+Say = Callable[[str], None]
+_FILE: Final = "up.json"
+_LOOK_EVERY_S: Final = 0.1
+_DOWN_WITHIN_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Up:
+    """What a person needs to know of a rig that is up."""
+
+    slot: int
+    keeper: int
+    nodes: tuple[str, ...]
+    kubeconfig: str
+    kubectl: str
+    logs: str
+    registry: str
+
+
+def up(nodes: int, say: Say) -> Up:
+    """Starts a keeper, and returns when its rig serves."""
+    say(f"starting a rig with {nodes} node(s)")
+    with tempfile.TemporaryFile() as said:
+        keeper = subprocess.Popen(
+            [sys.executable, "-P", "-m", "rig", "keep", str(nodes)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            cwd=CHECKOUT / "tests",
+        )
+        try:
+            return _wait_until_up(keeper, said.fileno(), say)
+        except BaseException:
+            keeper.send_signal(signal.SIGTERM)
+            keeper.wait()
+            raise
+
+
+def keep(nodes: int, say: Say) -> None:
+    """The keeper itself: has a rig until it is told to stop."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    settings = RigSettings(nodes={f"n{index}": NodeSettings() for index in range(1, nodes + 1)})
+    with running(settings, say=say) as rig:
+        _announce(rig)
+        while True:
+            signal.pause()
+
+
+def down(say: Say, only: int | None = None) -> list[int]:
+    """Stops every rig that is up, or the one with that slot; cleans what dead ones left. Says which slots are free."""
+    done = slots.sweep(clean)
+    for found in all_up():
+        if only in (None, found.slot):
+            say(f"stopping rig {found.slot}")
+            _end(found)
+            done.append(found.slot)
+    if only is not None and only not in done:
+        raise RigError(f"no rig {only} is up; there is: {', '.join(str(each.slot) for each in all_up()) or 'none'}")
+    return done
+
+
+def all_up() -> list[Up]:
+    """The rigs that are up for people; those of tests are not."""
+    files = [folder / _FILE for folder in slots.owners().values()]
+    return [Up(**json.loads(file.read_text())) for file in files if file.exists()]
+
+
+def _announce(rig: Rig) -> None:
+    """One rename, so that nobody reads half of it."""
+    found = Up(
+        slot=rig.addresses.slot,
+        keeper=os.getpid(),
+        nodes=tuple(rig.nodes),
+        kubeconfig=str(rig.cluster.kubectl.kubeconfig),
+        kubectl=str(rig.programs["kubectl"]),
+        logs=str(rig.logs),
+        registry=rig.registry.address,
+    )
+    draft = rig.folder / f"{_FILE}.new"
+    draft.write_text(json.dumps(asdict(found)))
+    draft.rename(rig.folder / _FILE)
+
+
+def _wait_until_up(keeper: subprocess.Popen[bytes], said: int, say: Say) -> Up:
+    seen = 0
+    while True:
+        ended = keeper.poll() is not None
+        fresh = os.pread(said, 1 << 20, seen)
+        seen += len(fresh)
+        for line in fresh.decode(errors="replace").splitlines():
+            say(line)
+        if mine := [found for found in all_up() if found.keeper == keeper.pid]:
+            return mine[0]
+        if ended:
+            raise RigError(f"the rig did not start (exit {keeper.returncode}); what it said is above")
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _end(found: Up) -> None:
+    """The keeper lets its slot go last, so a free slot means that everything is gone."""
+    try:
+        os.kill(found.keeper, signal.SIGTERM)
+    except ProcessLookupError:
+        slots.sweep(clean)
+    deadline = time.monotonic() + _DOWN_WITHIN_S
+    while found.slot in slots.owners():
+        if time.monotonic() > deadline:
+            raise NeverHappened(f"rig {found.slot} did not end within {_DOWN_WITHIN_S:.0f} s; kill -9 {found.keeper}")
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _stop(number: int, _: object) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,86 @@
+"""The cgroups of a rig's containers, and how they are taken back.
+
+kubelet puts its containers below a folder named after the rig and node. A client that names no parent, such as critest,
+gets containerd's own /k8s.io, which another runtime of the machine may use too: there, only the cgroups whose container
+the rig's containerd knew are ours.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from rig.errors import MachineUnfit
+
+ROOT: Final = Path("/sys/fs/cgroup")
+OURS: Final = "partage-rig"
+_CONTAINERD: Final = "k8s.io"
+_CPUSET: Final = ("cpuset.cpus", "cpuset.mems")
+_PATIENCE_S: Final = 10.0
+
+
+def parent(slot: int, node: str) -> str:
+    """Where a node's containers are."""
+    return f"/{OURS}/{slot}/{node}"
+
+
+def make(slot: int, node: str) -> None:
+    """The parent of a node's containers, in which kubelet sets limits before there is any.
+
+    A cpuset of version 1 that has no processors yet takes no process.
+    """
+    for hierarchy in hierarchies():
+        folder = hierarchy
+        for part in (OURS, str(slot), node):
+            above, folder = folder, folder / part
+            folder.mkdir(exist_ok=True)
+            for name in _CPUSET:
+                if (above / name).exists() and not (folder / name).read_text().strip():
+                    (folder / name).write_text((above / name).read_text())
+
+
+def remove(slot: int, containers: Iterable[str]) -> None:
+    """Every cgroup of the rig; their processes have ended or are about to."""
+    for hierarchy in hierarchies():
+        _remove_tree(hierarchy / OURS / str(slot))
+        for container in containers:
+            _remove_tree(hierarchy / _CONTAINERD / container)
+        for shared in (OURS, _CONTAINERD):
+            _remove_if_unused(hierarchy / shared)
+
+
+def hierarchies() -> list[Path]:
+    """Version 2 has one; version 1 one for each group of controllers, some known by links, too."""
+    if (ROOT / "cgroup.controllers").exists():
+        return [ROOT]
+    return [entry for entry in ROOT.iterdir() if entry.is_dir() and not entry.is_symlink()]
+
+
+def _remove_tree(folder: Path) -> None:
+    for path, _, _ in os.walk(folder, topdown=False):
+        _remove_patiently(Path(path))
+
+
+def _remove_patiently(folder: Path) -> None:
+    """A killed process leaves its cgroup a moment after its parent hears of it."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while folder.exists():
+        try:
+            folder.rmdir()
+        except OSError as busy:
+            if time.monotonic() > deadline:
+                raise MachineUnfit(f"cannot remove the cgroup {folder}: {busy.strerror}; what runs in it?") from busy
+            time.sleep(0.02)
+
+
+def _remove_if_unused(folder: Path) -> None:
+    """Shared with others, who may be making something in it right now."""
+    if any(entry.is_dir() for entry in folder.iterdir()) if folder.exists() else True:
+        return
+    try:
+        folder.rmdir()
+    except OSError:
+        return

@@ -1,0 +1,64 @@
+"""Takes back what a rig put on the machine, whether its owner stops in order or was killed long ago.
+
+Nothing here needs the owner's memory: everything is found by the slot's names. A node's processes, mounts and inner
+devices ended with its process 1, so what is left are the owner's other processes, the devices on the host, and cgroups.
+The run folder itself is the slot's to remove.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+from rig.errors import MachineUnfit
+from rig.machine import cgroups, network
+from rig.machine.addresses import Addresses
+from rig.machine.components import MARK
+from rig.machine.slots import Slot
+
+_TASKS: Final = "nodes/*/disk/run/containerd/io.containerd.runtime.v2.task/k8s.io/*"
+_PATIENCE_S: Final = 10.0
+
+
+def clean(slot: Slot) -> None:
+    """Everything of this slot but its folder."""
+    _end_processes(slot.folder)
+    network.remove(Addresses(slot.number), str(slot.folder))
+    cgroups.remove(slot.number, [task.name for task in slot.folder.glob(_TASKS)])
+
+
+def processes_of(folder: Path) -> list[int]:
+    """All that a rig with this run folder started, by the mark in their environment; zombies have none."""
+    mark = f"{MARK}={folder}".encode()
+    return [pid for pid in _pids() if pid != os.getpid() and mark in _environment(pid).split(b"\0")]
+
+
+def _end_processes(folder: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while left := processes_of(folder):
+        if time.monotonic() > deadline:
+            raise MachineUnfit(f"processes {left} of {folder} do not end after SIGKILL")
+        for pid in left:
+            _kill(pid)
+        time.sleep(0.02)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended; another user's is not ours
+        return b""

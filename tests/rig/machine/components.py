@@ -1,0 +1,164 @@
+"""One real program of the rig: started, waited for, killed, started again.
+
+A component dies with the process that started it, by the kernel's parent-death signal, so that nothing is left when a
+test run is killed. It writes its own log, whose tail is part of every error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rig.errors import ComponentFailed
+
+_LOOK_EVERY_S: Final = 0.05
+_TAIL_LINES: Final = 15
+_TAIL_WIDTH: Final = 300
+_STOP_WITHIN_S: Final = 20.0
+MARK: Final = "PARTAGE_RIG"
+"""The environment variable by which a component is known as a rig's; its value is the rig's run folder."""
+
+_WITH_ITS_PARENT: Final = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+@dataclass(frozen=True)
+class Program:
+    """How a component is started."""
+
+    name: str
+    argv: tuple[str, ...]
+    log: Path
+    run_folder: Path
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    inside: tuple[str, ...] = ()
+    """What enters the namespaces it runs in; such a program forks once, so the component is its child."""
+
+    def environment(self) -> dict[str, str]:
+        """Only what is named: no proxy, no kubeconfig and no Go setting of the machine has a say."""
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return {"PATH": path, "HOME": str(self.run_folder), MARK: str(self.run_folder), **self.env}
+
+
+class Component:
+    """A program and its present process. `why_not_ready` says what is missing, or None once it serves."""
+
+    def __init__(self, program: Program, why_not_ready: Callable[[], str | None]) -> None:
+        self.program = program
+        self._why_not_ready = why_not_ready
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        """As in messages and logs."""
+        return self.program.name
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The component's own process id, as the host sees it."""
+        self.require_running()
+        assert self._process is not None
+        return self._child(self._process) if self.program.inside else self._process.pid
+
+    def start(self) -> None:
+        """Starts it, without waiting for it to serve."""
+        if self.is_running:
+            raise ComponentFailed(f"{self.name} is already running")
+        self.program.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.program.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_WITH_ITS_PARENT, *self.program.inside, *self.program.argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.program.environment(),
+                cwd="/",
+                start_new_session=True,  # a terminal's Ctrl-C is for the rig, which stops things in order
+            )
+
+    def wait_ready(self, within_s: float = 60.0) -> None:
+        """Waits until it serves."""
+        deadline = time.monotonic() + within_s
+        while (why := self._why_not_ready()) is not None:
+            self.require_running()
+            if time.monotonic() > deadline:
+                raise self._failed(f"was not ready within {within_s:.0f} s: {why}")
+            time.sleep(_LOOK_EVERY_S)
+
+    def require_running(self) -> None:
+        """Raises, with the end of its log, where it does not run."""
+        if self._process is None:
+            raise ComponentFailed(f"{self.name} was not started")
+        if not self.is_running:
+            raise self._failed(f"ended with status {self._process.returncode}")
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal to the component itself."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL, and waits until it is gone: the crash that tests ask for."""
+        if self.is_running:
+            self._send_if_there(signal.SIGKILL)
+        self._wait(_STOP_WITHIN_S)
+
+    def stop(self, within_s: float = _STOP_WITHIN_S) -> None:
+        """SIGTERM, and SIGKILL for one that does not listen; nothing where it does not run."""
+        if not self.is_running:
+            return
+        self._send_if_there(signal.SIGTERM)
+        try:
+            self._wait(within_s)
+        except ComponentFailed:
+            self.kill()
+
+    def restart(self) -> None:
+        """Killed, started, serving again."""
+        self.kill()
+        self.start()
+        self.wait_ready()
+
+    def tail(self, lines: int = _TAIL_LINES) -> str:
+        """The end of its log, under a heading."""
+        try:
+            whole = self.program.log.read_text(errors="replace").splitlines()
+            text = [line if len(line) <= _TAIL_WIDTH else line[:_TAIL_WIDTH] + "…" for line in whole[-lines:]]
+        except FileNotFoundError:
+            text = ["(it wrote nothing)"]
+        return "\n".join([f"--- {self.name}, {self.program.log}:", *text])
+
+    def _failed(self, what: str) -> ComponentFailed:
+        return ComponentFailed(f"{self.name} {what}\n{self.tail()}")
+
+    def _send_if_there(self, number: signal.Signals) -> None:
+        try:
+            self.send(number)
+        except (ProcessLookupError, ComponentFailed):  # it ended meanwhile
+            return
+
+    def _wait(self, within_s: float) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired as late:
+            raise self._failed(f"did not end within {within_s:.0f} s") from late
+
+    def _child(self, process: subprocess.Popen[bytes]) -> int:
+        """The process that the entering program forked; there is a moment before it does, and one after it ended."""
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None:
+            if found := children.read_text().split():
+                return int(found[0])
+            time.sleep(_LOOK_EVERY_S)
+        raise self._failed(f"ended with status {process.returncode}")

@@ -1,0 +1,103 @@
+"""The bridge that joins the host and a rig's nodes, and each node's way to it.
+
+A node has a network namespace, so its ports, its bridge for pods and its packet filter rules are its own and end with
+it. Only the rig's bridge and one end of each node's cable stand on the host. They carry the run folder as their alias,
+by which a later rig knows whose they were.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from rig.errors import MachineUnfit
+from rig.machine.addresses import Addresses, NodeAddresses
+
+_ALIAS: Final = "partage rig "
+CABLE: Final = "eth0"
+"""The node's end of its cable."""
+
+
+def make_bridge(addresses: Addresses, run_folder: str) -> None:
+    """The host's address among the nodes."""
+    _refuse_clash(addresses)
+    name = addresses.bridge
+    _ip("link", "add", name, "type", "bridge")
+    _ip("link", "set", name, "alias", _ALIAS + run_folder)
+    _ip("addr", "add", f"{addresses.host}/{addresses.network.prefixlen}", "dev", name)
+    _ip("link", "set", name, "up")
+
+
+class OnTheNetwork(Protocol):
+    """A node, as far as cables go."""
+
+    @property
+    def pid(self) -> int:
+        """Its process 1."""
+        ...
+
+    @property
+    def addresses(self) -> NodeAddresses:
+        """Where it is to be."""
+        ...
+
+
+def connect(addresses: Addresses, newcomer: OnTheNetwork, others: Sequence[OnTheNetwork], run_folder: str) -> None:
+    """Lays the cable to a node, and tells everybody the way to everybody's pods."""
+    node, pid = newcomer.addresses, str(newcomer.pid)
+    _ip("link", "add", node.veth, "type", "veth", "peer", "name", CABLE, "netns", pid)
+    _ip("link", "set", node.veth, "alias", _ALIAS + run_folder)
+    _ip("link", "set", node.veth, "master", addresses.bridge, "up")
+    inside = _inside(newcomer)
+    _ip("addr", "add", f"{node.ip}/{addresses.network.prefixlen}", "dev", CABLE, inside=inside)
+    _ip("link", "set", "lo", "up", inside=inside)
+    _ip("link", "set", CABLE, "up", inside=inside)
+    _ip("route", "add", "default", "via", str(addresses.host), inside=inside)
+    _run(*inside, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+    _tell_the_way(None, node)
+    for other in others:
+        _tell_the_way(newcomer, other.addresses)
+        _tell_the_way(other, node)
+
+
+def _tell_the_way(listener: OnTheNetwork | None, node: NodeAddresses) -> None:
+    """To a node, or to the host."""
+    inside = _inside(listener) if listener else ()
+    _ip("route", "replace", str(node.pods), "via", str(node.ip), inside=inside)
+
+
+def _inside(node: OnTheNetwork) -> tuple[str, ...]:
+    return ("nsenter", "--target", str(node.pid), "--net", "--")
+
+
+def remove(addresses: Addresses, run_folder: str) -> None:
+    """Every device of this rig that is still there; a cable whose node has ended went with it."""
+    for name in devices_of(run_folder):
+        _run("ip", "link", "delete", name, may_fail=True)
+    if left := devices_of(run_folder):
+        raise MachineUnfit(f"cannot remove the network devices {', '.join(left)}; try: ip link delete NAME")
+
+
+def devices_of(run_folder: str) -> list[str]:
+    """The host's devices that carry this rig's name."""
+    links = json.loads(_run("ip", "-json", "link", "show"))
+    return [link["ifname"] for link in links if link.get("ifalias") == _ALIAS + run_folder]
+
+
+def _refuse_clash(addresses: Addresses) -> None:
+    names = [link["ifname"] for link in json.loads(_run("ip", "-json", "link", "show"))]
+    if addresses.bridge in names:
+        raise MachineUnfit(f"a network device {addresses.bridge} exists that is not ours; remove it or rename it")
+
+
+def _ip(*arguments: str, inside: tuple[str, ...] = ()) -> str:
+    return _run(*inside, "ip", *arguments)
+
+
+def _run(*argv: str, may_fail: bool = False) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode and not may_fail:
+        raise MachineUnfit(f"`{' '.join(argv)}` failed: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,153 @@
+"""A rig's run folder, and the lock that says whether its owner lives.
+
+A slot is a small number that all names of a rig are made from: its folder, its devices, its addresses, its cgroups. Who
+holds the flock of `<slot>.lock` owns the slot; the kernel lets it go when the owner dies, however it dies. So an
+unlocked slot with remains belongs to nobody, and whoever finds it cleans it before use. The lock file is made before
+anything else and removed after everything else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rig.errors import MachineUnfit
+from rig.machine.addresses import SLOTS
+
+BASE: Final = Path("/var/lib/partage-rig")
+"""On disk, because container layers need a real file system; root's, because names in it can be foreseen."""
+_TRIES: Final = 1000
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot that this process holds."""
+
+    number: int
+    base: Path
+    fd: int
+
+    @property
+    def folder(self) -> Path:
+        """Everything that the rig writes lies below."""
+        return self.base / str(self.number)
+
+
+Clean = Callable[[Slot], None]
+
+
+@contextmanager
+def claimed(clean: Clean, base: Path = BASE) -> Generator[Slot]:
+    """A slot of one's own with an empty folder. `clean` removes what a slot left on the machine, its folder apart."""
+    sweep(clean, base)
+    slot = _first_free(base)
+    try:
+        _empty(slot, clean)
+        slot.folder.mkdir(mode=0o711)
+        yield slot
+    finally:
+        _give_back(slot, clean)
+
+
+def sweep(clean: Clean, base: Path = BASE) -> list[int]:
+    """Cleans every slot whose owner died, and says which they were."""
+    found: list[int] = []
+    for number in sorted(_numbers(base)):
+        if slot := _try(number, base):
+            found.append(number)
+            _give_back(slot, clean)
+    return found
+
+
+def owners(base: Path = BASE) -> dict[int, Path]:
+    """The folders of the rigs that live."""
+    return {number: base / str(number) for number in sorted(_numbers(base)) if not _is_free(number, base)}
+
+
+def _first_free(base: Path) -> Slot:
+    for number in SLOTS:
+        if slot := _try(number, base):
+            return slot
+    raise MachineUnfit(f"all {len(SLOTS)} rigs that a machine has room for are running; stop one (make rig-down)")
+
+
+def _try(number: int, base: Path) -> Slot | None:
+    """Takes the lock if it is free. A file that was unlinked between opening and locking is another one's end."""
+    path = _lock(number, base)
+    fd = _open(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same_file(fd, path):
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
+            return Slot(number, base, fd)
+    except BlockingIOError:
+        pass
+    os.close(fd)
+    return None
+
+
+def _open(path: Path) -> int:
+    """The last rig of the machine may be removing the folder at any moment, also in the middle of mkdir."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError, FileExistsError):
+            path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    raise MachineUnfit(f"cannot make {path}; is {path.parent} a folder?")
+
+
+def _is_same_file(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _is_free(number: int, base: Path) -> bool:
+    try:
+        fd = os.open(_lock(number, base), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(fd)
+
+
+def _empty(slot: Slot, clean: Clean) -> None:
+    clean(slot)
+    if slot.folder.exists():
+        shutil.rmtree(slot.folder)
+
+
+def _give_back(slot: Slot, clean: Clean) -> None:
+    try:
+        _empty(slot, clean)
+        _lock(slot.number, slot.base).unlink()
+        with suppress(OSError):  # another rig has something in it
+            slot.base.rmdir()
+    finally:
+        os.close(slot.fd)
+
+
+def _lock(number: int, base: Path) -> Path:
+    return base / f"{number}.lock"
+
+
+def _numbers(base: Path) -> set[int]:
+    """Of all slots that left a trace, whether a lock or a folder."""
+    try:
+        stems = {name.removesuffix(".lock") for name in (entry.name for entry in base.iterdir())}
+    except FileNotFoundError:
+        return set()
+    return {int(stem) for stem in stems if stem.isdecimal() and int(stem) in SLOTS}

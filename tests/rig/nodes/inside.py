@@ -1,0 +1,120 @@
+"""The first process of a node: makes the machine's file system the node's own, then collects orphans until killed.
+
+Run as `python -I inside.py SPEC` by `unshare` with the node's new namespaces. It dies with whoever started it, and with
+it, since it is process 1, everything that ever ran in the node; the mounts and devices go, too. So a node can't be left
+behind. It uses the standard library alone, and never imports from where it stands.
+
+/etc, /opt, /run and /var are copy-on-write: programs find what the machine has and write where they always do, while
+the machine's own files stay as they are. What kubelet would set for the whole machine is a file of the node's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+_MS_BIND: Final = 0x1000
+_MS_REC: Final = 0x4000
+_MS_PRIVATE: Final = 0x40000
+_MS_SHARED: Final = 0x100000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source: str, target: str, kind: str = "none", flags: int = 0, data: str = "") -> None:
+    """The system call itself: the program would resolve /proc/self/fd/N to a path that no longer leads there."""
+    if _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()):
+        number = ctypes.get_errno()
+        raise OSError(number, f"cannot mount {source} on {target} ({kind} {data}): {os.strerror(number)}")
+
+
+def copy_on_write(folder: str, own: Path) -> None:
+    """What is written below `folder` goes to the node's own place."""
+    upper, work = own / "written" / folder.strip("/"), own / "overlay-work" / folder.strip("/")
+    upper.mkdir(parents=True)
+    work.mkdir(parents=True)
+    upper.chmod(Path(folder).stat().st_mode & 0o7777)
+    mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
+
+
+def keep_visible(folders: list[str]) -> dict[str, int]:
+    """Descriptors of folders that the overlays will hide or copy; they lead to the real ones."""
+    return {folder: os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders}
+
+
+def own_sysfs() -> None:
+    """The node's own devices; what the host has mounted below /sys, such as cgroups, stays."""
+    below = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    real = keep_visible([path for path in below if path.startswith("/sys/") and Path(path).is_dir()])
+    mount("sysfs", "/sys", "sysfs")
+    for path, fd in real.items():
+        if Path(path).is_dir():
+            mount(f"/proc/self/fd/{fd}", path, flags=_MS_BIND)
+        os.close(fd)
+
+
+def untouched_proc(place: Path) -> None:
+    """One that nothing covers: without it the kernel lets no container in a user namespace mount its own."""
+    place.mkdir()
+    mount("proc", str(place), "proc")
+
+
+def bind(source: str, target: str) -> None:
+    """A folder or file in another place, with what is mounted below it."""
+    mount(source, target, flags=_MS_BIND | _MS_REC)
+
+
+def build(spec: dict[str, object]) -> None:
+    """The node's file system, from what the spec says."""
+    own = Path(str(spec["own"]))
+    mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    real = keep_visible(_texts(spec["visible"]))
+    for folder in _texts(spec["copied"]):
+        copy_on_write(folder, own)
+    for folder, fd in real.items():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        bind(f"/proc/self/fd/{fd}", folder)
+        os.close(fd)
+    for folder in _texts(spec["on_disk"]):
+        source = own / "disk" / folder.strip("/")
+        source.mkdir(parents=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        bind(str(source), folder)
+    mount("proc", "/proc", "proc")
+    own_sysfs()
+    untouched_proc(own / "proc")
+    for name in _texts(spec["own_sysctls"]):
+        _own_sysctl(Path("/proc/sys", name), own / "sysctl" / name.replace("/", "."))
+    mount("none", "/", flags=_MS_REC | _MS_SHARED)  # kubelet passes mounts on to containers
+
+
+def _own_sysctl(real: Path, copy: Path) -> None:
+    copy.parent.mkdir(exist_ok=True)
+    copy.write_text(real.read_text())
+    bind(str(copy), str(real))
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError(f"expected a list, got {value!r}")
+    return [str(item) for item in value]
+
+
+def main() -> None:
+    """Builds, says so by making the file `ready`, and waits."""
+    spec = json.loads(Path(sys.argv[1]).read_text())
+    build(spec)
+    socket.sethostname(spec["name"])
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are collected by the kernel
+    Path(spec["own"], "ready").touch()
+    while True:
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The machine of a node: its namespaces, its file system, and the way in.
+
+What runs in it is entered with nsenter, so it has the node's processes, mounts, network, host name and files around it,
+and ends with it. The host sees the node's files below /proc/<process 1>/root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rig.errors import ComponentFailed
+from rig.machine.addresses import NodeAddresses
+from rig.machine.components import Component, Program
+
+_INIT: Final = Path(__file__).with_name("inside.py")
+_NEW: Final = ("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child=KILL", "--")
+_COPIED: Final = ("/etc", "/opt", "/run", "/var")
+# Layers cannot lie on an overlay, and the owners of a mount can only be mapped on a disk.
+_ON_DISK: Final = ("/run/containerd", "/var/lib/containerd", "/var/lib/kubelet")
+# kubelet sets these for the whole machine, where all nodes and the machine's owner would feel it.
+_OWN_SYSCTLS: Final = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a node is to be, and what of the host it sees unchanged."""
+
+    name: str
+    own: Path
+    logs: Path
+    run_folder: Path
+    visible: tuple[Path, ...]
+
+
+class Machine:
+    """A node without its daemons."""
+
+    def __init__(self, place: Place, addresses: NodeAddresses) -> None:
+        self.place = place
+        self.addresses = addresses
+        self._spec = place.own / "spec.json"
+        program = Program(
+            name=place.name,
+            argv=(sys.executable, "-I", str(_INIT), str(self._spec)),
+            log=place.logs / f"{place.name}-machine.log",
+            run_folder=place.run_folder,
+            inside=_NEW,
+        )
+        self._init = Component(program, self._why_not_ready)
+        self._pid = 0
+
+    @property
+    def pid(self) -> int:
+        """Its process 1, as the host sees it."""
+        return self._pid
+
+    @property
+    def component(self) -> Component:
+        """Its process 1, for those who list components."""
+        return self._init
+
+    def start(self) -> None:
+        """Makes the namespaces and the file system, and returns when programs can be started in it."""
+        self.place.own.mkdir(parents=True)
+        visible = [str(self.place.run_folder), *(str(path) for path in self.place.visible if path.exists())]
+        spec = {
+            "name": self.place.name,
+            "own": str(self.place.own),
+            "visible": visible,
+            "copied": _COPIED,
+            "on_disk": _ON_DISK,
+            "own_sysctls": _OWN_SYSCTLS,
+        }
+        self._spec.write_text(json.dumps(spec))
+        self._init.start()
+        self._init.wait_ready()
+        self._pid = self._init.pid
+
+    def stop(self) -> None:
+        """Everything in it ends at once, by the kernel's hand."""
+        self._init.kill()
+
+    @property
+    def way_in(self) -> tuple[str, ...]:
+        """What to put before a command so that it runs in the node."""
+        return ("nsenter", "--target", str(self.pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--")
+
+    def path(self, inside: str) -> Path:
+        """A file of the node, as the host reaches it; its links are followed as the node would follow them."""
+        root = Path(f"/proc/{self.pid}/root")
+        found, left = root, [part for part in inside.split("/") if part]
+        while left:
+            here = found / left.pop(0)
+            if here.is_symlink():
+                target = str(here.readlink())
+                found = root if target.startswith("/") else found
+                left = [part for part in target.split("/") if part] + left
+            else:
+                found = here
+        return found
+
+    def write(self, inside: str, text: str) -> None:
+        """A file of the node, with its folders."""
+        path = self.path(inside)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run(self, *argv: str, timeout_s: float = 60.0) -> str:
+        """What a command in the node prints; an error where it fails."""
+        environment = {**os.environ, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        done = subprocess.run(
+            [*self.way_in, *argv], capture_output=True, text=True, check=False, timeout=timeout_s, env=environment
+        )
+        if done.returncode:
+            raise ComponentFailed(f"{self.place.name}: `{' '.join(argv)}` failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def _why_not_ready(self) -> str | None:
+        return None if (self.place.own / "ready").exists() else "its file system is not made"

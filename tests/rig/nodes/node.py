@@ -1,0 +1,90 @@
+"""A node: a machine with containerd, kubelet and whatever daemons stand between them.
+
+The order of the start is containerd, the daemons in the order they are given, kubelet: kubelet ends at once where its
+runtime endpoint does not answer, and crishim is such an endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.machine.components import Component, Program
+from rig.nodes import containerd
+from rig.nodes.machine import Machine
+
+ENDPOINT: Final = f"unix://{containerd.SOCKET}"
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A program of ours on the node, started before kubelet. `why_not_ready` is asked with the node's machine."""
+
+    name: str
+    argv: tuple[str, ...]
+    why_not_ready: Callable[[Machine], str | None]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """What a test may want to differ from node to node."""
+
+    runtime_endpoint: str = ENDPOINT
+    daemons: tuple[Daemon, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By path in the node; there before any daemon starts."""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    kubelet_config: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a rig and what runs on it."""
+
+    machine: Machine
+    containerd: Component
+    daemons: Mapping[str, Component]
+    kubelet: Component
+
+    @property
+    def name(self) -> str:
+        """As in the API."""
+        return self.machine.place.name
+
+    @property
+    def components(self) -> list[Component]:
+        """All that run on it, in the order of their start."""
+        return [self.machine.component, self.containerd, *self.daemons.values(), self.kubelet]
+
+    def start(self) -> None:
+        """Starts what the machine is for; returns when kubelet runs, which is before the API calls the node ready."""
+        for component in (self.containerd, *self.daemons.values()):
+            component.start()
+            component.wait_ready()
+        self.kubelet.start()
+
+    def stop(self) -> None:
+        """Ends kubelet first, so that it sees nothing of the end; then everything at once, containers too."""
+        self.kubelet.kill()
+        self.machine.stop()
+        for component in (self.containerd, *self.daemons.values()):
+            component.kill()
+
+    def daemon(self, daemon: Daemon) -> Component:
+        """Another program in the node, to be started, killed and stopped by whoever asked; it ends with the node."""
+        return inside(self.machine, daemon)
+
+
+def inside(machine: Machine, daemon: Daemon) -> Component:
+    """A program in a machine, as a component."""
+    program = Program(
+        name=f"{machine.place.name}-{daemon.name}",
+        argv=daemon.argv,
+        log=machine.place.logs / f"{machine.place.name}-{daemon.name}.log",
+        run_folder=machine.place.run_folder,
+        env=daemon.env,
+        inside=machine.way_in,
+    )
+    return Component(program, lambda: daemon.why_not_ready(machine))

@@ -1,0 +1,134 @@
+"""The rig's registry: Debian's docker-registry on one address, filled by its HTTP API.
+
+It stands for every registry there is: containerd is told by `certs.d/_default` to ask it and nobody else, so a name's
+host has no meaning here, and what was not pushed is not found rather than fetched.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from rig.errors import ComponentFailed, RigError
+from rig.images.image import Blob, Image
+from rig.machine.components import Component, Program
+
+PORT: Final = 5000
+_ANSWERS_WITHIN_S: Final = 20.0
+_OK: Final = 200
+_CREATED: Final = 201
+_ACCEPTED: Final = 202
+_NOT_FOUND: Final = 404
+
+
+class Registry:
+    """The registry at one address, as those who push see it."""
+
+    def __init__(self, host: str, port: int = PORT) -> None:
+        self.host = host
+        self.port = port
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return f"{self.host}:{self.port}"
+
+    def component(self, program: Path, run_folder: Path) -> Component:
+        """The registry itself, not yet started; all that it writes is below the run folder."""
+        folder = run_folder / "registry"
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = folder / "config.json"  # it reads YAML, of which JSON is a part
+        settings.write_text(json.dumps(self._settings(folder)))
+        argv = (str(program), "serve", str(settings))
+        made = Program(name="registry", argv=argv, log=run_folder / "logs/registry.log", run_folder=run_folder)
+        return Component(made, self.why_not_ready)
+
+    def why_not_ready(self) -> str | None:
+        """What is missing until it serves."""
+        try:
+            with closing(_Session(self)) as session:
+                status, _ = session.ask("GET", "/v2/")
+        except ComponentFailed as failed:
+            return str(failed)
+        return None if status == _OK else f"it answered {status}"
+
+    def push(self, image: Image, name: str) -> None:
+        """Makes it known under this name. What is there already is not sent again."""
+        repository, tag = place(name)
+        with closing(_Session(self)) as session:
+            for blob in image.blobs:
+                if session.ask("HEAD", f"/v2/{repository}/blobs/{blob.digest}")[0] == _NOT_FOUND:
+                    session.upload(repository, blob)
+            session.put(f"/v2/{repository}/manifests/{tag}", image.manifest)
+
+    def serve(self, certs: Path) -> None:
+        """Has a containerd whose `config_path` this is ask here for every name, and nowhere else."""
+        hosts = certs / "_default/hosts.toml"
+        hosts.parent.mkdir(parents=True, exist_ok=True)
+        hosts.write_text(f'server = "http://{self.address}"\ncapabilities = ["pull", "resolve"]\n')
+
+    def _settings(self, folder: Path) -> dict[str, object]:
+        return {
+            "version": "0.1",
+            "log": {"level": "warn", "accesslog": {"disabled": True}},
+            "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+            "http": {"addr": self.address, "secret": "one registry, nothing to share"},
+        }
+
+
+def place(name: str) -> tuple[str, str]:
+    """The repository and the tag of an image's name, as containerd asks for them."""
+    path, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = name, "latest"
+    host, slash, rest = path.partition("/")
+    has_host = slash and (host == "localhost" or "." in host or ":" in host)
+    repository = rest if has_host else path
+    is_official = "/" not in repository and (not has_host or host == "docker.io")
+    return (f"library/{repository}" if is_official else repository), tag
+
+
+class _Session:
+    """One connection to the registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._connection = HTTPConnection(registry.host, registry.port, timeout=_ANSWERS_WITHIN_S)
+
+    def ask(self, method: str, path: str, content: bytes = b"", kind: str = "") -> tuple[int, str]:
+        """The status of the answer and where it points to."""
+        try:
+            headers = {"Content-Type": kind} if kind else {}
+            self._connection.request(method, path, content, headers)
+            answer = self._connection.getresponse()
+            self._said = answer.read().decode(errors="replace")
+        except (OSError, HTTPException) as error:
+            where = self._registry.address
+            raise ComponentFailed(f"the registry at {where} did not answer {method} {path}: {error}") from error
+        return answer.status, answer.headers.get("Location", "")
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def upload(self, repository: str, blob: Blob) -> None:
+        """Sends one blob."""
+        path = f"/v2/{repository}/blobs/uploads/"
+        status, location = self.ask("POST", path)
+        self._want(_ACCEPTED, status, f"POST {path}")
+        parts = urlsplit(location)
+        query = "&".join(part for part in (parts.query, f"digest={blob.digest}") if part)
+        self.put(f"{parts.path}?{query}", Blob("application/octet-stream", blob.content))
+
+    def put(self, path: str, blob: Blob) -> None:
+        """Sends what creates something."""
+        status, _ = self.ask("PUT", path, blob.content, blob.media_type)
+        self._want(_CREATED, status, f"PUT {path}")
+
+    def _want(self, wanted: int, status: int, what: str) -> None:
+        if status != wanted:
+            raise RigError(f"the registry at {self._registry.address} answered {what} with {status}: {self._said}")

@@ -1,0 +1,191 @@
+"""A whole rig: a slot of the machine, a control plane, a registry with images, and nodes.
+
+    with running(RigSettings(nodes={"n1": NodeSettings(), "n2": NodeSettings()}), say=print) as rig:
+        ...
+
+Parts are started side by side and waited for where the next one needs them. At the end everything is killed at once and
+taken back; the same happens, by the kernel and the next rig, when this process is killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rig import images
+from rig.building import Programs, ensure
+from rig.control.plane import ControlPlane
+from rig.control.settings import ControlSettings
+from rig.errors import RigError
+from rig.machine import cgroups, network, slots
+from rig.machine.addresses import SERVICES, Addresses
+from rig.machine.cleaning import clean
+from rig.machine.components import Component
+from rig.machine.fitness import require_fit
+from rig.nodes.furnishing import Supplies, furnish
+from rig.nodes.kubelet import Kubelet
+from rig.nodes.machine import Machine, Place
+from rig.nodes.node import Node, NodeSettings
+from rig.registry import Registry
+from rig.talking.cluster import Cluster
+from rig.talking.waiting import until
+
+Say = Callable[[str], None]
+CHECKOUT: Final = Path(__file__).parents[2]
+IMAGES: Final = {images.SANDBOX: images.pause, "busybox": images.busybox, "glibc": images.glibc, "musl": images.musl}
+"""What every rig's registry holds, by the names that pods use."""
+TWO_NODES: Final = {"n1": NodeSettings(), "n2": NodeSettings()}
+
+
+@dataclass(frozen=True)
+class RigSettings:
+    """What a rig is to have."""
+
+    nodes: Mapping[str, NodeSettings] = field(default_factory=lambda: dict(TWO_NODES))
+    control: ControlSettings = field(default_factory=ControlSettings)
+
+
+class Rig:
+    """Everything of one rig. Made by `running`."""
+
+    def __init__(self, slot: slots.Slot, programs: Programs, settings: RigSettings) -> None:
+        self.folder = slot.folder
+        self.addresses = Addresses(slot.number)
+        self.programs = programs
+        self.settings = settings
+        self.control = ControlPlane(self.addresses, programs, slot.folder, settings.control)
+        self.registry = Registry(str(self.addresses.host))
+        self._registry_component = self.registry.component(programs["docker-registry"], slot.folder)
+        self.cluster = Cluster(self.control)
+        self.nodes: dict[str, Node] = {}
+        self._machines: dict[str, Machine] = {}
+
+    @property
+    def logs(self) -> Path:
+        """One file for each component."""
+        return self.folder / "logs"
+
+    @property
+    def components(self) -> list[Component]:
+        """All that were started."""
+        of_nodes = [component for node in self.nodes.values() for component in node.components]
+        return [self._registry_component, *self.control.components, *of_nodes]
+
+    def tails(self) -> str:
+        """The end of every component's log, for those who must find out why something failed."""
+        return "\n".join(component.tail() for component in self.components)
+
+    def start(self) -> None:
+        """Everything that the settings ask for, up to nodes that are ready."""
+        network.make_bridge(self.addresses, str(self.folder))
+        self._registry_component.start()
+        self.control.start()
+        for name in self.settings.nodes:
+            self._add_machine(name)
+        self._push_images()
+        self.control.wait_api()
+        for name, settings in self.settings.nodes.items():
+            self._start_node(name, settings)
+        self.control.wait_ready()
+        for node in self.nodes.values():
+            self._wait_ready(node)
+
+    def add_node(self, name: str, settings: NodeSettings | None = None) -> Node:
+        """One more node, ready."""
+        self._add_machine(name)
+        node = self._start_node(name, settings or NodeSettings())
+        self._wait_ready(node)
+        return node
+
+    def stop(self) -> None:
+        """Ends every process. What else they leave behind is the slot's to clean."""
+        for node in self.nodes.values():
+            node.stop()
+        for machine in self._machines.values():
+            machine.stop()
+        for component in (*self.control.components, self._registry_component):
+            component.kill()
+        self.cluster.close()
+
+    def _wait_ready(self, node: Node) -> None:
+        until(f"node {node.name} is ready", lambda: self._why_not_ready(node))
+
+    def _why_not_ready(self, node: Node) -> str | None:
+        """A component that has ended will not come back by itself."""
+        for component in node.components:
+            component.require_running()
+        return self.cluster.nodes.why_not_ready(node.name)
+
+    def _add_machine(self, name: str) -> None:
+        addresses = self.addresses.node(len(self._machines) + 1)
+        place = Place(
+            name=name,
+            own=self.folder / "nodes" / name,
+            logs=self.logs,
+            run_folder=self.folder,
+            visible=(CHECKOUT, *self.programs.folders),
+        )
+        machine = Machine(place, addresses)
+        machine.start()
+        cgroups.make(self.addresses.slot, name)
+        network.connect(self.addresses, machine, list(self._machines.values()), str(self.folder))
+        self._machines[name] = machine
+
+    def _push_images(self) -> None:
+        self._registry_component.wait_ready()
+        for name, make in IMAGES.items():
+            self.registry.push(make(), name)
+
+    def _start_node(self, name: str, settings: NodeSettings) -> Node:
+        machine = self._machines[name]
+        supplies = Supplies(self.programs, self.registry, self._kubelet(machine, settings))
+        node = self.nodes[name] = furnish(machine, supplies, settings)
+        node.start()
+        return node
+
+    def _kubelet(self, machine: Machine, settings: NodeSettings) -> Kubelet:
+        identities, name, ip = self.control.identities, machine.place.name, machine.addresses.ip
+        serving = identities.kubelet_server(name, ip)
+        return Kubelet(
+            node=name,
+            ip=ip,
+            runtime_endpoint=settings.runtime_endpoint,
+            cgroup_parent=cgroups.parent(self.addresses.slot, name),
+            cluster_dns=SERVICES[10],
+            ca=identities.ca,
+            certificate=serving.certificate,
+            key=serving.key,
+            kubeconfig=identities.kubeconfig(identities.node(name), self.control.server),
+            labels=settings.labels,
+            config=settings.kubelet_config,
+        )
+
+
+@contextmanager
+def running(settings: RigSettings | None = None, *, say: Say, keep_logs: Path | None = None) -> Generator[Rig]:
+    """A rig that serves, and is gone afterwards. `keep_logs` is a folder that its logs are copied to at the end."""
+    require_fit()
+    programs = ensure(say=say)
+    with slots.claimed(clean) as slot:
+        rig = Rig(slot, programs, settings or RigSettings())
+        try:
+            with _with_tails(rig):
+                rig.start()
+            yield rig
+        finally:
+            rig.stop()
+            if keep_logs is not None:
+                shutil.copytree(rig.logs, keep_logs, dirs_exist_ok=True)
+
+
+@contextmanager
+def _with_tails(rig: Rig) -> Generator[None]:
+    try:
+        yield
+    except RigError as error:
+        error.add_note(rig.tails())
+        raise

@@ -1,0 +1,134 @@
+"""The API server as one identity sees it: the verbs, and `Refused` when it says no."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, Final, cast
+from urllib.parse import urlencode, urlsplit
+
+from rig.control.readiness import trusting
+from rig.errors import Refused
+from rig.identity.identities import Identities
+from rig.identity.proofs import Bearer, Identity
+from rig.talking.connection import Answer, Connection, Request, Way
+from rig.talking.resources import Json, Objects
+from rig.talking.watching import Event, events
+
+Query = Mapping[str, str]
+_JSON: Final = "application/json"
+_NOTHING: Final[Query] = {}
+_WORTH_TELLING: Final = 1000
+FIELD_MANAGER: Final = "partage-rig"
+
+
+class Patch(Enum):
+    """The kinds of patches."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Api:
+    """One identity's connection. For one thread; `close()` lets go of the socket, the next request opens another."""
+
+    def __init__(self, server: str, identities: Identities, identity: Identity) -> None:
+        self.user = identity.user
+        self._way = way(server, identities, identity)
+        self._connection = Connection(self._way)
+
+    def get(self, path: str, query: Query = _NOTHING) -> Json:
+        """One object, or a list with its metadata."""
+        return self._object(Request("GET", _target(path, query)))
+
+    def list(self, path: str, query: Query = _NOTHING) -> Objects:
+        """The objects of a list."""
+        return cast("Objects", self.get(path, query)["items"])
+
+    def create(self, path: str, body: Json, query: Query = _NOTHING) -> Json:
+        """A new object, as the server made it; `path` is where its kind lives."""
+        return self._object(_with_body("POST", _target(path, query), body))
+
+    def replace(self, path: str, body: Json) -> Json:
+        """The object anew."""
+        return self._object(_with_body("PUT", path, body))
+
+    def patch(self, path: str, body: Json | Objects, kind: Patch = Patch.MERGE) -> Json:
+        """A change of an object. An apply takes fields over from whoever had them."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is Patch.APPLY else _NOTHING
+        return self._object(_with_body("PATCH", _target(path, query), body, kind.value))
+
+    def delete(self, path: str, options: Json | None = None) -> Json:
+        """Asks for the end of an object; `options` are DeleteOptions."""
+        return self._object(_with_body("DELETE", path, options or {}))
+
+    def text(self, path: str, query: Query = _NOTHING) -> str:
+        """What is no object: logs, metrics, health."""
+        return self._asked(Request("GET", _target(path, query))).content.decode(errors="replace")
+
+    @contextmanager
+    def watch(self, path: str, *, within_s: float, query: Query = _NOTHING) -> Generator[Iterator[Event]]:
+        """What happens to a list's objects, until the time is over; over a connection of its own."""
+        wanted = {"watch": "true", "allowWatchBookmarks": "false", "timeoutSeconds": str(int(within_s) + 1), **query}
+        connection = self._way.connect()
+        try:
+            connection.request("GET", _target(path, wanted), headers=dict(self._way.headers))
+            response = connection.getresponse()
+            if response.status != HTTPStatus.OK:
+                raise refusal(Answer(response.status, response.read()))
+            yield events(connection, response, within_s)
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        self._connection.close()
+
+    def _object(self, request: Request) -> Json:
+        return cast("Json", json.loads(self._asked(request).content))
+
+    def _asked(self, request: Request) -> Answer:
+        answer = self._connection.ask(request)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise refusal(answer)
+        return answer
+
+
+def way(server: str, identities: Identities, identity: Identity) -> Way:
+    """How this identity gets to the API server with that URL."""
+    url = urlsplit(server)
+    if url.hostname is None or url.port is None:
+        raise ValueError(f"{server} names no host and port")
+    if isinstance(identity.proof, Bearer):
+        headers = {"Authorization": f"Bearer {identity.proof.token}"}
+        return Way(url.hostname, url.port, trusting(identities.ca), headers)
+    return Way(url.hostname, url.port, trusting(identities.ca, identity.proof))
+
+
+def refusal(answer: Answer) -> Refused:
+    """What the server said, as an error. It sends a Status, except for what never reached its handlers."""
+    text = answer.content.decode(errors="replace")
+    try:
+        status: Any = json.loads(text)
+    except ValueError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        return Refused(answer.status, _phrase(answer.status), text.strip()[:_WORTH_TELLING])
+    return Refused(answer.status, str(status.get("reason", "")), str(status.get("message", "")))
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "no reason"
+
+
+def _target(path: str, query: Query) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _with_body(method: str, target: str, body: Json | Objects, kind: str = _JSON) -> Request:
+    return Request(method, target, json.dumps(body).encode(), {"Content-Type": kind, "Accept": _JSON})

@@ -1,0 +1,97 @@
+"""The cluster as a test speaks of it, and to it, as whom it likes.
+
+    web = cluster.pods.create("team-a", a_pod("web"))
+    with pytest.raises(Refused):
+        cluster.as_user("alice").nodes.annotate("n1", {"partage.dev/inventory": "{}"})
+
+A cluster is for one thread. Whoever made it closes it; that closes all that `as_…` made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_plugins.vocabulary import Allocation
+from rig.control.plane import ControlPlane
+from rig.identity.people import ALICE, Person, ServiceAccount, node
+from rig.identity.proofs import Bearer, Identity
+from rig.talking.api import Api
+from rig.talking.binding import bind, signed
+from rig.talking.events import ObjectEvent, events_of
+from rig.talking.kubectl import Kubectl
+from rig.talking.nodes import Nodes
+from rig.talking.pods import Pod, Pods
+from rig.talking.resources import SERVICE_ACCOUNTS, Json
+from rig.talking.speaker import Speaker
+
+_TOKEN_LIFE_S: Final = 3600
+
+
+class Cluster:
+    """One identity's view; without one, the admin's."""
+
+    def __init__(self, control: ControlPlane, identity: Identity | None = None) -> None:
+        self._control = control
+        self.identity = identity or control.identities.admin
+        self.api: Api = control.api(self.identity)
+        self.kubectl = Kubectl(
+            program=control.programs["kubectl"],
+            kubeconfig=control.identities.kubeconfig(self.identity, control.server),
+            home=control.run_folder,
+        )
+        speaker = Speaker(self.api, self.kubectl)
+        self.pods = Pods(speaker)
+        self.nodes = Nodes(speaker)
+        self._others: dict[Identity, Cluster] = {}
+        self._accounts: dict[ServiceAccount, Identity] = {}
+
+    def as_user(self, name: str, *groups: str) -> Cluster:
+        """An ordinary user, with a client certificate; alice is in her team."""
+        return self.as_person(ALICE if name == ALICE.user and not groups else Person(name, groups))
+
+    def as_node(self, name: str) -> Cluster:
+        """The identity of that node's kubelet."""
+        return self.as_person(node(name))
+
+    def as_person(self, person: Person) -> Cluster:
+        """Whoever has a client certificate."""
+        return self._as(self._control.identities.client(person))
+
+    def as_account(self, account: ServiceAccount) -> Cluster:
+        """A service account, with a token that the API server issues for it."""
+        if account not in self._accounts:
+            self._accounts[account] = Identity(account.user, Bearer(self.token(account)))
+        return self._as(self._accounts[account])
+
+    def token(self, account: ServiceAccount) -> str:
+        """A new token of a service account."""
+        path = SERVICE_ACCOUNTS.at(account.namespace, account.name, "token")
+        spec = {"expirationSeconds": _TOKEN_LIFE_S}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        return str(self.api.create(path, request)["status"]["token"])
+
+    def events_of(self, subject: Pod | Json) -> list[ObjectEvent]:
+        """What was reported about an object, oldest first."""
+        return events_of(self.api, subject.object if isinstance(subject, Pod) else subject)
+
+    def bind(self, pod: Pod, node_name: str, allocation: Allocation, *, signed_by: Ed25519PrivateKey) -> None:
+        """Binds by hand, as this identity: node, allocation and signature in one request."""
+        bind(self.api, pod, node_name, signed(allocation, signed_by))
+
+    def delete_made(self, grace_s: int | None = None) -> None:
+        """Ends every pod that was made by whomever; where no kubelet would do it, with a grace of 0."""
+        for each in (self, *self._others.values()):
+            each.pods.delete_made(grace_s)
+
+    def close(self) -> None:
+        """Lets go of every connection; the next request opens one again."""
+        self.api.close()
+        for other in self._others.values():
+            other.close()
+
+    def _as(self, identity: Identity) -> Cluster:
+        if identity not in self._others:
+            self._others[identity] = Cluster(self._control, identity)
+        return self._others[identity]

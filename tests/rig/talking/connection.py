@@ -1,0 +1,101 @@
+"""One connection to the API server, kept alive, made anew when the server closed it.
+
+A request that changes something is sent once: whoever gets no answer to it cannot know whether it was carried out, and
+is told so. A GET is sent again over a new connection. Connections go straight to their address: `http.client` asks no
+environment for a proxy.
+"""
+
+from __future__ import annotations
+
+import http.client
+import select
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rig.errors import ComponentFailed
+
+_ANSWERS_WITHIN_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked; `target` is a path with its query."""
+
+    method: str
+    target: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to get to a server: address, trust, and the headers of whoever speaks."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def connect(self, within_s: float = _ANSWERS_WITHIN_S) -> http.client.HTTPSConnection:
+        """A new connection."""
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=within_s, context=self.context)
+        try:
+            connection.connect()
+        except OSError as error:
+            connection.close()
+            raise ComponentFailed(f"cannot reach https://{self.host}:{self.port}: {error}; is it running?") from error
+        return connection
+
+
+class Connection:
+    """For one thread. Closed by `close()`, opened by the next request."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        self._open: http.client.HTTPSConnection | None = None
+
+    def ask(self, request: Request) -> Answer:
+        """The answer, whatever its status."""
+        kept = self._kept()
+        connection = self._open = kept or self._way.connect()
+        try:
+            return self._exchange(connection, request)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            if kept is not None and request.method == "GET":
+                return self.ask(request)
+            raise self._cut_off(request, error) from error
+
+    def close(self) -> None:
+        """Closes what is open."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _kept(self) -> http.client.HTTPSConnection | None:
+        """The open connection, unless the server has closed it: nothing else makes an idle one readable."""
+        if self._open is None or self._open.sock is None:
+            return None
+        if select.select([self._open.sock], [], [], 0)[0]:
+            self.close()
+        return self._open
+
+    def _exchange(self, connection: http.client.HTTPSConnection, request: Request) -> Answer:
+        headers = {**self._way.headers, **request.headers}
+        connection.request(request.method, request.target, body=request.body, headers=headers)
+        response = connection.getresponse()
+        return Answer(response.status, response.read())
+
+    def _cut_off(self, request: Request, error: Exception) -> ComponentFailed:
+        unknown = "" if request.method == "GET" else "; it may or may not have been carried out"
+        return ComponentFailed(f"{request.method} {request.target} got no answer: {error!r}{unknown}")

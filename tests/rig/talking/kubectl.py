@@ -1,0 +1,60 @@
+"""The real kubectl, as one identity: for what people type, and for exec, which needs a stream of its own."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rig.errors import NeverHappened, RigError
+
+_WITHIN_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended; the status of an exec is the status of what ran in the pod."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """A program, a kubeconfig and a home for its cache. No setting of the machine has a say."""
+
+    program: Path
+    kubeconfig: Path
+    home: Path
+
+    def run(self, *arguments: str, stdin: str = "", within_s: float = _WITHIN_S) -> str:
+        """What it prints; `RigError` with what it complains of."""
+        ran = self.tried(*arguments, stdin=stdin, within_s=within_s)
+        if ran.status != 0:
+            raise RigError(f"kubectl {' '.join(arguments)}: status {ran.status}: {ran.err.strip()}")
+        return ran.out
+
+    def tried(self, *arguments: str, stdin: str = "", within_s: float = _WITHIN_S) -> Ran:
+        """How it ended, well or not."""
+        command = [str(self.program), f"--kubeconfig={self.kubeconfig}", *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=within_s,
+                check=False,
+                cwd=self.home,
+                env={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
+            )
+        except subprocess.TimeoutExpired as late:
+            raise NeverHappened(f"kubectl {' '.join(arguments)}: did not end within {within_s:.0f} s") from late
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def apply(self, manifests: str) -> str:
+        """Applies manifests, YAML or JSON."""
+        return self.run("apply", "-f", "-", stdin=manifests)

@@ -1,0 +1,118 @@
+"""Manifests in few words. Pure: dictionaries in, dictionaries out.
+
+    a_pod("web", image=BUSYBOX, command=["sleep", "600"], limits={"partage.dev/gpu-milli": "500"})
+
+Pods end quickly when they are told to, start no container again and fetch no image that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypedDict, Unpack, cast
+
+from rig.talking.resources import Json
+
+NO_IMAGE: Final = "registry.invalid/none:1"
+"""For pods that no kubelet will see; no registry has it."""
+_ENDS_WITHIN_S: Final = 1
+
+
+class ContainerFields(TypedDict, total=False):
+    """What a test says of a container."""
+
+    image: str
+    command: Sequence[str]
+    args: Sequence[str]
+    env: Mapping[str, str]
+    requests: Mapping[str, str]
+    limits: Mapping[str, str]
+    more: Mapping[str, Any]
+    """Further fields, as Kubernetes spells them; they replace ours."""
+
+
+class PodFields(ContainerFields, total=False):
+    """What a test says of a pod; a container's fields are the only container's, which is called main."""
+
+    containers: Sequence[Json]
+    """Made by `a_container`, instead of the one called main."""
+    init_containers: Sequence[Json]
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str]
+    node: str
+    """Binds at once, past every scheduler."""
+    scheduler: str
+    restart: str
+    spec: Mapping[str, Any]
+    """Further fields of the spec, as Kubernetes spells them; they replace ours."""
+
+
+def a_container(name: str = "main", **said: Unpack[ContainerFields]) -> Json:
+    """A container."""
+    return {
+        "name": name,
+        "image": said.get("image", NO_IMAGE),
+        "imagePullPolicy": "IfNotPresent",
+        **{field: value for field, value in said.items() if field in ("command", "args")},
+        "env": [{"name": name, "value": value} for name, value in said.get("env", {}).items()],
+        "resources": {field: value for field, value in said.items() if field in ("requests", "limits")},
+        **said.get("more", {}),
+    }
+
+
+def a_pod(name: str, **said: Unpack[PodFields]) -> Json:
+    """A pod; its namespace is where it is created."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(name, said), "spec": _spec(said)}
+
+
+def a_job(name: str, *, completions: int = 1, **said: Unpack[PodFields]) -> Json:
+    """A job of such pods, which are not tried again."""
+    template = {"metadata": _metadata(name, said), "spec": _spec(said)}
+    del template["metadata"]["name"]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"completions": completions, "parallelism": completions, "backoffLimit": 0, "template": template},
+    }
+
+
+def a_node(
+    name: str, *, annotations: Mapping[str, str] | None = None, capacity: Mapping[str, str] | None = None
+) -> Json:
+    """A node object with no machine behind it, ready for as long as nobody looks for its heartbeat."""
+    amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **(capacity or {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": dict(annotations or {})},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "MadeUp", "message": "there is no kubelet"}],
+        },
+    }
+
+
+def _metadata(name: str, said: PodFields) -> Json:
+    return {
+        "name": name,
+        "labels": dict(said.get("labels", {"app": name})),
+        "annotations": dict(said.get("annotations", {})),
+    }
+
+
+def _spec(said: PodFields) -> Json:
+    choices = {"nodeName": said.get("node"), "schedulerName": said.get("scheduler")}
+    return {
+        "containers": list(said.get("containers", ())) or [_main(said)],
+        "initContainers": list(said.get("init_containers", ())),
+        "restartPolicy": said.get("restart", "Never"),
+        "terminationGracePeriodSeconds": _ENDS_WITHIN_S,
+        **{field: choice for field, choice in choices.items() if choice is not None},
+        **said.get("spec", {}),
+    }
+
+
+def _main(said: PodFields) -> Json:
+    fields = {field: value for field, value in said.items() if field in ContainerFields.__annotations__}
+    return a_container(**cast("ContainerFields", fields))

@@ -1,0 +1,76 @@
+"""Nodes: real ones that kubelets register, and made-up ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from rig.errors import Refused
+from rig.talking import pod_status
+from rig.talking.resources import NODES, Json
+from rig.talking.speaker import Speaker
+from rig.talking.waiting import PATIENCE_S, until
+
+
+class Nodes:
+    """The nodes that one identity sees."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self._api = speaker.api
+
+    def create(self, manifest: Json) -> Json:
+        """A node object with no machine behind it; the API server gives it the taint not-ready, see `untaint`."""
+        return self._api.create(NODES.at(), manifest)
+
+    def get(self, name: str) -> Json:
+        """As it is now."""
+        return self._api.get(NODES.at(name=name))
+
+    def names(self) -> list[str]:
+        """All there are, sorted."""
+        return sorted(node["metadata"]["name"] for node in self._api.list(NODES.at()))
+
+    def condition(self, name: str, condition: str) -> Json:
+        """A condition, such as Ready; empty where there is none."""
+        return pod_status.condition(self.get(name), condition)
+
+    def annotations(self, name: str) -> dict[str, str]:
+        """As they are now."""
+        return dict(self.get(name)["metadata"].get("annotations", {}))
+
+    def annotate(self, name: str, annotations: Mapping[str, str | None]) -> Json:
+        """Changes annotations; None removes one."""
+        return self._api.patch(NODES.at(name=name), {"metadata": {"annotations": dict(annotations)}})
+
+    def untaint(self, name: str) -> Json:
+        """Takes all taints away, so that pods can be scheduled to a made-up node."""
+        return self._api.patch(NODES.at(name=name), {"spec": {"taints": None}})
+
+    def delete(self, name: str) -> None:
+        """Takes the object away; a kubelet makes it anew only when it starts."""
+        self._api.delete(NODES.at(name=name))
+
+    def wait_ready(self, name: str, within_s: float = PATIENCE_S) -> None:
+        """Waits until kubelet says that pods can run there, and until they may: its first taint goes a moment later."""
+        until(f"node {name} is ready", lambda: self.why_not_ready(name), within_s)
+
+    def wait_not_ready(self, name: str, within_s: float = PATIENCE_S) -> None:
+        """Waits until kubelet says otherwise, or, after a longer time, until nobody hears of it."""
+        until(f"node {name} is not ready", lambda: self._why_ready(name), within_s)
+
+    def why_not_ready(self, name: str) -> str | None:
+        """What keeps pods from it."""
+        try:
+            node = self.get(name)
+        except Refused as refused:
+            if refused.status == HTTPStatus.NOT_FOUND:
+                return "it has not registered"
+            raise
+        ready = pod_status.condition(node, "Ready")
+        taints = [taint["key"] for taint in node["spec"].get("taints", [])]
+        if ready.get("status") != "True":
+            return f"Ready is {ready.get('status')}: {ready.get('reason')}: {ready.get('message')}"
+        return f"it has the taints {', '.join(taints)}" if taints else None
+
+    def _why_ready(self, name: str) -> str | None:
+        return "it is" if self.condition(name, "Ready").get("status") == "True" else None

@@ -1,0 +1,216 @@
+"""Pods, so that tests read like sentences: make one, wait, look, talk to it, end it.
+
+web = cluster.pods.create("team-a", a_pod("web", image=BUSYBOX, command=["sleep", "600"]))
+web.wait_running()
+    assert web.exec("hostname").strip() == "web"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+
+from rig.errors import NeverHappened, Refused
+from rig.talking import pod_status
+from rig.talking.events import ObjectEvent, events_of
+from rig.talking.kubectl import Ran
+from rig.talking.resources import PODS, Json
+from rig.talking.speaker import Speaker
+from rig.talking.waiting import PATIENCE_S, until
+
+_EVENTS_TOLD: Final = 4
+
+
+class Pod:
+    """A pod that was created; `object` is as it was last seen."""
+
+    def __init__(self, speaker: Speaker, pod: Json) -> None:
+        self._speaker = speaker
+        self.object = pod
+
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+        return str(self.object["metadata"]["namespace"])
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
+        return str(self.object["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        """Which of all pods that ever had its name it is."""
+        return str(self.object["metadata"]["uid"])
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """As last seen."""
+        return dict(self.object["metadata"].get("annotations", {}))
+
+    @property
+    def node(self) -> str | None:
+        """The node that it is bound to, as last seen."""
+        node: str | None = self.object["spec"].get("nodeName")
+        return node
+
+    @property
+    def phase(self) -> str:
+        """As last seen."""
+        return pod_status.phase(self.object)
+
+    def path(self, sub: str | None = None) -> str:
+        """Where it is in the API."""
+        return PODS.at(self.namespace, self.name, sub)
+
+    def refresh(self) -> Json:
+        """As it is now. A new pod of the same name is another pod, so this one is not found."""
+        found = self._speaker.api.get(self.path())
+        if found["metadata"]["uid"] != self.uid:
+            raise Refused(HTTPStatus.NOT_FOUND, "NotFound", f"pod {self.name} is gone; another has its name")
+        self.object = found
+        return found
+
+    def container(self, name: str = "main") -> Json:
+        """The status of a container as last seen; empty before kubelet has one."""
+        return pod_status.containers(self.object).get(name, {})
+
+    def condition(self, name: str) -> Json:
+        """A condition as last seen; empty where there is none."""
+        return pod_status.condition(self.object, name)
+
+    def events(self) -> list[ObjectEvent]:
+        """What was reported about it, oldest first."""
+        return events_of(self._speaker.api, self.object)
+
+    def logs(self, container: str | None = None, *, previous: bool = False) -> str:
+        """What a container has written; `previous` is its last life."""
+        query = {"previous": str(previous).lower(), **({"container": container} if container else {})}
+        return self._speaker.api.text(self.path("log"), query)
+
+    def exec(self, *command: str, container: str = "main") -> str:
+        """What a command prints in a container; `RigError` if it fails."""
+        return self._speaker.kubectl.run(*self._exec(command, container))
+
+    def tried(self, *command: str, container: str = "main") -> Ran:
+        """How a command in a container ended."""
+        return self._speaker.kubectl.tried(*self._exec(command, container))
+
+    def annotate(self, annotations: Mapping[str, str | None]) -> None:
+        """Changes annotations as an ordinary request does; None removes one."""
+        self.object = self._speaker.api.patch(self.path(), {"metadata": {"annotations": dict(annotations)}})
+
+    def wait(self, what: str, why_not: Callable[[Json], str | None], within_s: float = PATIENCE_S) -> None:
+        """Waits until `why_not` has nothing to say against the pod; a failure tells its state and last events."""
+        try:
+            until(f"pod {self.namespace}/{self.name} {what}", lambda: why_not(self.refresh()), within_s)
+        except NeverHappened as never:
+            raise NeverHappened("\n  ".join([str(never), *self._last_events()])) from None
+
+    def wait_bound(self, within_s: float = PATIENCE_S) -> str:
+        """Waits until a scheduler has chosen; the node."""
+        self.wait("is bound", lambda pod: None if "nodeName" in pod["spec"] else pod_status.summary(pod), within_s)
+        return str(self.node)
+
+    def wait_running(self, within_s: float = PATIENCE_S) -> None:
+        """Waits until all its containers run; one that has ended never will."""
+        self.wait("runs", _why_not_running, within_s)
+
+    def wait_succeeded(self, within_s: float = PATIENCE_S) -> None:
+        """Waits until all its containers have ended well."""
+        self.wait("succeeds", lambda pod: _why_not_ended(pod, "Succeeded"), within_s)
+
+    def wait_failed(self, within_s: float = PATIENCE_S) -> None:
+        """Waits until it has ended otherwise."""
+        self.wait("fails", lambda pod: _why_not_ended(pod, "Failed"), within_s)
+
+    def wait_waiting(self, reason: str, container: str = "main", within_s: float = PATIENCE_S) -> str:
+        """Waits until a container is kept from starting for this reason, such as CreateContainerError; its message."""
+        self.wait(f"waits for {reason}", lambda pod: _why_not_waiting(pod, container, reason), within_s)
+        return str(pod_status.state(self.container(container))[1].get("message", ""))
+
+    def delete(self, grace_s: int | None = None) -> None:
+        """Asks for its end; of this pod, not of another that has its name by now."""
+        grace = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
+        self._speaker.api.delete(self.path(), {"preconditions": {"uid": self.uid}, **grace})
+
+    def wait_gone(self, within_s: float = PATIENCE_S) -> None:
+        """Waits until the API knows it no more."""
+        until(f"pod {self.namespace}/{self.name} is gone", self._why_not_gone, within_s)
+
+    def delete_and_wait(self, grace_s: int | None = None, within_s: float = PATIENCE_S) -> None:
+        """Ends it; nothing where it is gone already."""
+        self.delete_if_there(grace_s)
+        self.wait_gone(within_s)
+
+    def delete_if_there(self, grace_s: int | None = None) -> None:
+        """Asks for its end; nothing where it, or at least this one of its name, is gone already."""
+        try:
+            self.delete(grace_s)
+        except Refused as refused:
+            if refused.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+
+    def _exec(self, command: tuple[str, ...], container: str) -> tuple[str, ...]:
+        return ("exec", "-n", self.namespace, self.name, "-c", container, "--", *command)
+
+    def _last_events(self) -> list[str]:
+        return [str(event) for event in self.events()[-_EVENTS_TOLD:]]
+
+    def _why_not_gone(self) -> str | None:
+        try:
+            return pod_status.summary(self.refresh())
+        except Refused as refused:
+            if refused.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+
+class Pods:
+    """The pods that one identity sees and makes."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+        self.made: list[Pod] = []
+
+    def create(self, namespace: str, manifest: Json) -> Pod:
+        """A new pod, as the API server accepted it."""
+        pod = Pod(self._speaker, self._speaker.api.create(PODS.at(namespace), manifest))
+        self.made.append(pod)
+        return pod
+
+    def get(self, namespace: str, name: str) -> Pod:
+        """One that is there."""
+        return Pod(self._speaker, self._speaker.api.get(PODS.at(namespace, name)))
+
+    def list(self, namespace: str | None = None, selector: str = "") -> list[Pod]:
+        """Those of a namespace, or all, with these labels."""
+        found = self._speaker.api.list(PODS.at(namespace), {"labelSelector": selector})
+        return [Pod(self._speaker, each) for each in found]
+
+    def delete_made(self, grace_s: int | None = None) -> None:
+        """Ends every pod that was made here; where no kubelet would do it, with a grace of 0."""
+        made, self.made = self.made, []
+        for pod in made:
+            pod.delete_and_wait(grace_s)
+
+
+def _why_not_running(pod: Json) -> str | None:
+    if pod_status.phase(pod) in pod_status.ENDED:
+        raise NeverHappened(f"it has ended already: {pod_status.summary(pod)}")
+    wanted = {each["name"] for each in pod["spec"]["containers"]}
+    running = {name for name, each in pod_status.containers(pod).items() if pod_status.state(each)[0] == "running"}
+    return None if wanted <= running else pod_status.summary(pod)
+
+
+def _why_not_ended(pod: Json, wanted: str) -> str | None:
+    phase = pod_status.phase(pod)
+    if phase in pod_status.ENDED and phase != wanted:
+        raise NeverHappened(f"it has ended already: {pod_status.summary(pod)}")
+    return None if phase == wanted else pod_status.summary(pod)
+
+
+def _why_not_waiting(pod: Json, container: str, reason: str) -> str | None:
+    name, details = pod_status.state(pod_status.containers(pod).get(container, {}))
+    return None if name == "waiting" and details.get("reason") == reason else pod_status.summary(pod)

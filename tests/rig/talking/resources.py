@@ -1,0 +1,61 @@
+"""Paths of the API: where objects of a kind live. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+Json = dict[str, Any]
+"""An object as the API server writes it: the types of Kubernetes are not ours to repeat."""
+Objects = list[Json]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of objects, by its group, version and plural."""
+
+    api_version: str
+    plural: str
+    namespaced: bool = True
+
+    def at(self, namespace: str | None = None, name: str | None = None, sub: str | None = None) -> str:
+        """The path of all of them, of a namespace's, of one of them or of a part of that one."""
+        root = "api" if "/" not in self.api_version else "apis"
+        within = ["namespaces", namespace] if namespace is not None and self.namespaced else []
+        return "/" + "/".join([root, self.api_version, *within, self.plural, *(part for part in (name, sub) if part)])
+
+
+PODS: Final = Resource("v1", "pods")
+NODES: Final = Resource("v1", "nodes", namespaced=False)
+NAMESPACES: Final = Resource("v1", "namespaces", namespaced=False)
+EVENTS: Final = Resource("v1", "events")
+SECRETS: Final = Resource("v1", "secrets")
+CONFIG_MAPS: Final = Resource("v1", "configmaps")
+SERVICE_ACCOUNTS: Final = Resource("v1", "serviceaccounts")
+JOBS: Final = Resource("batch/v1", "jobs")
+LEASES: Final = Resource("coordination.k8s.io/v1", "leases")
+ROLES: Final = Resource("rbac.authorization.k8s.io/v1", "roles")
+ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io/v1", "rolebindings")
+CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io/v1", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False)
+
+_BY_KIND: Final = {
+    "Pod": PODS,
+    "Node": NODES,
+    "Namespace": NAMESPACES,
+    "Secret": SECRETS,
+    "ConfigMap": CONFIG_MAPS,
+    "ServiceAccount": SERVICE_ACCOUNTS,
+    "Job": JOBS,
+    "Lease": LEASES,
+    "Role": ROLES,
+    "RoleBinding": ROLE_BINDINGS,
+    "ClusterRole": CLUSTER_ROLES,
+    "ClusterRoleBinding": CLUSTER_ROLE_BINDINGS,
+}
+
+
+def path_of(manifest: Json) -> str:
+    """Where this very object lives. Manifests of kinds not listed here are for kubectl."""
+    resource = _BY_KIND[manifest["kind"]]
+    return resource.at(manifest["metadata"].get("namespace"), manifest["metadata"]["name"])

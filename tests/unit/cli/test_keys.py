@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys, load_signing_key, overview
 from unit.cli.program import PARTAGE, environment, partage
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 def new(root: Path) -> str:
     return add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate()).id

@@ -32,6 +32,7 @@ def _get(address: str, path: str, *, method: str = "GET") -> tuple[int, str]:
     return answer.status, text
 
 
+@pytest.mark.slow
 def test_a_daemon_answers_while_it_starts_runs_and_stops(tmp_path: Path) -> None:
     flag = tmp_path / "go"
     wait = f"\n        while not Path({str(flag)!r}).exists(): await asyncio.sleep(0.005)\n        "
@@ -53,6 +54,7 @@ def test_a_daemon_answers_while_it_starts_runs_and_stops(tmp_path: Path) -> None
         assert daemon.end() == 0
 
 
+@pytest.mark.slow
 def test_metrics_are_served_with_the_build(tmp_path: Path) -> None:
     with RunningDaemon(write_script(tmp_path), *_ANY_PORT) as daemon:
         status, text = _get(daemon.until("metrics are served")["address"], "/metrics")
@@ -60,12 +62,14 @@ def test_metrics_are_served_with_the_build(tmp_path: Path) -> None:
     assert re.search(r'^partage_build_info\{daemon="crishim",version="[^"]+"\} 1.0$', text, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_no_port_is_open_unless_asked_for(tmp_path: Path) -> None:
     with RunningDaemon(write_script(tmp_path)) as daemon:
         daemon.until("ready")
         assert "metrics are served" not in daemon.events
 
 
+@pytest.mark.slow
 def test_a_port_in_use_ends_the_start_with_one_line_and_starts_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -16,6 +16,8 @@ from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.vocabulary import NodeName
 from support.sides import container, granted_raw
 
+pytestmark = pytest.mark.slow  # it starts processes
+
 uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak
 
 

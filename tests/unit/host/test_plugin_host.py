@@ -21,6 +21,8 @@ from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import ContainerKey, NodeName
 from support.sides import container, granted, granted_raw
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 OBEDIENT = {"obedient": "support.host_plugins:Obedient"}
 KEY = ContainerKey("0" * 32)
 

@@ -1,0 +1,120 @@
+/* The objects inside libcuda and what its files ask of each other.
+ *
+ * devices.c   the cards that this process may use        contexts.c  whose memory and streams are meant
+ * streams.c   order and time of work                     capture.c   work that is written down instead of done
+ * memory.c    pieces of a card and their addresses       …           see README.md
+ *
+ * One lock, `driver_lock`, guards every table of objects here; it is never held while waiting for time to pass or
+ * for a callback. Time itself (timeline.h) has no lock but needs one thread at a time: `device_advance` sees to it.
+ */
+#pragma once
+
+#include "../common/connection.h"
+#include "abi.h"
+
+#include <pthread.h>
+
+struct context;
+struct stream;
+
+struct device {
+    int ordinal;                       /* as the program counts */
+    u32 card;                          /* index in the node file */
+    const struct sim_card *about;
+    struct sim_timeline *line;
+    int row;                           /* of this process on that card; -1 without a context */
+    struct context *primary;
+    pthread_mutex_t advancing;
+    _Atomic u64 received;              /* latest known local time */
+};
+
+struct context {
+    u32 magic;
+    struct device *device;
+    bool is_primary;
+    u32 flags;
+    _Atomic u32 references;
+    struct stream *legacy;             /* the default stream; per-thread ones hang at the threads */
+    struct context *next;
+};
+
+extern pthread_mutex_t driver_lock;
+
+/* ---- devices.c, contexts.c: everything first asks these --------------------------------------------------------- */
+
+/* CUDA_SUCCESS once cuInit was called and the node is there; else what every function must then answer. */
+CUresult driver_ready(void);
+
+struct sim_node *driver_node(void);
+
+/* The device of this ordinal, or CUDA_ERROR_INVALID_DEVICE. */
+CUresult device_of(CUdevice ordinal, struct device **found);
+
+/* The calling thread's context: CUDA_SUCCESS; CUDA_ERROR_INVALID_CONTEXT without one; the sticky error of a process
+ * whose card failed. The hot path of every function that works in a context. */
+CUresult context_current(struct context **found);
+
+/* What a call must answer since the card or this process's row was made to fail; CUDA_SUCCESS as a rule. */
+CUresult device_fault(const struct device *device);
+
+/* ---- streams.c: order and time ---------------------------------------------------------------------------------- */
+
+/* The stream that a handle means in the current context. `per_thread`: the function is a _ptsz/_ptds one, so 0 means
+ * the thread's own default stream. */
+CUresult stream_of(CUstream handle, bool per_thread, struct stream **found);
+
+struct device *stream_device(const struct stream *stream);
+
+/* Adds work of `duration_ns` behind everything that it must wait for; *end (may be NULL) is its end in local time.
+ * Blocks while the queue is full. Not for capturing streams. */
+CUresult stream_enqueue(struct stream *stream, u64 duration_ns, u64 *end);
+
+/* Waits until local time `end` is received, or the device fails. */
+CUresult device_wait(struct device *device, u64 end);
+
+/* Brings the device to now and remembers what was received. */
+void device_advance(struct device *device);
+
+/* Waits for all work of the stream, for synchronous calls. */
+CUresult stream_finish(struct stream *stream);
+
+/* Runs `action(argument)` when the work that is now in `stream` has ended, at the latest when somebody next
+ * synchronises; for what must not come back before, such as memory freed in stream order. */
+CUresult stream_after(struct stream *stream, void (*action)(void *argument), void *argument);
+
+/* ---- capture.c: what happens instead while a stream captures ---------------------------------------------------- */
+
+bool stream_capturing(const struct stream *stream);
+
+/* CUDA_SUCCESS, or CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the captures are invalid) for a call that the calling
+ * thread's capture mode forbids: cudaMalloc, synchronous copies and the like. */
+CUresult capture_forbids_unsafe(void);
+
+enum node_kind { NODE_KERNEL = 0, NODE_MEMCPY = 1, NODE_MEMSET = 2, NODE_HOST = 3, NODE_CHILD = 4, NODE_EMPTY = 5,
+                 NODE_WAIT_EVENT = 6, NODE_RECORD_EVENT = 7, NODE_ALLOC = 10, NODE_FREE = 11 };
+
+/* Work of a graph: takes `duration_ns`; when the graph is launched `run(argument)`, if any, does what is real about it
+ * (copies bytes, takes memory). `drop(argument)`, if any, frees the argument with the last graph that has it. */
+struct work {
+    enum node_kind kind;
+    u64 duration_ns;
+    CUresult (*run)(void *argument);
+    void (*drop)(void *argument);
+    void *argument;
+};
+
+/* Writes work down for a capturing stream. */
+CUresult capture_add(struct stream *stream, const struct work *work);
+
+/* ---- memory.c and its siblings: what the time side asks of them -------------------------------------------------- */
+
+/* Bytes of the device at `address` that can really be read or written by the host; *length is how many follow there.
+ * NULL for memory that has no data (large) or is not of this process. */
+void *memory_data(CUdeviceptr address, size_t *length);
+
+/* Everything that the process holds of this device goes; its last context was destroyed. */
+void memory_context_gone(struct context *context);
+
+/* Takes, once for a module and device, what loading its code takes: lazily, at its first launch. */
+CUresult memory_for_module(struct device *device, u64 *piece);
+void memory_give_back(u64 piece);

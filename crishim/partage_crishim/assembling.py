@@ -14,6 +14,7 @@ from partage_crishim.containerd import Containerd
 from partage_crishim.deciding.confining import Confinement
 from partage_crishim.deciding.guarding import GuardPolicy
 from partage_crishim.files import NodeFiles
+from partage_crishim.foreseeing import Foresight
 from partage_crishim.granting import GrantPolicy, Grants, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
@@ -37,12 +38,14 @@ class Parts:
     judge: Judge
     booking: Booking
     collector: Collector
+    foresight: Foresight
     host: MeasuredHost
     keyring: Keyring
     clients: tuple[UnaryClient, ...]
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Lets go of the connections to others."""
+        await self.foresight.close()
         for client in self.clients:
             client.close()
 
@@ -87,7 +90,13 @@ def assemble(
     )
     judge = Judge(grants, guardian, tell=tell, changed=changed)
     return Parts(
-        judge=judge, booking=booking, collector=collector, host=host, keyring=keyring, clients=(runtime, resources)
+        judge=judge,
+        booking=booking,
+        collector=collector,
+        foresight=Foresight(containerd, wanted=inventory.has_devices),
+        host=host,
+        keyring=keyring,
+        clients=(runtime, resources),
     )
 
 

@@ -16,4 +16,5 @@ main = daemon_command(
     about="Stands between kubelet and the container runtime: starts a container with its allocation, or says why not.",
     check=mistakes,
     loop_factory=uvloop.new_event_loop,
+    takes_over=True,
 )

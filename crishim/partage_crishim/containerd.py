@@ -51,11 +51,15 @@ class Containerd:
     async def handler(self, sandbox_id: str) -> str:
         """The runtime handler of a sandbox; empty for the default one."""
         if sandbox_id not in self._handlers:
-            sandbox = await self._sandbox(sandbox_id)
-            if len(self._handlers) >= _MOST_HANDLERS:
-                del self._handlers[next(iter(self._handlers))]
-            self._handlers[sandbox_id] = sandbox.runtime_handler
+            self._learn(await self._sandbox(sandbox_id))
         return self._handlers[sandbox_id]
+
+    async def learn_handlers(self) -> int:
+        """Asks for the handlers of all sandboxes at once; how many of them are new."""
+        new = [each for each in await self._sandboxes() if each.id not in self._handlers]
+        for each in new[-_MOST_HANDLERS:]:
+            self._learn(each)
+        return len(new)
 
     async def handler_beside_listing(self, sandbox_id: str) -> str:
         """The handler; where it must be asked for, a listing that is too old is made anew in the same time."""
@@ -71,8 +75,16 @@ class Containerd:
 
     async def pods(self) -> frozenset[str]:
         """The uids of all pods that have a sandbox."""
+        return frozenset(each.pod_uid for each in await self._sandboxes())
+
+    def _learn(self, sandbox: ListedSandbox) -> None:
+        if len(self._handlers) >= _MOST_HANDLERS:
+            del self._handlers[next(iter(self._handlers))]
+        self._handlers[sandbox.id] = sandbox.runtime_handler
+
+    async def _sandboxes(self) -> tuple[ListedSandbox, ...]:
         try:
-            return frozenset(each.pod_uid for each in await self._client.sandboxes())
+            return await self._client.sandboxes()
         except CriError:
             raise _away() from None
 

@@ -9,6 +9,7 @@ below /run and end with the node's boot; then the runtime's list, which does not
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 from partage_crishim.files import names_in, write_whole
@@ -23,7 +24,11 @@ class Records:
 
     def adjusting(self, key: ContainerKey) -> None:
         """Plugins are about to be asked."""
-        self._written(self._containers, key, b"")
+        with contextlib.suppress(FileNotFoundError):
+            _touched(self._containers / key)
+            return
+        self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _touched(self._containers / key)
 
     def adjusted(self) -> tuple[ContainerKey, ...]:
         """All that plugins may have prepared something for."""
@@ -59,3 +64,8 @@ class Records:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(folder / name, content)
+
+
+def _touched(path: Path) -> None:
+    """An empty file: it is there or not, so it needs no other name while it is written."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -136,12 +136,18 @@ class Reservations:
 
     @contextlib.contextmanager
     def _descriptor(self) -> Generator[int, None, None]:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            descriptor = self._opened()
+        except FileNotFoundError:  # the first time, or somebody cleared /run
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = self._opened()
         try:
             yield descriptor
         finally:
             os.close(descriptor)  # and with it the lock
+
+    def _opened(self) -> int:
+        return os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _read(self) -> dict[ContainerKey, Reservation]:
         seen: dict[str, tuple[_Facts, Reservation]] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from typing import Final
 
 import structlog
@@ -41,8 +40,8 @@ class CrishimService:
         self._listener: Listener | None = None
         self._reloading: asyncio.Task[None] | None = None
         self._parts = assemble(settings, tell=self._tell, changed=self._changed, took=self._took, trouble=self._trouble)
-        note = KubeletNote(settings.root / OWN_FOLDER / "kubelet-spoke", failed=self._trouble)
-        self._splicer = Splicer(settings.below_root(settings.runtime), self._parts.judge, on_call=note.note)
+        self._note = KubeletNote(settings.root / OWN_FOLDER / "kubelet-spoke", failed=self._trouble)
+        self._splicer = Splicer(settings.below_root(settings.runtime), self._parts.judge, on_call=self._noted)
         self._figures = Figures(self._splicer.counters, daemon.metrics.registry)
 
     async def start(self) -> None:
@@ -68,7 +67,7 @@ class CrishimService:
         await self._splicer.drain(self._settings.drain_s)
         await self._settle()
         await self._parts.host.stop()
-        self._parts.close()
+        await self._parts.close()
 
     async def _settle(self) -> None:
         """Only this process knows which of its creates have ended; for the next one their reservations stand."""
@@ -81,12 +80,15 @@ class CrishimService:
         self._tell_of_keys()
         self._reloading = asyncio.ensure_future(self._parts.host.stop())
 
+    def _noted(self, method: str) -> None:
+        self._note.note(method)
+        self._parts.foresight.note(method)
+
     async def _watch_socket(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             if self._listener is not None and self._listener.is_replaced:
-                _log.info("another crishim has taken over the socket")
-                os.kill(os.getpid(), signal.SIGTERM)
+                self._daemon.end("another crishim has taken over the socket")
                 await asyncio.Event().wait()  # for the end, which cancels this
 
     def _tell_of_keys(self) -> None:

@@ -38,8 +38,11 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
     about: str,
     check: Check[S] | None = None,
     loop_factory: LoopFactory | None = None,
+    takes_over: bool = False,
 ) -> click.Command:
     """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop.
+
+    `takes_over`: it may begin while a predecessor still lives.
 
     `check` gives the mistakes in all that the settings lead to, such as keys; with it the command has ``--check``.
     """
@@ -62,7 +65,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
         if print_config:
             click.echo(as_toml(resolved, name).encode(), nl=False)  # TOML is UTF-8 whatever the locale
             sys.exit()
-        sys.exit(live(name, resolved.settings, build=build, loop_factory=loop_factory))
+        sys.exit(live(name, resolved.settings, build=build, loop_factory=loop_factory, takes_over=takes_over))
 
     options = [*_options(name, settings_type), *([_CHECK] if check else [])]
     command = click.Command(program, callback=run, help=about, epilog=_EPILOG, params=options)

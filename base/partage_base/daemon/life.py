@@ -66,20 +66,27 @@ class Daemon(msgspec.Struct, frozen=True):
     health: Health
     tasks: Tasks
     systemd: Systemd
+    end: Callable[[str], None]
+    """Asks for the end, with the reason, as a first signal would: a signal that comes then is still the first."""
 
 
 Build = Callable[[S, Daemon], Service]
 
 
-def live(name: str, settings: S, *, build: Build[S], loop_factory: LoopFactory | None = None) -> int:
-    """Lives as the daemon `name` and returns its exit code; nothing but the end of the process may follow."""
+def live(
+    name: str, settings: S, *, build: Build[S], loop_factory: LoopFactory | None = None, takes_over: bool = False
+) -> int:
+    """Lives as the daemon `name` and returns its exit code; nothing but the end of the process may follow.
+
+    One that `takes_over` may begin while a predecessor lives, whose metrics port it waits for.
+    """
     logs.configure(name, level=settings.log_level, log_format=settings.log_format)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_lead(name, settings, build))
+        return runner.run(_lead(name, settings, build, takes_over=takes_over))
 
 
-async def _lead(name: str, settings: S, build: Build[S]) -> int:
-    life = _Life(name, settings)
+async def _lead(name: str, settings: S, build: Build[S], *, takes_over: bool) -> int:
+    life = _Life(name, settings, takes_over=takes_over)
     signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
     return await life.lead(lambda daemon: build(settings, daemon))
 
@@ -87,14 +94,15 @@ async def _lead(name: str, settings: S, build: Build[S]) -> int:
 class _Life:
     """One life; its steps are in `lead`."""
 
-    def __init__(self, name: str, settings: CommonSettings) -> None:
+    def __init__(self, name: str, settings: CommonSettings, *, takes_over: bool) -> None:
         self._report = Report()
+        self._takes_over = takes_over
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._ends_at: float | None = None
         self._service: Service | None = None
-        self._daemon = Daemon(name, Metrics(name), Health(), Tasks(self._on_task_end), Systemd(os.environ))
+        self._daemon = Daemon(name, Metrics(name), Health(), Tasks(self._on_task_end), Systemd(os.environ), self._end)
 
     async def lead(self, build: Callable[[Daemon], Service]) -> int:
         """Load, start, run, stop; the exit code."""
@@ -102,7 +110,7 @@ class _Life:
         daemon.health.unready("start", "still starting")
         with self._report.noting():
             service = self._service = build(daemon)
-            async with Web(self._settings.metrics_address, metrics=daemon.metrics, health=daemon.health):
+            async with self._web():
                 with self._report.noting():
                     await self._start(service)
                     await self._run(service)
@@ -112,6 +120,11 @@ class _Life:
                 await self._end_tasks()
         _log.info("stopped", exit_code=self._report.exit_code)
         return self._report.exit_code
+
+    def _web(self) -> Web:
+        daemon = self._daemon
+        address = self._settings.metrics_address
+        return Web(address, metrics=daemon.metrics, health=daemon.health, waits=self._takes_over)
 
     def on_signal(self, name: str) -> None:
         """Asks for a stop; may interrupt anything, so the watchdog is set here and the rest is the loop's."""
@@ -192,6 +205,10 @@ class _Life:
             if not self._daemon.health.against_alive:
                 self._daemon.systemd.notify("WATCHDOG=1")
             await asyncio.sleep(every_s)
+
+    def _end(self, why: str) -> None:
+        _log.info("stopping by itself", why=why)
+        self._begin_stop()
 
     def _ask(self, signal_name: str) -> None:
         _log.info("stop asked for", signal=signal_name)

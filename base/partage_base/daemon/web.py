@@ -3,11 +3,16 @@
 A server of our own on the daemon's loop, since all it must do is answer three GETs; a thread for each connection, as
 libraries bring, would let a hostile scraper fill the process. Every conversation has a bounded request, a deadline and
 one answer; of too many at once the newest are dropped. It stands before the service starts and until it has stopped.
+
+A port that another process has ends the start. A daemon that takes over from a predecessor, which still has the port,
+waits for it instead: what it is there for must not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -22,6 +27,7 @@ from partage_base.daemon.metrics import Metrics
 MOST_REQUEST_BYTES: Final = 8192
 MOST_CONVERSATIONS: Final = 16
 DEADLINE_S: Final = 5.0
+_TRY_EVERY_S: Final = 1.0
 
 _PLAIN: Final = "text/plain; charset=utf-8"
 _REASONS: Final = {
@@ -46,35 +52,56 @@ class Answer(NamedTuple):
 class Web:
     """The server; an async context manager that is silent where `address` is empty."""
 
-    def __init__(self, address: str, *, metrics: Metrics, health: Health) -> None:
+    def __init__(self, address: str, *, metrics: Metrics, health: Health, waits: bool = False) -> None:
+        """`waits`: while another process has the port, this one tries again."""
         self._address = address
         self._metrics = metrics
         self._health = health
         self._server: asyncio.Server | None = None
+        self._waits = waits
+        self._waiting: asyncio.Task[None] | None = None
         self._conversations = 0
         self.port = 0  # the one that was opened, where the address asked for any
 
     async def __aenter__(self) -> Self:
         """Listens; raises `CannotListen`."""
         if self._address:
-            host, _, port = self._address.rpartition(":")
             try:
-                self._server = await asyncio.start_server(
-                    self._converse, host.strip("[]"), int(port), limit=MOST_REQUEST_BYTES
-                )
-            except (OSError, UnicodeError) as error:
-                why = getattr(error, "strerror", None) or error
-                raise CannotListen(f"cannot listen on {self._address}: {why}; change metrics_address") from error
-            self.port = self._server.sockets[0].getsockname()[1]
-            _log.info("metrics are served", address=f"{host}:{self.port}")
+                await self._listen()
+            except OSError as error:
+                if not (self._waits and error.errno == errno.EADDRINUSE):
+                    raise self._cannot(error) from error
+                _log.warning("metrics are served as soon as nobody else has the port", address=self._address)
+                self._waiting = asyncio.create_task(self._listen_later())
+            except UnicodeError as error:
+                raise self._cannot(error) from error
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Listens no more; conversations have their own deadline."""
+        if self._waiting:
+            self._waiting.cancel()
+            await asyncio.wait([self._waiting])
         if self._server:
             self._server.close()
+
+    async def _listen(self) -> None:
+        host, _, port = self._address.rpartition(":")
+        self._server = await asyncio.start_server(self._converse, host.strip("[]"), int(port), limit=MOST_REQUEST_BYTES)
+        self.port = self._server.sockets[0].getsockname()[1]
+        _log.info("metrics are served", address=f"{host}:{self.port}")
+
+    async def _listen_later(self) -> None:
+        while not self._server:
+            await asyncio.sleep(_TRY_EVERY_S)
+            with contextlib.suppress(OSError):
+                await self._listen()
+
+    def _cannot(self, error: OSError | UnicodeError) -> CannotListen:
+        why = getattr(error, "strerror", None) or error
+        return CannotListen(f"cannot listen on {self._address}: {why}; change metrics_address")
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._conversations += 1

@@ -67,11 +67,13 @@ def _look(folder: Path) -> _Look:
     now = time.time_ns()
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith((PUBLIC_SUFFIX, PRIVATE_SUFFIX)))
-        statuses = [folder.stat(), *((folder / name).stat() for name in names)]
+            keys = [entry for entry in entries if entry.name.endswith((PUBLIC_SUFFIX, PRIVATE_SUFFIX))]
+        keys.sort(key=lambda entry: entry.name)
+        statuses = [folder.stat(), *(entry.stat() for entry in keys)]
     except OSError:
         return _Look(None, settled=False)
     newest = max(status.st_ctime_ns for status in statuses)
+    names = (entry.name for entry in keys)
     return _Look((*names, *map(_facts, statuses)), settled=newest < now - _SETTLED_NS)
 
 

@@ -47,8 +47,10 @@ class BenchNode:
         return figures(self.machine)
 
     async def sandbox(self, pod: Made) -> str:
-        """The pod's sandbox, running."""
-        return _id(await self._call("straight", "RunPodSandbox", pod.run()))
+        """The pod's sandbox, running; its status was asked for then, as kubelet does before it creates containers."""
+        sandbox = _id(await self._call("through", "RunPodSandbox", pod.run()))
+        await self._call("through", "PodSandboxStatus", field(1, sandbox))
+        return sandbox
 
     async def create(self, way: Way, request: bytes) -> tuple[str, int]:
         """The container, and how many nanoseconds it took."""

@@ -43,4 +43,5 @@ def _flags(place: Place) -> Flags:
         "authentication-skip-lookup": "true",  # nobody comes through a proxy that vouches for its callers
         "leader-elect": "false",
         "profiling": "false",
+        "flex-volume-plugin-dir": str(place.run_folder / "volume-plugins"),  # it makes this folder where there is none
     }

@@ -47,6 +47,7 @@ class Node:
     containerd: Component
     daemons: Mapping[str, Component]
     kubelet: Component
+    _others: list[Component] = field(default_factory=list[Component])
 
     @property
     def name(self) -> str:
@@ -69,12 +70,13 @@ class Node:
         """Ends kubelet first, so that it sees nothing of the end; then everything at once, containers too."""
         self.kubelet.kill()
         self.machine.stop()
-        for component in (self.containerd, *self.daemons.values()):
+        for component in (self.containerd, *self.daemons.values(), *self._others):
             component.kill()
 
     def daemon(self, daemon: Daemon) -> Component:
         """Another program in the node, to be started, killed and stopped by whoever asked; it ends with the node."""
-        return inside(self.machine, daemon)
+        self._others.append(inside(self.machine, daemon))
+        return self._others[-1]
 
 
 def inside(machine: Machine, daemon: Daemon) -> Component:

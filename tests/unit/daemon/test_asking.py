@@ -81,6 +81,37 @@ def test_a_port_in_use_ends_the_start_with_one_line_and_starts_nothing(tmp_path:
     assert "starting" not in done.stderr
 
 
+def test_one_that_takes_over_serves_as_soon_as_its_predecessor_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "_TRY_EVERY_S", 0.01)
+
+    async def it() -> None:
+        async with web.Web("127.0.0.1:0", metrics=Metrics("old"), health=Health()) as old:
+            address = f"127.0.0.1:{old.port}"
+            async with web.Web(address, metrics=Metrics("new"), health=Health(), waits=True) as new:
+                await asyncio.sleep(0.05)
+                assert new.port == 0
+                await old.__aexit__(None, None, None)
+                async with asyncio.timeout(GUARD_S):
+                    while not new.port:
+                        await asyncio.sleep(0.01)
+                reader, writer = await asyncio.open_connection("127.0.0.1", new.port)
+                writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+                assert b'daemon="new"' in await reader.read()
+                writer.close()
+
+    asyncio.run(it())
+
+
+def test_one_that_waits_for_its_port_ends_without_it() -> None:
+    async def it() -> None:
+        async with web.Web("127.0.0.1:0", metrics=Metrics("old"), health=Health()) as old:
+            address = f"127.0.0.1:{old.port}"
+            async with web.Web(address, metrics=Metrics("new"), health=Health(), waits=True):
+                pass
+
+    asyncio.run(it())
+
+
 @pytest.mark.parametrize("address", ["256.0.0.1:0", "é..é:1", "[::g]:1", "192.0.2.1:9400"])
 def test_an_address_that_is_not_ours_is_an_expected_error(address: str) -> None:
     with pytest.raises(CannotListen, match="cannot listen on"):

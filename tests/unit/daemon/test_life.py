@@ -47,6 +47,24 @@ def test_a_signal_during_the_start_cancels_it_and_gives_back_what_it_took(tmp_pa
         assert daemon.events == ["starting", "half way", "stop asked for", "given back", "stopped"]
 
 
+def test_a_daemon_that_ends_by_itself_is_not_cut_short_by_the_first_signal_that_comes_then(tmp_path: Path) -> None:
+    """An operator who takes a daemon away while it hands over already is no second signal."""
+    start = "before = signal.getsignal(signal.SIGTERM); signal.signal(signal.SIGTERM, then(before))"
+    run = "self.daemon.end('another has taken over'); await stopping.wait()"
+    stop = "log.info('draining'); await go_on.wait()"
+    also = """
+import signal
+go_on = asyncio.Event()
+then = lambda before: lambda number, frame: (before(number, frame), go_on.set())
+"""
+    with RunningDaemon(write_script(tmp_path, start=start, run=run, stop=stop, also=also)) as daemon:
+        daemon.until("draining")
+        daemon.send(signal.SIGTERM)
+        assert daemon.end() == 0
+        assert daemon.events[:4] == ["starting", "ready", "stopping by itself", "draining"]
+        assert sorted(daemon.events[4:]) == ["given back", "stop asked for", "stopped"]
+
+
 def test_a_hangup_is_ignored_and_said(tmp_path: Path) -> None:
     with RunningDaemon(write_script(tmp_path)) as daemon:
         daemon.until("ready")

@@ -4,12 +4,12 @@ A card's device node is found by its PCI address in /proc/driver/nvidia/gpus, ne
 different orders on some machines, and a guess would hand out somebody else's card. The UUID stands there only once the
 card was used; where it does, it must agree.
 
-A container waits while this looks, at some eighty places. So they are plain strings here: as `Path` they cost twice the
-look itself.
+A container waits while this looks. So paths are plain strings here: as `Path` they cost twice the look itself.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import stat
@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from partage_plugins.builtin.gpu_node.raw import CONTROLS, LIBRARIES, PROGRAMS, InstalledDriver
+from partage_plugins.builtin.gpu_node.libraries import Libraries
+from partage_plugins.builtin.gpu_node.raw import CONTROLS, PROGRAMS, InstalledDriver
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import Card, GpuPart
 
@@ -36,8 +37,10 @@ class KnownNode(NamedTuple):
     minor: int
 
 
-def installed_driver(part: GpuPart, *, root: Path, driver_root: str) -> InstalledDriver:
-    """What there is of the driver of these cards."""
+def installed_driver(
+    part: GpuPart, *, root: Path, driver_root: str, libraries: Libraries | None = None
+) -> InstalledDriver:
+    """What there is of the driver of these cards; `libraries` remembers what was found before."""
     if not _VERSION.fullmatch(part.driver):
         raise Refused(f"partage: {part.driver!r:.80} in this node's inventory is no version of an NVIDIA driver")
     base, home = _text_of(root), _text_of(root / driver_root.lstrip("/"))
@@ -49,13 +52,14 @@ def installed_driver(part: GpuPart, *, root: Path, driver_root: str) -> Installe
         triplet=triplet,
         cards=dict(_cards(part.cards, (home, base), devices)),
         controls={name: f"{devices}/{name}" for name in CONTROLS if _is_device(f"{devices}/{name}")},
-        libraries=dict(_libraries(home, triplet, part.driver)),
+        libraries=(libraries or Libraries()).of(home, triplet, part.driver),
         programs={name: f"{home}/usr/bin/{name}" for name in PROGRAMS if _is_file(f"{home}/usr/bin/{name}")},
     )
 
 
+@functools.lru_cache(maxsize=64)
 def parsed(information: str) -> KnownNode | None:
-    """One card's file of /proc/driver/nvidia/gpus."""
+    """One card's file of /proc/driver/nvidia/gpus; it hardly ever says anything new."""
     pairs = (line.partition(":") for line in information.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in pairs}
     address, minor = normal_address(fields.get("Bus Location", "")), fields.get("Device Minor", "")
@@ -112,15 +116,6 @@ def _text(path: str) -> str:
             os.close(descriptor)
     except OSError:
         return ""
-
-
-def _libraries(home: str, triplet: str, version: str) -> Iterator[tuple[str, str]]:
-    folders = [f"{home}/{name}" for name in (f"usr/lib/{triplet}", "usr/lib64", "usr/lib", "lib64", "lib")]
-    for library in LIBRARIES:
-        paths = (f"{folder}/{library}.so.{version}" for folder in folders)
-        found = next(filter(_is_file, paths), None)
-        if found is not None:
-            yield library, found
 
 
 def _is_file(path: str) -> bool:

@@ -23,7 +23,7 @@ FOLDERS: Final = ("var/run/cdi", "etc/cdi")
 OUR_FILE: Final = "partage.dev-gpu.json"
 LARGEST_BYTES: Final = 4 * 1024 * 1024
 _BEGINNING_BYTES: Final = 64 * 1024
-_SUFFIXES: Final = frozenset((".json", ".yaml"))
+_SUFFIXES: Final = (".json", ".yaml")
 _IS_NVIDIAS: Final = re.compile(rb"""["']?\bkind["']?\s*:\s*["']?nvidia\.com/gpu["']?\s*[,}\r\n#]""")
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -68,10 +68,10 @@ def unusable(path: Path, why: object) -> Refused:
 
 def _paths(folder: Path) -> list[Path]:
     try:
-        paths = sorted(folder.iterdir())
+        names = sorted(os.listdir(folder))  # noqa: PTH208  a container waits, and mostly there is nothing
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [path for path in paths if path.suffix in _SUFFIXES and path.name != OUR_FILE]
+    return [folder / name for name in names if name.endswith(_SUFFIXES) and name != OUR_FILE]
 
 
 def _nvidias(path: Path) -> Found | None:

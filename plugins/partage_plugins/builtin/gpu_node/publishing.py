@@ -11,12 +11,16 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from partage_plugins.builtin.gpu_node.driver import installed_driver
+from partage_plugins.builtin.gpu_node.libraries import Libraries
 from partage_plugins.builtin.gpu_node.nvidia_specs import FOLDERS, OUR_FILE, Found, decoded, nvidia_spec, unusable
+from partage_plugins.builtin.gpu_node.raw import InstalledDriver
 from partage_plugins.builtin.gpu_node.republishing import Published, built, republished
 from partage_plugins.builtin.gpu_node.settings import ATTACH
 from partage_plugins.errors import Refused
@@ -26,6 +30,7 @@ _UNFINISHED: Final = f".{OUR_FILE}."
 """Runtimes read no file whose name does not end in .json or .yaml."""
 _MODE: Final = 0o644
 _ABANDONED_S: Final = 60
+_Built = tuple[Published, Mapping[str, Refused]]
 
 
 class OwnKind:
@@ -35,7 +40,9 @@ class OwnKind:
         self._root = root
         self._driver_root = driver_root
         self._file = root / FOLDERS[0] / OUR_FILE
+        self._libraries = Libraries()
         self._last: tuple[Found, Published] | None = None
+        self._built: tuple[tuple[Card, ...], InstalledDriver, _Built] | None = None
 
     def ensure(self, cards: tuple[Card, ...], part: GpuPart) -> None:
         """Afterwards a runtime finds these cards under our kind; refused with the reason if it can't."""
@@ -58,8 +65,10 @@ class OwnKind:
         return published
 
     def _from_driver(self, cards: tuple[Card, ...], part: GpuPart) -> Published:
-        driver = installed_driver(part, root=self._root, driver_root=self._driver_root)
-        published, refused = built(part.cards, driver)
+        driver = installed_driver(part, root=self._root, driver_root=self._driver_root, libraries=self._libraries)
+        if self._built is None or self._built[:2] != (part.cards, driver):
+            self._built = part.cards, driver, built(part.cards, driver)
+        published, refused = self._built[2]
         for card in cards:
             if card.id in refused:
                 raise refused[card.id]
@@ -69,9 +78,16 @@ class OwnKind:
 def _read(file: Path) -> bytes | None:
     """What stands there; None also for what is no file of ours, which a new one then replaces."""
     try:
-        return file.read_bytes() if file.is_file() and not file.is_symlink() else None
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
         return None
+    try:
+        status = os.fstat(descriptor)
+        return os.read(descriptor, status.st_size + 1) if stat.S_ISREG(status.st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _write(file: Path, text: bytes) -> None:

@@ -1,0 +1,132 @@
+"""What a create would have to wait for is known before it comes, where kubelet's calls announce it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from partage_base.cri import ListedSandbox, PeerAway, RuntimeClient
+from partage_crishim.containerd import Containerd
+from partage_crishim.foreseeing import WITHIN_S, Foresight
+from partage_crishim.verdicts import CREATE_CONTAINER, RUN_SANDBOX, SANDBOX_STATUS, STATUS
+from unit.crishim.deciding.stage import NOWHERE
+
+
+class Runtime(RuntimeClient):
+    """Has these sandboxes, and counts its questions."""
+
+    def __init__(self) -> None:
+        super().__init__(NOWHERE)
+        self.handlers: dict[str, str] = {}
+        self.asked = 0
+        self.away = False
+
+    async def containers(self) -> tuple[()]:
+        return ()
+
+    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.away:
+            raise PeerAway("containerd.sock", "is not there")
+        return tuple(ListedSandbox(id=id_, pod_uid="u", runtime_handler=name) for id_, name in self.handlers.items())
+
+    async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
+        raise AssertionError(f"a create waited for the handler of {sandbox_id}")
+
+
+class Kubelet:
+    """Its calls, as crishim sees them go by."""
+
+    def __init__(self, *, wanted: bool = True) -> None:
+        self.now_s = 0.0
+        self.runtime = Runtime()
+        self.containerd = Containerd(self.runtime)
+        self.foresight = Foresight(self.containerd, wanted=lambda: wanted, clock=lambda: self.now_s)
+
+    async def calls(self, *methods: str) -> None:
+        for method in methods:
+            self.foresight.note(method)
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    async def runs(self, sandbox: str, handler: str = "") -> None:
+        await self.calls(RUN_SANDBOX)
+        self.runtime.handlers[sandbox] = handler
+        await self.calls(SANDBOX_STATUS)
+
+
+@asynccontextmanager
+async def speaking(*, wanted: bool = True) -> AsyncGenerator[Kubelet]:
+    kubelet = Kubelet(wanted=wanted)
+    yield kubelet
+    await kubelet.foresight.close()
+
+
+def holds(what: Callable[[Kubelet], Awaitable[None]], *, wanted: bool = True) -> None:
+    async def whole() -> None:
+        async with speaking(wanted=wanted) as kubelet:
+            await what(kubelet)
+
+    asyncio.run(whole())
+
+
+def test_the_handler_of_a_new_sandbox_is_known_when_its_containers_are_made() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.runs("a", "kata")
+        assert await kubelet.containerd.handler("a") == "kata"
+
+    holds(it)
+
+
+def test_the_runtime_is_asked_once_for_a_sandbox_and_never_without_a_new_one() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.calls(STATUS, SANDBOX_STATUS, CREATE_CONTAINER, SANDBOX_STATUS)
+        assert kubelet.runtime.asked == 0
+        await kubelet.runs("a")
+        await kubelet.calls(SANDBOX_STATUS, SANDBOX_STATUS, STATUS)
+        assert kubelet.runtime.asked == 1
+
+    holds(it)
+
+
+def test_of_two_sandboxes_at_once_both_are_learnt() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.calls(RUN_SANDBOX)
+        await kubelet.runs("a", "one")
+        await kubelet.runs("b", "two")
+        kubelet.runtime.handlers["c"] = "three"
+        await kubelet.calls(SANDBOX_STATUS)
+        assert [await kubelet.containerd.handler(id_) for id_ in "abc"] == ["one", "two", "three"]
+
+    holds(it)
+
+
+def test_a_sandbox_that_never_came_is_not_looked_for_for_ever() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.calls(RUN_SANDBOX, SANDBOX_STATUS)
+        kubelet.now_s += WITHIN_S + 1
+        await kubelet.calls(SANDBOX_STATUS, SANDBOX_STATUS)
+        assert kubelet.runtime.asked == 1
+
+    holds(it)
+
+
+def test_a_node_that_has_nothing_to_grant_asks_nothing() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.runs("a")
+        assert kubelet.runtime.asked == 0
+
+    holds(it, wanted=False)
+
+
+def test_a_runtime_that_is_away_costs_nothing_and_is_asked_again() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        kubelet.runtime.away = True
+        await kubelet.runs("a", "kata")
+        kubelet.runtime.away = False
+        await kubelet.calls(SANDBOX_STATUS)
+        assert await kubelet.containerd.handler("a") == "kata"
+
+    holds(it)

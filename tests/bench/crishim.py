@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Bench
-from bench.splicing.places import Caller, Figures, Place, added, ratio, serving
+from bench.splicing.places import Caller, Figures, added, ratio, serving
 from bench.splicing.programs import build
 from rig.lone import lone_runtime
 
@@ -22,12 +22,9 @@ METHODS: Final = ("Version", "Status", "ListContainers")
 ROUNDS: Final = 20
 SECONDS: Final = 0.4
 IN_FLIGHT: Final = 16
-MANY_CALLS: Final = 100_000
 SMOKE: Final = {"rounds": 2, "seconds": 0.1}
 FULL: Final = {"rounds": ROUNDS, "seconds": SECONDS}
 US: Final = 1e3
-_MAX_GROWTH_MIB: Final = 1.0
-"""What an allocator may do without anything being kept."""
 
 
 def quiet(_: str) -> None:
@@ -57,18 +54,6 @@ def measure_throughput(bench: Bench, caller: Caller) -> None:
     bench.bar(f"calls in a second, {IN_FLIGHT} in flight, over those of the relay", times, at_least=1.2, unit="times")
 
 
-def measure_memory(bench: Bench, caller: Caller, splice: Place) -> None:
-    """After many calls, and after as many again."""
-    calls = MANY_CALLS // 50 if bench.smoke else MANY_CALLS
-    resident: list[float] = []
-    for _ in range(2):
-        caller.at("crishim").call(method="mixed", in_flight=IN_FLIGHT, rounds=1, calls=calls)
-        resident.append(splice.resident_mib)
-    bench.figure("resident_mib", resident[0])
-    bench.bar(f"memory after {calls} calls", resident[0], at_most=45, unit="MiB")
-    bench.bar("growth over as many again", resident[1] - resident[0], at_most=_MAX_GROWTH_MIB, unit="MiB")
-
-
 def keep(bench: Bench, name: str, found: Mapping[str, Figures]) -> None:
     """The medians of the rounds, as samples."""
     for target, figures in found.items():
@@ -76,7 +61,7 @@ def keep(bench: Bench, name: str, found: Mapping[str, Figures]) -> None:
 
 
 def main() -> int:
-    """Each in its turn, at one containerd. What a rewritten CreateContainer adds belongs here too, with the judge."""
+    """Each in its turn, at one containerd. What a rewrite adds is `rewriting`'s to say, and memory is `memory`'s."""
     bench = Bench.from_argv("crishim", libraries=["uvloop", "hpack"])
     programs = build()
     with tempfile.TemporaryDirectory() as folder, lone_runtime({}, say=quiet) as runtime:
@@ -91,7 +76,6 @@ def main() -> int:
             measure_throughput(bench, caller)
             bench.engaged("the relay had work to do", relay.worked_s > 0)
             bench.engaged("crishim had work to do", splice.worked_s > 0)
-            measure_memory(bench, caller, splice)
             counted = splice.end()
     bench.engaged(
         "calls went through crishim, and none of its connections broke", counted["calls"] > 0 == counted["broken"]

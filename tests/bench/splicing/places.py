@@ -16,7 +16,6 @@ from typing import Any, Final, cast
 
 import msgspec
 
-_KIB: Final = 1 << 10
 _READY_WITHIN_S: Final = 20.0
 
 
@@ -35,12 +34,6 @@ class Place:
 
     socket: Path
     process: subprocess.Popen[bytes]
-
-    @property
-    def resident_mib(self) -> float:
-        """Its memory."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / _KIB
 
     @property
     def worked_s(self) -> float:

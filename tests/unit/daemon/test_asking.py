@@ -92,7 +92,7 @@ def test_one_that_takes_over_serves_as_soon_as_its_predecessor_has_gone(monkeypa
                 assert new.port == 0
                 await old.__aexit__(None, None, None)
                 async with asyncio.timeout(GUARD_S):
-                    while not new.port:
+                    while not new.port:  # noqa: ASYNC110  nobody else needs to be told
                         await asyncio.sleep(0.01)
                 reader, writer = await asyncio.open_connection("127.0.0.1", new.port)
                 writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")

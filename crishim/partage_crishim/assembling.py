@@ -15,7 +15,7 @@ from partage_crishim.deciding.confining import Confinement
 from partage_crishim.deciding.guarding import GuardPolicy
 from partage_crishim.files import NodeFiles
 from partage_crishim.foreseeing import Foresight
-from partage_crishim.granting import GrantPolicy, Grants, default_roots
+from partage_crishim.granting import Granting, GrantPolicy, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import Changed, Judge, Told
@@ -76,7 +76,7 @@ def assemble(
     collector = Collector(
         reservations=reservations, records=records, containerd=containerd, booking=booking, host=host, tell=trouble
     )
-    grants = Grants(
+    grants = Granting(
         node=NodeName(settings.node_name),
         policy=_grant_policy(settings),
         keyring=keyring,

@@ -51,7 +51,7 @@ def default_roots(root: Path, *more: Path) -> Roots:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grants:
+class Granting:
     """Those who have a word in granting."""
 
     node: NodeName

@@ -15,7 +15,7 @@ from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, 
 from partage_crishim.deciding.claims import claim_of, may_claim
 from partage_crishim.deciding.errors import AllocationRefused, RestoreRefused
 from partage_crishim.deciding.guarding import void
-from partage_crishim.granting import Grants
+from partage_crishim.granting import Granting
 from partage_crishim.guardian import Guardian
 from partage_crishim.verdicts import CREATE_CONTAINER, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
@@ -55,11 +55,11 @@ def nobody_listens(_: Changed) -> None:
 
 
 class Judge:
-    """Says what becomes of each held call; a `verdicts.Judge`."""
+    """Says what becomes of each held call; a `verdicts.Decide`."""
 
     def __init__(
         self,
-        grants: Grants,
+        grants: Granting,
         guardian: Guardian,
         *,
         tell: Callable[[Told], None],

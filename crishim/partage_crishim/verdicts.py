@@ -78,5 +78,5 @@ class Refuse:
 
 
 Verdict = Pass | Rewrite | Refuse
-Judge = Callable[[HeldCall], Awaitable[Verdict]]
+Decide = Callable[[HeldCall], Awaitable[Verdict]]
 """Never raises but for a cancelled call; whatever goes wrong inside becomes a verdict."""

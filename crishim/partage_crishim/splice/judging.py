@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from partage_crishim.splice.counters import Counters
-from partage_crishim.verdicts import Code, HeldCall, Judge, Pass, Refuse, Rewrite, Verdict
+from partage_crishim.verdicts import Code, Decide, HeldCall, Pass, Refuse, Rewrite, Verdict
 
 _DEFECT: Final = Refuse(Code.INTERNAL, "partage: crishim failed to judge this request; its log says why")
 _OUTCOMES: Final = {Pass: "passed", Rewrite: "rewritten", Refuse: "refused"}
@@ -18,7 +18,7 @@ _OUTCOMES: Final = {Pass: "passed", Rewrite: "rewritten", Refuse: "refused"}
 class Judging:
     """The held calls of one connection."""
 
-    def __init__(self, judge: Judge, counters: Counters, deliver: Callable[[int, Verdict], None]) -> None:
+    def __init__(self, judge: Decide, counters: Counters, deliver: Callable[[int, Verdict], None]) -> None:
         self._judge = judge
         self._counters = counters
         self._deliver = deliver

@@ -20,7 +20,7 @@ from partage_crishim.h2.outbox import Dropped, Happening, Held, Rejected, Told
 from partage_crishim.h2.pair import Pair
 from partage_crishim.splice.counters import Counters
 from partage_crishim.splice.judging import Judging
-from partage_crishim.verdicts import Ended, Ending, Judge, Verdict
+from partage_crishim.verdicts import Decide, Ended, Ending, Verdict
 
 CLOSE_WITHIN_S: Final = 1.0
 _MUCH_BYTES: Final = 1 << 20
@@ -30,7 +30,7 @@ _MUCH_BYTES: Final = 1 << 20
 class Shared:
     """What all links of a splicer have in common."""
 
-    judge: Judge
+    judge: Decide
     on_call: Callable[[str], None]
     counters: Counters
     ledger: Ledger

@@ -22,7 +22,7 @@ from partage_crishim.h2.ledger import Ledger, Limits
 from partage_crishim.splice.away import AwayClient
 from partage_crishim.splice.counters import Counters
 from partage_crishim.splice.link import Link, Shared
-from partage_crishim.verdicts import Judge
+from partage_crishim.verdicts import Decide
 
 LOOK_EVERY_S: Final = 0.1
 """For a runtime that is away, while clients wait for it."""
@@ -43,7 +43,7 @@ class Splicer:
     def __init__(
         self,
         upstream: str | PathLike[str],
-        judge: Judge,
+        judge: Decide,
         on_call: Callable[[str], None] = nobody_listens,
         limits: Limits | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ import uvloop
 
 from partage_crishim.h2.ledger import Limits
 from partage_crishim.splice import Splicer
-from partage_crishim.verdicts import HeldCall, Judge, Pass, Verdict
+from partage_crishim.verdicts import Decide, HeldCall, Pass, Verdict
 from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
 
@@ -133,7 +133,7 @@ class Calling:
 class Stage:
     """A splicer, its runtime and whoever connects."""
 
-    def __init__(self, folder: Path, judge: Judge, limits: Limits | None) -> None:
+    def __init__(self, folder: Path, judge: Decide, limits: Limits | None) -> None:
         self.runtime = Answering(folder / "runtime.sock")
         self.path = folder / "splice.sock"
         self.splicer = Splicer(self.runtime.path, judge, limits=limits)
@@ -162,7 +162,7 @@ def listening_at(path: Path) -> socket.socket:
 
 
 @asynccontextmanager
-async def stage(folder: Path, judge: Judge = passing, limits: Limits | None = None) -> AsyncGenerator[Stage, None]:
+async def stage(folder: Path, judge: Decide = passing, limits: Limits | None = None) -> AsyncGenerator[Stage, None]:
     each = Stage(folder, judge, limits)
     await each.runtime.start()
     each.splicer.serve(each.listening)

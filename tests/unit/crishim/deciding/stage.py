@@ -24,7 +24,7 @@ from partage_crishim.collecting import Collector
 from partage_crishim.containerd import Containerd
 from partage_crishim.deciding.guarding import GuardPolicy
 from partage_crishim.files import NodeFiles
-from partage_crishim.granting import GrantPolicy, Grants, default_roots
+from partage_crishim.granting import Granting, GrantPolicy, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import Changed, Judge, Told
@@ -219,7 +219,7 @@ class Crishim:
         )
         kubelet = Kubelet(stage.resources, stage.root / CHECKPOINT)
         self.guardian = Guardian(guard, self.inventory, self.containerd, kubelet, self.booking)
-        grants = Grants(
+        grants = Granting(
             node=NODE,
             policy=policy,
             keyring=Keyring(stage.root / "etc/partage/keys.d"),

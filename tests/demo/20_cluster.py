@@ -14,12 +14,12 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from real.crishim.stage import NODE, TEAM, Stage, allocation, install_devices, node_settings, whole
 from rig.errors import Refused
 from rig.rig import Rig, RigSettings, running
 from rig.talking.manifests import a_pod
 from rig.talking.pods import Pod
 from rig.talking.resources import SECRETS
+from support.crishim_stage import NODE, TEAM, Stage, allocation, install_devices, node_settings, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 LOOK: Final = "echo I run on a real kubelet, with $(ls /dev | grep nvidia[0-9] || echo no card); sleep 600"

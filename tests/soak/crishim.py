@@ -23,10 +23,10 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_crishim.collecting import EVERY_S
-from real.crishim.stage import NODE, OWN, Stage, half, install_devices, node_settings, whole
 from rig.rig import RigSettings, running
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
+from support.crishim_stage import NODE, OWN, Stage, half, install_devices, node_settings, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 EXIT_LEAKED: Final = 3

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from real.crishim.stage import INVENTORY, NODE, Stage, install_devices, inventory, node_settings, public_file
 from rig.control.settings import ControlSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
+from support.crishim_stage import INVENTORY, NODE, Stage, install_devices, inventory, node_settings, public_file
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-crishim"
 

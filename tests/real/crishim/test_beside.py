@@ -12,13 +12,13 @@ import pytest
 from partage_plugins.vocabulary import Allocation, ContainerName, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION
 from real.crishim.recording import Said, calls
-from real.crishim.stage import INVENTORY, KEYS, NODE, PROGRAMS, SOCKET, Stage, crishim, inventory, public_file
 from rig.machine.components import Component
 from rig.nodes.furnishing import why_no_answer
 from rig.nodes.node import Daemon
 from rig.talking.manifests import a_container
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
+from support.crishim_stage import INVENTORY, KEYS, NODE, PROGRAMS, SOCKET, Stage, crishim, inventory, public_file
 
 BEHIND, BACK = "/run/partage/behind.sock", "/run/partage/back.sock"
 RUNTIME = "/run/containerd/containerd.sock"

@@ -9,9 +9,9 @@ import pytest
 from partage_plugins.codecs import container_key, decode_container
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import CONTAINER
-from real.crishim.stage import NODE, Stage, half, whole
 from rig.talking.manifests import a_container
 from rig.talking.pods import Pod
+from support.crishim_stage import NODE, Stage, half, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 CONTROL = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from real.crishim.stage import KUBELETS, NODE, PROGRAMS, TEAM, Stage, whole
 from rig.nodes.node import Daemon
 from rig.talking.pods import Pod
+from support.crishim_stage import KUBELETS, NODE, PROGRAMS, TEAM, Stage, whole
 from unit.gpu_node.nodes import FIRST
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"

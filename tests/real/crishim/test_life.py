@@ -9,12 +9,12 @@ import time
 from urllib.request import urlopen
 
 from partage_crishim.verdicts import STATUS
-from real.crishim.stage import NODE, OWN, TEAM, Stage
 from rig.talking import pod_status
 from rig.talking.api import Patch
 from rig.talking.manifests import a_container, a_job
 from rig.talking.resources import JOBS
 from rig.talking.waiting import until
+from support.crishim_stage import NODE, OWN, TEAM, Stage
 
 
 def test_a_pod_runs_speaks_is_entered_and_ends(stage: Stage) -> None:

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.vocabulary import Allocation, CardId, ContainerName, GpuGrant, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from real.crishim.stage import INVENTORY, KUBELETS, LOST, MEMORY, NODE, Stage, allocation, half, public_file, whole
 from rig.errors import NeverHappened
 from rig.talking import pod_status
 from rig.talking.binding import bind, binding, signed
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
+from support.crishim_stage import INVENTORY, KUBELETS, LOST, MEMORY, NODE, Stage, allocation, half, public_file, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 ANEW = "delete the pod, so that its successor gets an allocation of its own"

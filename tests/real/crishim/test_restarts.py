@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from bench.splicing.programs import build
-from real.crishim.stage import SOCKET, Stage, whole
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
+from support.crishim_stage import SOCKET, Stage, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 
 RESTARTS = 10

@@ -40,6 +40,7 @@ soak-%: ready always ## run NAME for long
 
 format: ready ## write every file as the formatter has it
 	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .
+	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r .venv/bin/clang-format -i
 
 lock: ready ## choose the versions of the development environment anew
 	@tools/lock $(LOCK_FLAGS)

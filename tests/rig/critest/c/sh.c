@@ -1,5 +1,6 @@
 /* The shell of critest's images: the busybox's own, but a command of one plain word is looked for in PATH, as POSIX has
- * it. A static busybox is built to prefer its applets to files, so it would run `ls` where the runtime masked /bin/ls. */
+ * it. A static busybox is built to prefer its applets to files, so it would run `ls` where the runtime masked /bin/ls.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

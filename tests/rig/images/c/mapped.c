@@ -14,12 +14,10 @@ int main(void) {
 #endif
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[PATH_MAX + 128], last[PATH_MAX + 128] = "";
-    if (!maps)
-        return 1;
+    if (!maps) return 1;
     while (fgets(line, sizeof line, maps)) {
         const char *path = strchr(line, '/');
-        if (path && strcmp(path, last) != 0)
-            fputs(strcpy(last, path), stdout);
+        if (path && strcmp(path, last) != 0) fputs(strcpy(last, path), stdout);
     }
     return fclose(maps) != 0;
 }

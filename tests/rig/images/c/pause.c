@@ -19,6 +19,5 @@ int main(void) {
     const struct sigaction taking_in = {.sa_handler = take_in, .sa_flags = SA_NOCLDSTOP | SA_RESTART};
     if (sigaction(SIGINT, &ending, NULL) || sigaction(SIGTERM, &ending, NULL) || sigaction(SIGCHLD, &taking_in, NULL))
         return 1;
-    for (;;)
-        pause();
+    for (;;) pause();
 }

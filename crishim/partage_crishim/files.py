@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 
 from partage_crishim.deciding.placing import Found
 
@@ -22,18 +21,21 @@ class NodeFiles:
         return Found(real, "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other")
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Puts a file in place of what was there; a reader sees the old or the new. Names with a dot are never read."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+def write_whole(folder: str, name: str, content: bytes) -> None:
+    """Puts a file in place of what was there; a reader sees the old or the new. Names with a dot are never read.
+
+    A container waits for this, so the names are plain strings: as `Path` they cost as much as the writing.
+    """
+    new = f"{folder}/.{name}.{os.getpid()}"
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, content)
     finally:
         os.close(descriptor)
-    new.replace(path)
+    os.rename(new, f"{folder}/{name}")  # noqa: PTH104  see above
 
 
-def names_in(folder: Path) -> tuple[str, ...]:
+def names_in(folder: str) -> tuple[str, ...]:
     """The files of a folder, without those that are being written; none where there is no folder."""
     try:
         with os.scandir(folder) as entries:

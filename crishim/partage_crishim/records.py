@@ -20,15 +20,15 @@ class Records:
     """The two folders."""
 
     def __init__(self, folder: Path) -> None:
-        self._containers, self._pods = folder / "containers", folder / "pods"
+        self._containers, self._pods = str(folder / "containers"), str(folder / "pods")
 
     def adjusting(self, key: ContainerKey) -> None:
         """Plugins are about to be asked."""
         with contextlib.suppress(FileNotFoundError):
-            _touched(self._containers / key)
+            _touched(f"{self._containers}/{key}")
             return
-        self._containers.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _touched(self._containers / key)
+        _make(self._containers)
+        _touched(f"{self._containers}/{key}")
 
     def adjusted(self) -> tuple[ContainerKey, ...]:
         """All that plugins may have prepared something for."""
@@ -36,12 +36,13 @@ class Records:
 
     def removed(self, key: ContainerKey) -> None:
         """Plugins know that it is gone."""
-        (self._containers / key).unlink(missing_ok=True)
+        Path(self._containers, key).unlink(missing_ok=True)
 
     def floor(self, uid: str) -> int:
         """The newest allocation seen of a pod; 0 for none. The uid is one that an allocation may name."""
         try:
-            return int((self._pods / uid).read_bytes())
+            with open(f"{self._pods}/{uid}", "rb", buffering=0) as file:  # noqa: PTH123  see `files`
+                return int(file.read())
         except (FileNotFoundError, ValueError):
             return 0
 
@@ -56,16 +57,20 @@ class Records:
 
     def forget_pod(self, uid: str) -> None:
         """The pod is gone for good."""
-        (self._pods / uid).unlink(missing_ok=True)
+        Path(self._pods, uid).unlink(missing_ok=True)
 
-    def _written(self, folder: Path, name: str, content: bytes) -> None:
+    def _written(self, folder: str, name: str, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
-            write_whole(folder / name, content)
+            write_whole(folder, name, content)
             return
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(folder / name, content)
+        _make(folder)
+        write_whole(folder, name, content)
 
 
-def _touched(path: Path) -> None:
+def _make(folder: str) -> None:
+    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _touched(path: str) -> None:
     """An empty file: it is there or not, so it needs no other name while it is written."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -30,6 +30,7 @@ LIFETIME_S: Final = 150.0
 """kubelet gives up a create after 120 s by default; a runtime that nobody waits for any more ends it soon after."""
 _LOCK_DEADLINE_S: Final = 5.0
 _LOCK_PAUSE_S: Final = 0.002
+_HORIZON: Final = ".horizon"
 _DECODER: Final = msgspec.json.Decoder(Reservation)
 _Facts = tuple[int, int]
 
@@ -42,16 +43,16 @@ def since_boot() -> float:
 class Table:
     """The folder while it is locked."""
 
-    def __init__(self, folder: Path, standing: dict[ContainerKey, Reservation]) -> None:
+    def __init__(self, folder: str, standing: dict[ContainerKey, Reservation]) -> None:
         self._folder = folder
         self._standing = standing
-        self._horizon = folder / ".horizon"
 
     @property
     def horizon_s(self) -> float:
         """A listing that began earlier misses containers."""
         try:
-            return float(self._horizon.read_bytes())
+            with open(f"{self._folder}/{_HORIZON}", "rb", buffering=0) as file:  # noqa: PTH123  see `files`
+                return float(file.read())
         except FileNotFoundError:
             return 0.0
 
@@ -62,7 +63,7 @@ class Table:
 
     def write(self, reservation: Reservation) -> None:
         """Puts down one, in place of an earlier one for the same key."""
-        write_whole(self._folder / reservation.held.key, msgspec.json.encode(reservation))
+        write_whole(self._folder, reservation.held.key, msgspec.json.encode(reservation))
         self._standing[reservation.held.key] = reservation
 
     def drop(self, dropped: Iterable[Reservation], listing: Listing) -> None:
@@ -70,7 +71,7 @@ class Table:
         keys = [each.held.key for each in dropped]
         if keys:
             if self.horizon_s < listing.began_s:
-                write_whole(self._horizon, repr(listing.began_s).encode())
+                write_whole(self._folder, _HORIZON, repr(listing.began_s).encode())
             for key in keys:
                 self._remove(key)
 
@@ -81,7 +82,7 @@ class Table:
             self._remove(key)
 
     def _remove(self, key: ContainerKey) -> None:
-        (self._folder / key).unlink(missing_ok=True)
+        Path(self._folder, key).unlink(missing_ok=True)
         self._standing.pop(key, None)
 
 
@@ -91,7 +92,7 @@ class Reservations:
     def __init__(
         self, folder: Path, *, lifetime_s: float = LIFETIME_S, clock: Callable[[], float] = since_boot
     ) -> None:
-        self._folder = folder
+        self._folder = str(folder)
         self._lifetime_s = lifetime_s
         self._clock = clock
         self._seen: dict[str, tuple[_Facts, Reservation]] = {}
@@ -139,7 +140,7 @@ class Reservations:
         try:
             descriptor = self._opened()
         except FileNotFoundError:  # the first time, or somebody cleared /run
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = self._opened()
         try:
             yield descriptor
@@ -147,7 +148,7 @@ class Reservations:
             os.close(descriptor)  # and with it the lock
 
     def _opened(self) -> int:
-        return os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.open(f"{self._folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _read(self) -> dict[ContainerKey, Reservation]:
         seen: dict[str, tuple[_Facts, Reservation]] = {}

@@ -109,6 +109,11 @@ class CrishimService:
             _log.warning("refused", **who, reason=reason, why=str(told.error), repeats=silent)
 
     def _changed(self, changed: Changed) -> None:
+        """Says so once the verdict is out, for which a container waits: a turn of the loop later than the next."""
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._say_changed, changed)
+
+    def _say_changed(self, changed: Changed) -> None:
         self._figures.changed[changed.why] += 1
         who = {"namespace": changed.namespace, "pod": changed.pod, "container": changed.container}
         if changed.why == "granted":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from partage_crishim.deciding.capacity import Held
 from partage_crishim.deciding.errors import NodeNotReady
@@ -38,7 +39,7 @@ class Listing:
     began_s: float
     containers: tuple[OnNode, ...]
 
-    @property
+    @cached_property
     def keys(self) -> frozenset[ContainerKey]:
         """All that it shows, ended ones too."""
         return frozenset(each.held.key for each in self.containers if each.held is not None)

@@ -6,7 +6,7 @@
 
 struct sim_node {
     int socket;
-    const struct sim_node_file *file;  /* NULL: not connected */
+    const struct sim_node_file *file;  /* NULL: not connected, or a forked child */
     struct sim_timeline *timelines;    /* [file->cards] */
     char root[512];                    /* of the driver: the folder that has dev, usr and run; "" for / */
 };
@@ -14,6 +14,10 @@ struct sim_node {
 /* Connects once for this process and library. 0, or a sim_result. Any thread. After a fork the child has no node: it
  * is told SIM_BROKEN for ever, as a child of a process that uses CUDA is. */
 int sim_connect(struct sim_node **node);
+
+/* Forgets the node, so that the next sim_connect finds the simgpud that then lives. The files are no longer mapped: no
+ * other call may be under way. Not for a library that computes; for it, simgpud's death is for ever. */
+void sim_disconnect(void);
 
 /* One request, one reply. A descriptor to send is `*fd` >= 0 before, one received is `*fd` after, or -1; NULL where
  * none is expected. Any thread (calls are serialised); signals are retried, a dead simgpud is SIM_BROKEN. */

@@ -30,9 +30,11 @@ enum sim_ask {
     SIM_HOLD,
     /* Makes piece `id` known under a token that other processes can open; a descriptor sent along is kept with it. */
     SIM_SHARE,
-    /* Opens `token`: this process holds the piece, too. Reply: id, bytes, owner's pid, the kept descriptor if any. */
+    /* Opens `token`: this process holds the piece, too. Reply: id, bytes, owner's pid as the caller's pid namespace has
+     * it, its card in `count`, the kept descriptor if any. */
     SIM_OPEN,
-    /* Processes with a context on `card`, with pids as the caller's pid namespace has them. Reply: struct sim_processes. */
+    /* Processes with a context on `card` from row `id` on, with pids as the caller's pid namespace has them. Reply:
+     * struct sim_processes, cut after the last one; if it is full there may be more. */
     SIM_PROCESSES,
     /* This process would like to know how much it, `card`, has: reply bytes = used by this process. */
     SIM_USED,

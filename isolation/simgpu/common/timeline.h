@@ -42,13 +42,13 @@ struct sim_snapshot {
 };
 
 struct sim_row {
-    _Alignas(64) _Atomic u64 published; /* by its process alone; by simgpud once the process is dead */
+    _Alignas(64) _Atomic u64 published; /* by its process alone; by simgpud once it is dead or has failed */
 };
 
 struct sim_timeline {
     _Alignas(64) _Atomic u64 current;   /* version << 16 | slot */
-    _Atomic u32 rows;                   /* one more than the greatest row in use; only simgpud writes it */
-    _Atomic u32 frozen;                 /* the card is lost: no time passes any more */
+    _Atomic u32 rows;                   /* one more than the greatest row ever in use; only simgpud writes it */
+    _Atomic u32 frozen;                 /* the card is lost: time passes, but nobody receives any */
     _Atomic u64 slice_ns;
     struct sim_row row[SIM_ROWS];
     struct sim_snapshot slot[SIM_SLOTS];
@@ -64,8 +64,8 @@ void sim_advance(struct sim_timeline *line, u32 writer, u64 now);
 /* What is decided of one row: a consistent copy. Any thread, never waits for anybody. */
 struct sim_share sim_share_of(const struct sim_timeline *line, u32 row, u64 *wall);
 
-/* Gives a row to a new process, or takes it from a dead one: what it received counts as all that it published.
- * Only simgpud. */
+/* Gives a row to a new process, or takes it from one that is dead or has failed: what it received counts as all that it
+ * published. Only simgpud. */
 void sim_row_reset(struct sim_timeline *line, u32 row);
 
 /* When local time `local` was reached, by the runs remembered in `share`: exact within them, else the nearest bound. */

@@ -1,0 +1,109 @@
+#include "clients.h"
+
+#include "calls.h"
+#include "sampling.h"
+#include "sockets.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MOST_OF_A_PROCESS = 64 };
+
+struct client {
+    struct watch watch;
+    LIST_ENTRY(client) of_process;
+    struct process *process;
+    bool greeted; /* it said SIM_HELLO */
+};
+
+static void forget(struct node *node, struct client *client) {
+    loop_close(node->loop, &client->watch);
+    LIST_REMOVE(client, of_process);
+    client->process->client_count--;
+    node->client_count--;
+    free(client);
+}
+
+/* The process may live on without us, or it may have become another program. */
+static void leave(struct node *node, struct client *client) {
+    struct process *process = client->process;
+    forget(node, client);
+    process_check_exec(node, process);
+    process_leave(node, process);
+}
+
+void clients_hang_up(struct node *node, struct process *process) {
+    while (!LIST_EMPTY(&process->clients)) forget(node, LIST_FIRST(&process->clients));
+}
+
+bool clients_speak_for(const struct process *process) {
+    const struct client *client;
+    LIST_FOREACH(client, &process->clients, of_process) {
+        struct pollfd end = {.fd = client->watch.fd};
+        if (client->greeted && poll(&end, 1, 0) == 0) return true;
+    }
+    return false;
+}
+
+/* ---- packets ---------------------------------------------------------------------------------------------------- */
+
+static void answer_packet(struct node *node, struct client *client, const struct sim_request *request, size_t bytes,
+                          int *fd, struct answer *answer) {
+    if (bytes == sizeof *request && (client->greeted || request->ask == SIM_HELLO)) {
+        call_answer(node, client->process, request, fd, answer);
+        client->greeted |= request->ask == SIM_HELLO && answer->reply.result == SIM_OK;
+        return;
+    }
+    *answer = (struct answer){.reply.result = SIM_MISUSED, .bytes = sizeof answer->reply, .fds = {-1, -1}};
+}
+
+/* One packet, so that whoever sends many waits for those who send few. A client that does not read its replies until
+ * there is no more room for one is hung up on. */
+static void readable(struct node *node, struct watch *watch, unsigned events) {
+    struct client *client = (struct client *)watch;
+    struct sim_request request;
+    struct answer answer;
+    size_t bytes = sizeof request;
+    int fd;
+    (void)events;
+    enum packet packet = socket_receive(watch->fd, &request, &bytes, &fd);
+    bool stays = packet != PACKET_END;
+    if (packet == PACKET_READ || packet == PACKET_TOO_LONG) {
+        answer_packet(node, client, &request, packet == PACKET_READ ? bytes : 0, &fd, &answer);
+        stays = socket_send(watch->fd, &answer, answer.bytes, answer.fds);
+    }
+    if (fd >= 0) close(fd);
+    if (!stays) leave(node, client);
+}
+
+/* ---- coming ----------------------------------------------------------------------------------------------------- */
+
+static bool let_in(struct node *node, int socket) {
+    if (node->client_count >= node->most_of_a_kind) return false;
+    struct process *process = process_of_peer(node, socket);
+    if (!process) return false;
+    struct client *client = process->client_count < MOST_OF_A_PROCESS ? malloc(sizeof *client) : NULL;
+    if (client) *client = (struct client){.watch = {.fd = socket, .ready = readable}, .process = process};
+    if (!client || loop_watch(node->loop, &client->watch)) {
+        free(client);
+        process_leave(node, process);
+        return false;
+    }
+    LIST_INSERT_HEAD(&process->clients, client, of_process);
+    process->client_count++;
+    if (node->client_count++ == 0) sampling_restart(node);
+    return true;
+}
+
+static void knocked(struct node *node, struct watch *watch, unsigned events) {
+    (void)events;
+    int socket = socket_accept(watch->fd);
+    if (socket >= 0 && !let_in(node, socket)) close(socket);
+}
+
+int clients_listen(struct node *node, const char *path) {
+    static struct watch listener = {.ready = knocked};
+    listener.fd = socket_listen(path, 0666);
+    return listener.fd < 0 ? -1 : loop_watch(node->loop, &listener);
+}

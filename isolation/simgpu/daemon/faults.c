@@ -1,0 +1,96 @@
+#include "faults.h"
+
+#include "accounts.h"
+
+/* What a process's calls then answer: CUDA's numbers. */
+enum result {
+    DEVICE_UNAVAILABLE = 46,
+    ECC_UNCORRECTABLE = 214,
+    NVLINK_UNCORRECTABLE = 220,
+    ILLEGAL_ADDRESS = 700,
+    LAUNCH_FAILED = 719
+};
+
+/* Kinds of event: NVML's bits. */
+enum event { SINGLE_BIT_ECC = 0x1, DOUBLE_BIT_ECC = 0x2, CRITICAL_XID = 0x8 };
+
+enum scope { NOBODY, CULPRIT, EVERYBODY, CARD };
+
+/* What each XID means, by NVIDIA's list; all others are only told. */
+static const struct xid {
+    u32 number;
+    enum scope scope;
+    enum result result;
+} XIDS[] = {
+    {13, CULPRIT, LAUNCH_FAILED},        /* an exception of the graphics engine: a program's fault */
+    {31, CULPRIT, ILLEGAL_ADDRESS},      /* the MMU found an access that it does not allow */
+    {43, CULPRIT, LAUNCH_FAILED},        /* a program's work was stopped; the card goes on */
+    {45, CULPRIT, LAUNCH_FAILED},        /* the driver cleaned up after a program */
+    {48, EVERYBODY, ECC_UNCORRECTABLE},  /* a double bit error: who computes there may have met it */
+    {63, NOBODY, 0},                     /* a bad row of memory was noted: it is replaced at the next reset */
+    {64, NOBODY, 0},                     /* noting it failed: the card goes on, but should be drained */
+    {68, CULPRIT, LAUNCH_FAILED},        /* an exception of the video decoder */
+    {74, EVERYBODY, NVLINK_UNCORRECTABLE}, /* a link failed: who communicates can't know what arrived */
+    {79, CARD, DEVICE_UNAVAILABLE},      /* the card fell off the bus */
+    {94, CULPRIT, ECC_UNCORRECTABLE},    /* an error of memory that was contained to one program */
+    {95, EVERYBODY, ECC_UNCORRECTABLE},  /* one that was not */
+    {119, CARD, DEVICE_UNAVAILABLE},     /* the card's own processor does not answer: only a reset helps */
+};
+
+static const struct xid *meaning_of(u32 number) {
+    for (size_t n = 0; n < sizeof XIDS / sizeof *XIDS; n++)
+        if (XIDS[n].number == number) return &XIDS[n];
+    return NULL;
+}
+
+static void fail_rows(struct node *node, u32 card, const struct process *only, u32 result) {
+    for (u32 row = 0; row < SIM_ROWS; row++)
+        if (!only || node->in_row[card][row] == only) account_fail(node, card, row, result);
+}
+
+static void tell_xid(struct node *node, u32 card, u32 xid) {
+    atomic_store(&node->file->card[card].live.last_xid, xid);
+    node_tell(node, card, CRITICAL_XID, xid);
+}
+
+static bool is_part_of(const struct node *node, u32 part, u32 card) {
+    return part == card || node->file->card[part].model.parent == (int32_t)card;
+}
+
+void fault_lose(struct node *node, u32 card, u32 xid) {
+    for (u32 part = 0; part < node->file->cards; part++) {
+        if (!is_part_of(node, part, card)) continue;
+        atomic_store(&node->file->card[part].live.health, SIM_LOST);
+        fail_rows(node, part, NULL, DEVICE_UNAVAILABLE);
+        node_advance(node, part);
+        atomic_store(&node->lines[part].frozen, 1);
+    }
+    tell_xid(node, card, xid);
+}
+
+void fault_restore(struct node *node, u32 card) {
+    for (u32 part = 0; part < node->file->cards; part++) {
+        if (!is_part_of(node, part, card)) continue;
+        node_advance(node, part); /* the time while it was frozen is nobody's */
+        atomic_store(&node->lines[part].frozen, 0);
+        atomic_store(&node->file->card[part].live.health, SIM_HEALTHY);
+        atomic_store(&node->file->card[part].live.last_xid, 0);
+    }
+}
+
+void fault_xid(struct node *node, u32 card, u32 xid, const struct process *process) {
+    const struct xid *meaning = meaning_of(xid);
+    enum scope scope = meaning ? meaning->scope : NOBODY;
+    if (scope == CARD) {
+        fault_lose(node, card, xid);
+        return;
+    }
+    if (scope != NOBODY) fail_rows(node, card, scope == CULPRIT ? process : NULL, meaning->result);
+    tell_xid(node, card, xid);
+}
+
+void fault_ecc(struct node *node, u32 card, bool corrected, u64 count) {
+    struct sim_live *live = &node->file->card[card].live;
+    atomic_fetch_add(corrected ? &live->ecc_corrected : &live->ecc_uncorrected, count);
+    node_tell(node, card, corrected ? SINGLE_BIT_ECC : DOUBLE_BIT_ECC, 0);
+}

@@ -1,0 +1,16 @@
+/* What goes wrong on demand, and whom it hits. */
+#pragma once
+
+#include "node.h"
+
+/* The card is lost, with all instances of it: its time stands, its processes fail, nothing can be taken. */
+void fault_lose(struct node *node, u32 card, u32 xid);
+
+/* It is back, as after a reset; those who were hit stay so. */
+void fault_restore(struct node *node, u32 card);
+
+/* An XID and what it does. `process` is whose fault it is; NULL: everybody's on that card. */
+void fault_xid(struct node *node, u32 card, u32 xid, const struct process *process);
+
+/* So many more errors of memory. */
+void fault_ecc(struct node *node, u32 card, bool corrected, u64 count);

@@ -1,0 +1,42 @@
+/* The node that a simgpud plays: its two memory files, and the tables behind them. One thread, so no lock. */
+#pragma once
+
+#include "config.h"
+#include "loop.h"
+#include "pieces.h"
+#include "processes.h"
+
+#define NODE_FILE_NAME "simgpu-node"
+#define LINES_FILE_NAME "simgpu-timelines"
+
+struct node {
+    int loop;
+    bool stop;
+    int file_fd, lines_fd;
+    struct sim_node_file *file; /* what libraries may read */
+    struct sim_timeline *lines; /* [file->cards]; processes may write anything there */
+    u32 to_fail[SIM_CARDS];     /* how many of the next takes are made to fail */
+    struct process *in_row[SIM_CARDS][SIM_ROWS];
+    struct piece_table pieces;
+    struct process_list processes;
+    u32 process_count, client_count;
+    u32 most_of_a_kind; /* processes, clients, kept descriptors: each of them takes one descriptor of ours */
+};
+
+/* Makes the files of a node. 0, or -1 and errno, and nothing changed. */
+int node_open(struct node *node, const struct config *config);
+
+/* Says the last word to those who still have the files mapped, and lets go of them. */
+void node_close(struct node *node);
+
+/* Changes the state and wakes who waits for that. */
+void node_state(struct node *node, enum sim_node_state state);
+
+/* An event, as NVML will tell it. */
+void node_tell(struct node *node, u32 card, u64 type, u64 data);
+
+/* Brings a card to now. */
+void node_advance(struct node *node, u32 card);
+
+/* Sets a word of the node file and wakes all that wait for it. */
+void set_and_wake(_Atomic u32 *word, u32 value);

@@ -1,0 +1,160 @@
+/* What the files of this library share.
+ *
+ * Every function of NVML's begins with one of the four entries below. They are the one place that counts who is
+ * inside, obeys what was made to go wrong, keeps errno, and turns a handle into a card.
+ */
+#pragma once
+
+#include "../common/connection.h"
+#include "abi.h"
+
+#include <string.h>
+
+/* Declares and defines a function that programs may call. */
+#define NVML(name, ...)                                                                                                \
+    __attribute__((visibility("default"))) nvml_result name(__VA_ARGS__);                                              \
+    __attribute__((visibility("default"))) nvml_result name(__VA_ARGS__)
+
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        const nvml_result tried_ = (call);                                                                             \
+        if (tried_ != NVML_OK) return tried_;                                                                          \
+    } while (0)
+
+/* INVALID_ARGUMENT unless it holds. */
+#define NEEDS(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) return NVML_INVALID_ARGUMENT;                                                                \
+    } while (0)
+
+/* What lasts from the first nvmlInit to the last nvmlShutdown, and for whoever is still inside then. */
+struct session {
+    struct sim_node *node;
+    const struct sim_node_file *file;
+    u32 generation;                /* of the handles; another driver has another */
+    u32 users;                     /* threads inside, and one for being open; guarded by library.c's lock */
+    _Atomic bool closed;           /* by the last nvmlShutdown; who waits gives up */
+    u32 cards;                     /* that this process may use, MIG instances apart */
+    u32 card[SIM_CARDS];           /* their indices in the node file */
+    int64_t epoch_ns;              /* of CLOCK_MONOTONIC: samples are stamped with the time of day */
+    bool unconnected;              /* a forked child's, that only reads */
+};
+
+struct call {
+    struct session *session;
+    int saved_errno;
+};
+
+/* ---- Entries ----------------------------------------------------------------------------------------------------- */
+
+#define CALL                                                                                                           \
+    __attribute__((cleanup(call_leave))) struct call call = {0};                                                       \
+    TRY(call_enter(&call))
+
+/* As CALL; `card` is what the handle `device` means: a whole card or a MIG instance. */
+#define CALL_ANY                                                                                                       \
+    CALL;                                                                                                              \
+    u32 card;                                                                                                          \
+    TRY(card_of(call.session, device, &card))
+
+/* As CALL_ANY, and NOT_SUPPORTED for a MIG instance. `model` and `live` are the card's. */
+#define CALL_CARD                                                                                                      \
+    CALL_ANY;                                                                                                          \
+    if (is_instance(call.session, card)) return NVML_NOT_SUPPORTED;                                                    \
+    const struct sim_model *const model = &call.session->file->card[card].model;                                       \
+    const struct sim_live *const live = &call.session->file->card[card].live;                                          \
+    (void)model, (void)live
+
+/* As CALL_CARD, for what simply writes through one pointer. */
+#define CALL_CARD_OUT(pointer)                                                                                         \
+    CALL_CARD;                                                                                                         \
+    NEEDS((pointer) != NULL)
+
+/* UNINITIALIZED, what was made to go wrong, or UNKNOWN once simgpud is gone. */
+nvml_result call_enter(struct call *call);
+void call_leave(struct call *call);
+
+/* Waits on a futex of the node file while it is `value`, at most `ns`, in steps short enough to notice that the session
+ * is closed or the driver gone. OK when it may have changed; TIMEOUT; what the caller must answer otherwise. */
+nvml_result session_wait(const struct session *session, const _Atomic u32 *word, u32 value, u64 ns);
+
+/* ---- handles.c --------------------------------------------------------------------------------------------------- */
+
+/* INVALID_ARGUMENT, or GPU_IS_LOST for a card that is lost and for handles of an earlier driver. */
+nvml_result card_of(const struct session *session, nvmlDevice device, u32 *card);
+nvmlDevice device_of(const struct session *session, u32 card);
+nvml_result gpu_instance_of(const struct session *session, nvmlGpuInstance handle, u32 *card);
+nvmlGpuInstance gpu_instance_handle(const struct session *session, u32 card);
+nvml_result compute_instance_of(const struct session *session, nvmlComputeInstance handle, u32 *card);
+nvmlComputeInstance compute_instance_handle(const struct session *session, u32 card);
+
+static inline const struct sim_model *model_of(const struct session *session, u32 card) {
+    return &session->file->card[card].model;
+}
+
+static inline bool is_instance(const struct session *session, u32 card) {
+    return model_of(session, card)->parent != SIM_NO_PARENT;
+}
+
+/* The whole card that `card` is or is part of. */
+static inline u32 whole_card(const struct session *session, u32 card) {
+    return is_instance(session, card) ? (u32)model_of(session, card)->parent : card;
+}
+
+/* The next MIG instance of `parent` at or after `from`; `file->cards` when there is none. */
+u32 next_instance(const struct session *session, u32 parent, u32 from);
+
+/* ---- Answers that are alike everywhere --------------------------------------------------------------------------- */
+
+/* Copies a string; INSUFFICIENT_SIZE where it does not fit with its end. */
+nvml_result give_text(const char *text, char *buffer, u32 length);
+
+/* The protocol of lists: *room entries are free in the caller's list, `count` are there. OK to fill in `count`, with
+ * *room = count; INSUFFICIENT_SIZE (with *room = count) where they do not fit. */
+nvml_result give_count(u32 count, u32 *room, const void *list);
+
+/* OK when a struct's version word says `expected`. */
+static inline nvml_result check_version(u32 word, u32 expected) {
+    return word == expected ? NVML_OK : NVML_VERSION_MISMATCH;
+}
+
+/* NO_PERMISSION unless the caller may change things. */
+nvml_result check_root(void);
+
+static inline bool is_geforce(const struct sim_model *model) { return strstr(model->name, "GeForce") != NULL; }
+
+static inline bool has_nvlink_to(const struct sim_model *model, u32 other) {
+    for (u32 link = 0; link < model->nvlinks && link < SIM_LINKS; link++)
+        if (model->link_to[link] == (int32_t)other) return true;
+    return false;
+}
+
+/* ---- use.c ------------------------------------------------------------------------------------------------------- */
+
+/* How busy a card was of late, in thousandths; 0 when nobody looked. */
+struct use {
+    u32 busy_milli, memory_milli;
+};
+struct use use_of(const struct session *session, u32 card);
+
+/* Copies the samples after `since_us`, oldest first, with the time of day for `wall` in microseconds; how many. */
+u32 samples_since(const struct session *session, u32 card, u64 since_us, struct sim_sample samples[SIM_SAMPLES]);
+
+/* ---- pci.c ------------------------------------------------------------------------------------------------------- */
+
+void fill_pci(const struct sim_model *model, struct nvml_pci *pci);
+
+/* PCIe generation of an architecture's cards. */
+u32 pcie_generation(const struct sim_model *model);
+
+/* ---- power.c, clocks.c ------------------------------------------------------------------------------------------- */
+
+u32 power_mw(const struct session *session, u32 card);
+u64 energy_mj(const struct session *session, u32 card);
+bool threshold_of(const struct sim_model *model, u32 kind, u32 *celsius);
+
+/* ---- events.c ---------------------------------------------------------------------------------------------------- */
+
+void events_forget_all(void);
+void events_fork_lock(void);
+void events_fork_unlock(void);

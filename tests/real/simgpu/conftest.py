@@ -1,0 +1,61 @@
+"""One node with two simulated cards and NVIDIA's device plugin, for all tests of this folder that want Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rig import images
+from rig.images.compiling import compiled
+from rig.lone import LoneRuntime, lone_runtime
+from rig.machine.components import Component
+from rig.nodes.node import NodeSettings
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+from support.simgpu_stage import CARDS, CLIENT, device_plugin, install_driver, simgpud, tell
+
+LOGS = CHECKOUT / ".cache/test/rig-logs-simgpu"
+NODE = "n1"
+
+
+def client() -> images.Image:
+    """An image with a program that says which cards it has."""
+    return images.glibc().with_files({"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl"))})
+
+
+@pytest.fixture(scope="session")
+def lasting_gpu_rig() -> Iterator[Rig]:
+    with running(RigSettings(nodes={NODE: NodeSettings()}), say=print, keep_logs=LOGS) as rig:
+        rig.registry.push(client(), "cards")
+        install_driver(rig.nodes[NODE].machine)
+        driver = rig.nodes[NODE].daemon(simgpud())
+        driver.start()
+        driver.wait_ready()
+        yield rig
+
+
+@pytest.fixture
+def rig(lasting_gpu_rig: Rig) -> Iterator[Rig]:
+    """All cards are healthy again afterwards."""
+    yield lasting_gpu_rig
+    lasting_gpu_rig.cluster.close()
+    for index in range(len(CARDS)):
+        tell(lasting_gpu_rig.nodes[NODE].machine, f"restore {index}")
+
+
+@pytest.fixture
+def plugin(rig: Rig) -> Iterator[Component]:
+    """NVIDIA's device plugin, started anew: what it once called unhealthy it never calls healthy again."""
+    started = rig.nodes[NODE].daemon(device_plugin())
+    started.start()
+    started.wait_ready()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def runtime() -> Iterator[LoneRuntime]:
+    """A containerd without Kubernetes, and the same cards."""
+    with lone_runtime({"cards": client()}, say=print) as made:
+        install_driver(made.machine)
+        yield made

@@ -1,0 +1,123 @@
+"""NVIDIA's container tools take a simulated driver for theirs: by CDI in containerd, and by their own runtime."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rig.building import ensure
+from rig.lone import LoneRuntime
+from rig.machine.components import Component
+from rig.nodes.node import inside
+from support.simgpu_stage import CDI, DRIVER, UUIDS, generate_cdi, simgpud, tell
+
+pytestmark = pytest.mark.timeout(600)
+
+POD = {
+    "metadata": {"name": "pod", "namespace": "team", "uid": "1", "attempt": 0},
+    "linux": {"security_context": {"namespace_options": {"network": 2}}},
+}
+
+
+@pytest.fixture(scope="module")
+def driver(runtime: LoneRuntime) -> Iterator[Component]:
+    started = inside(runtime.machine, simgpud())
+    started.start()
+    started.wait_ready()
+    yield started
+    started.kill()
+
+
+@pytest.fixture(scope="module")
+def document(runtime: LoneRuntime, driver: Component) -> dict[str, Any]:
+    """What nvidia-ctk wrote."""
+    return generate_cdi(runtime.machine)
+
+
+def crictl(runtime: LoneRuntime, *argv: str) -> str:
+    flags = ("--runtime-endpoint", f"unix://{runtime.socket}", "--image-endpoint", f"unix://{runtime.socket}")
+    return runtime.machine.run(str(runtime.programs["crictl"]), *flags, "--timeout", "30s", *argv).strip()
+
+
+def said_with(runtime: LoneRuntime, *devices: str) -> str:
+    """What the client says in a container with these devices."""
+    config = {
+        "metadata": {"name": "main", "attempt": 0},
+        "image": {"image": "cards"},
+        "command": ["/bin/sleep", "600"],
+        "CDI_devices": [{"name": name} for name in devices],
+    }
+    files = [runtime.scratch / name for name in ("pod.json", "container.json")]
+    runtime.scratch.mkdir(exist_ok=True)
+    for file, content in zip(files, (POD, config), strict=True):
+        file.write_text(json.dumps(content))
+    crictl(runtime, "pull", "cards")
+    pod = crictl(runtime, "runp", str(files[0]))
+    try:
+        container = crictl(runtime, "create", pod, str(files[1]), str(files[0]))
+        crictl(runtime, "start", container)
+        return crictl(runtime, "exec", "--sync", container, "/bin/sh", "-c", "/usr/bin/cards || true")
+    finally:
+        crictl(runtime, "rmp", "--force", pod)
+
+
+def cards_in(said: str) -> list[str]:
+    return re.findall(r"^nvml (\S+)", said, flags=re.MULTILINE)
+
+
+def test_nvidias_tool_describes_every_card_and_mounts_the_socket(document: dict[str, Any]) -> None:
+    names = {device["name"] for device in document["devices"]}
+    assert names == {"0", "1", "all", *UUIDS}
+    mounts = {mount["containerPath"]: mount["hostPath"] for mount in document["containerEdits"]["mounts"]}
+    assert mounts["/run/nvidia-persistenced/socket"] == f"{DRIVER}/run/nvidia-persistenced/socket"
+    libraries = {path.rpartition("/")[2].partition(".")[0] for path in mounts if path.startswith("/usr/lib")}
+    assert libraries == {"libcuda", "libnvidia-ml"}
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"), [("0", UUIDS[:1]), ("1", UUIDS[1:]), (UUIDS[1], UUIDS[1:]), ("all", UUIDS)]
+)
+def test_containerd_injects_the_card_that_is_named(
+    runtime: LoneRuntime, document: dict[str, Any], device: str, expected: tuple[str, ...]
+) -> None:
+    assert cards_in(said_with(runtime, f"nvidia.com/gpu={device}")) == list(expected)
+
+
+def test_nvidias_own_runtime_in_cdi_mode_gives_the_card_that_the_environment_names(
+    runtime: LoneRuntime, document: dict[str, Any]
+) -> None:
+    program = ensure("nvidia", say=print)["nvidia-container-runtime"]
+    runtime.machine.write("/etc/nvidia-container-runtime/config.toml", _runtime_config(runtime))
+    crictl(runtime, "pull", "cards")
+    image = json.loads(crictl(runtime, "images", "--output", "json"))["images"]
+    name = next(tag for each in image for tag in each["repoTags"] if "/cards:" in tag)
+    ctr = (str(runtime.programs["ctr"]), "--address", runtime.socket, "--namespace", "k8s.io")
+    flags = ("--rm", "--runc-binary", str(program), "--env", f"NVIDIA_VISIBLE_DEVICES={UUIDS[1]}")
+    said = runtime.machine.run(*ctr, "run", *flags, name, "by-runtime", "/usr/bin/cards")
+    assert cards_in(said) == [UUIDS[1]]
+
+
+def _runtime_config(runtime: LoneRuntime) -> str:
+    return f"""
+[nvidia-container-cli]
+root = "{DRIVER}"
+[nvidia-container-runtime]
+mode = "cdi"
+runtimes = ["{runtime.programs["runc"]}"]
+[nvidia-container-runtime.modes.cdi]
+default-kind = "nvidia.com/gpu"
+spec-dirs = ["{CDI}"]
+"""
+
+
+def test_a_container_is_told_that_its_card_is_lost(runtime: LoneRuntime, document: dict[str, Any]) -> None:
+    tell(runtime.machine, "lose 1")
+    try:
+        assert said_with(runtime, "nvidia.com/gpu=1") == "nvmlDeviceGetHandleByIndex_v2 answered 15"
+        assert cards_in(said_with(runtime, "nvidia.com/gpu=0")) == [UUIDS[0]]
+    finally:
+        tell(runtime.machine, "restore 1")

@@ -1,0 +1,107 @@
+"""NVIDIA's device plugin offers simulated cards to the real kubelet, and pods that ask for one get it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from real.simgpu.conftest import NODE
+from rig.machine.components import Component
+from rig.rig import Rig
+from rig.talking.manifests import a_pod
+from rig.talking.pods import Pod
+from rig.talking.waiting import until
+from support.simgpu_stage import CARDS, RESOURCE, UUIDS, tell
+
+pytestmark = pytest.mark.timeout(600)
+
+TEAM = "team-a"
+MIB = 1 << 20
+
+
+def allocatable(rig: Rig) -> str:
+    amounts = rig.cluster.nodes.get(NODE)["status"]["allocatable"]
+    return str(amounts.get(RESOURCE, "none"))
+
+
+def wait_allocatable(rig: Rig, number: int) -> None:
+    def why_not() -> str | None:
+        return None if allocatable(rig) == str(number) else f"the node has {allocatable(rig)}"
+
+    until(f"{number} cards are allocatable", why_not)
+
+
+def card_pod(rig: Rig, name: str, *arguments: str) -> Pod:
+    """A pod that asks for one card and says which it has."""
+    command = ("/usr/bin/cards", *arguments)
+    return rig.cluster.pods.create(TEAM, a_pod(name, image="cards", command=command, limits={RESOURCE: "1"}))
+
+
+def cards_in(logs: str) -> list[str]:
+    return re.findall(r"^nvml (\S+)", logs, flags=re.MULTILINE)
+
+
+def wait_said(pod: Pod) -> None:
+    """Until it has said what it has."""
+    pod.wait_running()
+    until(f"{pod.name} has said what it has", lambda: None if "nvml" in pod.logs() else f"it said {pod.logs()!r}")
+
+
+def test_the_node_offers_its_cards(rig: Rig, plugin: Component) -> None:
+    wait_allocatable(rig, len(CARDS))
+
+
+def test_a_pod_sees_one_card_by_nvml_and_the_same_by_cuda(rig: Rig, plugin: Component) -> None:
+    wait_allocatable(rig, len(CARDS))
+    pod = card_pod(rig, "one-card", "64")
+    wait_said(pod)
+    cuda, nvml = sorted(pod.logs().splitlines())
+    assert cards_in(nvml)[0] in UUIDS
+    assert nvml.endswith(cuda.removeprefix("cuda "))
+    used = int(re.findall(r"used=(\d+)", nvml)[0])
+    assert used > 64 * MIB
+    line = next(line for line in tell(rig.nodes[NODE].machine, "status").splitlines() if cards_in(nvml)[0] in line)
+    assert int(re.findall(r" used=(\d+)", line)[0]) > 64 * MIB
+    pod.delete_and_wait()
+    freed = "the memory of a pod that ended is free"
+    until(freed, lambda: None if " used=0 " in tell(rig.nodes[NODE].machine, "status") else "it is not")
+    assert re.findall(r" used=(\d+)", tell(rig.nodes[NODE].machine, "status")) == ["0"] * len(CARDS)
+
+
+def test_two_pods_get_two_cards_and_a_third_waits(rig: Rig, plugin: Component) -> None:
+    wait_allocatable(rig, len(CARDS))
+    pods = [card_pod(rig, f"holder-{number}", "8") for number in range(2)]
+    for pod in pods:
+        wait_said(pod)
+    assert {card for pod in pods for card in cards_in(pod.logs())} == set(UUIDS)
+    third = card_pod(rig, "third")
+    third.wait("it has nowhere to go", lambda _: _why_schedulable(third))
+    pods[0].delete_and_wait()
+    third.wait_succeeded()
+    pods[1].delete_and_wait()
+
+
+def _why_schedulable(pod: Pod) -> str | None:
+    message = str(pod.condition("PodScheduled").get("message", ""))
+    return None if f"Insufficient {RESOURCE}" in message else f"the scheduler says {message!r}"
+
+
+@pytest.mark.parametrize("number", [48, 74])
+def test_an_xid_takes_the_card_from_what_is_allocatable(rig: Rig, plugin: Component, number: int) -> None:
+    wait_allocatable(rig, len(CARDS))
+    tell(rig.nodes[NODE].machine, f"xid 0 {number}")
+    wait_allocatable(rig, len(CARDS) - 1)
+    pod = card_pod(rig, f"after-{number}")
+    pod.wait_succeeded()
+    assert cards_in(pod.logs()) == [UUIDS[1]]
+
+
+def test_the_xid_of_a_programs_own_fault_costs_no_card(rig: Rig, plugin: Component) -> None:
+    wait_allocatable(rig, len(CARDS))
+    tell(rig.nodes[NODE].machine, "xid 0 31")
+    tell(rig.nodes[NODE].machine, "xid 1 48")
+    wait_allocatable(rig, len(CARDS) - 1)
+    pod = card_pod(rig, "after-own-fault")
+    pod.wait_succeeded()
+    assert cards_in(pod.logs()) == [UUIDS[0]]

@@ -1,0 +1,176 @@
+"""Which cards there are, how they are found, and what they say of themselves."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.nvml.programs import (
+    INSUFFICIENT_SIZE,
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    VERSION_MISMATCH,
+    Program,
+    program,
+)
+from support.simgpu import NODE, card_uuid
+
+pytestmark = pytest.mark.slow
+
+
+def test_cards_are_counted_and_named(nvml: Program) -> None:
+    assert nvml.ask("[nvmlDeviceGetUUID(nvmlDeviceGetHandleByIndex(i)) for i in range(nvmlDeviceGetCount())]") == [
+        card_uuid(NODE, 0),
+        card_uuid(NODE, 1),
+        card_uuid(NODE, 2),
+    ]
+    assert nvml.ask("nvmlDeviceGetName(card)") == "NVIDIA H100 80GB HBM3"
+    assert nvml.error("nvmlDeviceGetHandleByIndex(3)") == INVALID_ARGUMENT
+
+
+def test_versions_are_those_of_the_driver(nvml: Program) -> None:
+    assert nvml.ask("nvmlSystemGetDriverVersion()") == "580.95.05"
+    assert nvml.ask("nvmlSystemGetNVMLVersion()") == "13.580.95.05"
+    assert nvml.ask("[nvmlSystemGetCudaDriverVersion(), nvmlSystemGetCudaDriverVersion_v2()]") == [13000, 13000]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "nvmlDeviceGetHandleByUUID(nvmlDeviceGetUUID(one))",
+        "nvmlDeviceGetHandleByUUID(nvmlDeviceGetUUID(one).upper())",
+        "nvmlDeviceGetHandleBySerial(nvmlDeviceGetSerial(one))",
+        "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busId)",
+        "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busId.lower())",
+        "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busIdLegacy)",
+        "nvmlDeviceGetHandleByPciBusId('%x:%x' % (nvmlDeviceGetPciInfo(one).bus, nvmlDeviceGetPciInfo(one).device))",
+    ],
+)
+def test_a_card_is_found_by_every_name_that_it_has(nvml: Program, how: str) -> None:
+    nvml.ask("(one := nvmlDeviceGetHandleByIndex(1)) and None")
+    assert nvml.ask(f"nvmlDeviceGetIndex({how})") == 1
+
+
+@pytest.mark.parametrize("name", ["", "GPU-", "17:00", "0000:18:00.0.0", "1:2:3:4", "0000:18:zz.0", ":::", "x" * 200])
+def test_a_wrong_name_finds_nothing(nvml: Program, name: str) -> None:
+    assert nvml.error(f"nvmlDeviceGetHandleByPciBusId({name!r})") == NOT_FOUND
+    assert nvml.error(f"nvmlDeviceGetHandleByUUID({name!r})") == NOT_FOUND
+    assert nvml.error(f"nvmlDeviceGetHandleBySerial({name!r})") == NOT_FOUND
+
+
+def test_a_card_is_found_by_the_bytes_of_its_uuid(nvml: Program) -> None:
+    nvml.ask("(asked := ctypes.create_string_buffer(52)) and None")
+    nvml.ask("(bytes_of_it := bytes.fromhex(nvmlDeviceGetUUID(card)[4:].replace('-', ''))) and None")
+    nvml.ask("struct.pack_into('=II16s', asked, 0, 52 | 1 << 24, 2, bytes_of_it)")
+    nvml.ask("(found := c_nvmlDevice_t()) and None")
+    assert nvml.ask("library.nvmlDeviceGetHandleByUUIDV(asked, byref(found))") == 0
+    assert nvml.ask("nvmlDeviceGetIndex(found)") == 0
+
+
+def test_a_buffer_that_is_too_small_is_refused(nvml: Program) -> None:
+    nvml.ask("(buffer := ctypes.create_string_buffer(b'untouched')) and None")
+    assert nvml.ask("library.nvmlDeviceGetUUID(card, buffer, 40)") == INSUFFICIENT_SIZE
+    assert nvml.ask("buffer.value") == "untouched"
+
+
+@pytest.mark.parametrize("handle", ["0", "1", "4096", "ctypes.addressof(ctypes.c_int())", "2**64 - 1"])
+def test_a_handle_that_is_none_is_refused_unread(nvml: Program, handle: str) -> None:
+    wrong = f"ctypes.c_void_p({handle})"
+    assert nvml.error(f"nvmlDeviceGetName({wrong})") == INVALID_ARGUMENT
+    assert nvml.error(f"nvmlEventSetWait_v2({wrong}, 0)") == INVALID_ARGUMENT
+    assert nvml.error(f"nvmlGpuInstanceGetInfo({wrong})") == INVALID_ARGUMENT
+
+
+def test_no_function_falls_over_null_pointers(node: SimulatedNode, nvml: Program) -> None:
+    """Every name of the library, with nothing at all, and then on a good handle with nothing to write to."""
+    listed = subprocess.check_output(["nm", "-D", "--defined-only", str(node.library("nvml"))], text=True)
+    names = {line.split()[-1] for line in listed.splitlines()} - {"nvmlErrorString", "nvmlShutdown"}
+    of_a_card = {name for name in names if name.startswith("nvmlDeviceGet") and "Handle" not in name}
+    refused = {INVALID_ARGUMENT, NOT_SUPPORTED, INSUFFICIENT_SIZE}
+    without = {name: nvml.ask(f"library.{name}(*[None] * 8)") for name in sorted(names)}
+    assert {name for name, result in without.items() if result not in refused} == {
+        "nvmlInit",
+        "nvmlInitWithFlags",
+        "nvmlInit_v2",
+    }
+    of_a_card -= {"nvmlDeviceGetCount", "nvmlDeviceGetCount_v2"}
+    empty = {name: nvml.ask(f"library.{name}(card, *[None] * 7)") for name in sorted(of_a_card)}
+    assert set(empty.values()) <= refused
+
+
+def test_a_struct_of_another_version_is_refused(nvml: Program) -> None:
+    nvml.ask("(memory := c_nvmlMemory_v2_t()) and None")
+    for version in ("0", "1", "40", "nvmlMemory_v2 + 1", "nvmlMemory_v2 ^ (3 << 24)"):
+        nvml.ask(f"setattr(memory, 'version', {version})")
+        assert nvml.ask("library.nvmlDeviceGetMemoryInfo_v2(card, byref(memory))") == VERSION_MISMATCH
+
+
+@pytest.mark.parametrize(("version", "size"), [("", 32), ("_v2", 36), ("_v3", 68)])
+def test_older_versions_of_the_address_fill_their_smaller_structs(nvml: Program, version: str, size: int) -> None:
+    nvml.ask("(place := (ctypes.c_ubyte * 80)(*[0xaa] * 80)) and None")
+    assert nvml.ask(f"library.nvmlDeviceGetPciInfo{version}(card, place)") == 0
+    assert nvml.ask("list(place)")[size:] == [0xAA] * (80 - size)
+    assert nvml.ask("list(place)")[size - 1] != 0xAA
+    assert nvml.ask("bytes(place)[:12]") == "0000:18:00.0"
+
+
+def test_what_consumer_cards_lack_is_not_supported(nvml: Program) -> None:
+    nvml.ask("(game := nvmlDeviceGetHandleByIndex(2)) and None")
+    for lacking in ("EccMode", "MigMode", "RemappedRows", "RetiredPagesPendingStatus"):
+        assert nvml.error(f"nvmlDeviceGet{lacking}(game)") == NOT_SUPPORTED
+    assert nvml.error("nvmlDeviceGetNvLinkState(game, 0)") == NOT_SUPPORTED
+    assert nvml.ask("nvmlDeviceGetNumFans(game)") > 0
+    assert nvml.ask("nvmlDeviceGetNumFans(card)") == 0
+
+
+def test_cards_of_one_node_know_their_distance(nvml: Program) -> None:
+    nvml.ask("(cards := [nvmlDeviceGetHandleByIndex(i) for i in range(3)]) and None")
+    assert nvml.ask("nvmlDeviceGetTopologyCommonAncestor(cards[0], cards[0])") == 0
+    level = nvml.ask("nvmlDeviceGetTopologyCommonAncestor(cards[0], cards[1])")
+    assert nvml.ask("nvmlDeviceGetTopologyCommonAncestor(cards[1], cards[0])") == level
+    nearest = f"[nvmlDeviceGetIndex(one) for one in nvmlDeviceGetTopologyNearestGpus(cards[0], {level})]"
+    assert 1 in nvml.ask(nearest)
+
+
+def test_links_lead_from_card_to_card(nvml: Program) -> None:
+    nvml.ask("(other := nvmlDeviceGetHandleByIndex(1)) and None")
+    links = nvml.ask("[nvmlDeviceGetNvLinkState(card, link) for link in range(18)]")
+    assert links == [1] * 18
+    assert nvml.ask("nvmlDeviceGetP2PStatus(card, other, NVML_P2P_CAPS_INDEX_NVLINK)") in {0, 5}
+    assert nvml.error("nvmlDeviceGetNvLinkState(card, 18)") == INVALID_ARGUMENT
+    assert nvml.ask("nvmlDeviceGetNvLinkVersion(card, 0)") == nvml.ask("NVML_NVLINK_VERSION_4_0")
+
+
+def test_affinity_is_that_of_the_nearer_half_of_the_processors(nvml: Program) -> None:
+    first = nvml.ask("list(nvmlDeviceGetCpuAffinity(card, 2))")
+    assert first == [0x00000000FFFFFFFF, 0x00000000FFFFFFFF]
+    assert nvml.ask("list(nvmlDeviceGetMemoryAffinity(card, 1, 0))") == [1]
+    assert nvml.ask("list(nvmlDeviceGetCpuAffinity(card, 1))") == first[:1]
+
+
+def test_changes_are_refused_to_all_but_root(node: SimulatedNode) -> None:
+    with program(node) as nvml:
+        assert nvml.error("nvmlDeviceSetComputeMode(card, 0)") == 0
+        assert nvml.error("nvmlDeviceSetComputeMode(card, 3)") == NOT_SUPPORTED
+        assert nvml.error("nvmlDeviceSetComputeMode(card, 4)") == INVALID_ARGUMENT
+        nvml.ask("os.seteuid(65534)")
+        assert nvml.error("nvmlDeviceSetComputeMode(card, 0)") == 4
+
+
+def test_a_program_without_device_nodes_sees_no_cards(node: SimulatedNode) -> None:
+    (node.root / "dev/nvidia1").unlink()
+    with program(node) as nvml:
+        assert nvml.ask("nvmlDeviceGetCount()") == 2
+        assert nvml.ask("nvmlDeviceGetUUID(nvmlDeviceGetHandleByIndex(1))") == card_uuid(NODE, 2)
+        assert nvml.error(f"nvmlDeviceGetHandleByUUID('{card_uuid(NODE, 1)}')") == NOT_FOUND
+
+
+def test_values_by_number_say_each_whether_there_is_one(nvml: Program) -> None:
+    energy, temperature, nothing = nvml.ask("nvmlDeviceGetFieldValues(card, [83, 308, 9999])")
+    assert (energy["nvmlReturn"], energy["valueType"]) == (0, 3)
+    assert energy["value"]["ullVal"] > 0
+    assert temperature["value"]["uiVal"] == nvml.ask("nvmlDeviceGetTemperature(card, 0)")
+    assert nothing["nvmlReturn"] == NOT_SUPPORTED

@@ -1,0 +1,120 @@
+"""The library has every name that NVIDIA's header declares, and lays out structs as the header does."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from support.nvidia import nvml_header
+from support.simgpu import built
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the header and builds
+
+SOURCES = Path(__file__).parents[3] / "isolation/simgpu/nvml"
+LAYOUTS = {
+    "nvml_pci": "nvmlPciInfo_t",
+    "nvml_pci_ext": "nvmlPciInfoExt_v1_t",
+    "nvml_uuid": "nvmlUUID_v1_t",
+    "nvml_memory": "nvmlMemory_t",
+    "nvml_memory_v2": "nvmlMemory_v2_t",
+    "nvml_bar1": "nvmlBAR1Memory_t",
+    "nvml_utilization": "nvmlUtilization_t",
+    "nvml_process_v1": "nvmlProcessInfo_v1_t",
+    "nvml_process_v2": "nvmlProcessInfo_v2_t",
+    "nvml_process_detail": "nvmlProcessDetail_v1_t",
+    "nvml_process_details": "nvmlProcessDetailList_v1_t",
+    "nvml_process_use": "nvmlProcessUtilizationSample_t",
+    "nvml_process_use_v1": "nvmlProcessUtilizationInfo_v1_t",
+    "nvml_process_uses": "nvmlProcessesUtilizationInfo_v1_t",
+    "nvml_sample": "nvmlSample_t",
+    "nvml_field": "nvmlFieldValue_t",
+    "nvml_event": "nvmlEventData_t",
+    "nvml_attributes": "nvmlDeviceAttributes_t",
+    "nvml_placement": "nvmlGpuInstancePlacement_t",
+    "nvml_gpu_profile": "nvmlGpuInstanceProfileInfo_t",
+    "nvml_gpu_profile_v2": "nvmlGpuInstanceProfileInfo_v2_t",
+    "nvml_gpu_profile_v3": "nvmlGpuInstanceProfileInfo_v3_t",
+    "nvml_gpu_instance_info": "nvmlGpuInstanceInfo_t",
+    "nvml_compute_profile": "nvmlComputeInstanceProfileInfo_t",
+    "nvml_compute_instance_info": "nvmlComputeInstanceInfo_t",
+    "nvml_ecc_counts": "nvmlEccErrorCounts_t",
+    "nvml_row_histogram": "nvmlRowRemapperHistogramValues_t",
+    "nvml_temperature": "nvmlTemperature_v1_t",
+    "nvml_margin": "nvmlMarginTemperature_v1_t",
+    "nvml_thermal": "nvmlGpuThermalSettings_t",
+    "nvml_fan_speed": "nvmlFanSpeedInfo_v1_t",
+    "nvml_pstates": "nvmlGpuDynamicPstatesInfo_t",
+    "nvml_violation": "nvmlViolationTime_t",
+    "nvml_branch": "nvmlSystemDriverBranchInfo_v1_t",
+    "nvml_fabric": "nvmlGpuFabricInfo_t",
+    "nvml_fabric_v3": "nvmlGpuFabricInfo_v3_t",
+    "nvml_confidential": "nvmlConfComputeSystemCaps_t",
+    "nvml_confidential_state": "nvmlConfComputeSystemState_t",
+    "nvml_buffer_sessions": "nvmlFBCStats_t",
+}
+"""Of all structs in abi.h; nvml_event_v1 is one that the header no longer has."""
+FIELDS = {
+    "nvml_pci": {"bus": "bus", "device_id": "pciDeviceId", "bus_id": "busId"},
+    "nvml_memory": {"free": "free", "used": "used"},
+    "nvml_memory_v2": {"total": "total", "reserved": "reserved", "free": "free", "used": "used"},
+    "nvml_process_v2": {"pid": "pid", "bytes": "usedGpuMemory", "compute_instance": "computeInstanceId"},
+    "nvml_process_use_v1": {"wall_us": "timeStamp", "pid": "pid", "sm": "smUtil", "flow": "ofaUtil"},
+    "nvml_process_uses": {"count": "processSamplesCount", "since_us": "lastSeenTimeStamp", "uses": "procUtilArray"},
+    "nvml_field": {"scope": "scopeId", "type": "valueType", "result": "nvmlReturn", "value": "value"},
+    "nvml_event": {"data": "eventData", "gpu_instance": "gpuInstanceId"},
+    "nvml_attributes": {"gpu_slices": "gpuInstanceSliceCount", "memory_mib": "memorySizeMB"},
+    "nvml_gpu_profile_v2": {"sms": "multiprocessorCount", "memory_mib": "memorySizeMB", "name": "name"},
+    "nvml_gpu_profile_v3": {"slices": "sliceCount", "name": "name", "capabilities": "capabilities"},
+    "nvml_fabric_v3": {"status": "status", "state": "state", "health": "healthMask", "summary": "healthSummary"},
+}
+
+
+def script() -> ModuleType:
+    """names.py, which stands beside the C files."""
+    spec = importlib.util.spec_from_file_location("nvml_names", SOURCES / "names.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_is_what_the_header_and_the_sources_make_of_it() -> None:
+    names = script()
+    table = (SOURCES / "names.def").read_text()
+    assert table == names.table(names.declared(nvml_header().read_text()), names.defined())
+    assert names.defined() <= names.declared(nvml_header().read_text())
+
+
+def test_the_built_library_exports_exactly_what_the_header_declares() -> None:
+    command = ["nm", "-D", "--defined-only", str(built() / "libnvidia-ml.so")]
+    exported = {line.split()[-1] for line in subprocess.check_output(command, text=True).splitlines()}
+    assert exported == script().declared(nvml_header().read_text())
+
+
+def test_the_library_needs_libc_alone_and_no_other_name_than_its_own() -> None:
+    said = subprocess.check_output(["readelf", "-d", str(built() / "libnvidia-ml.so")], text=True)
+    assert re.findall(r"NEEDED.*\[(.*)\]", said) == ["libc.so.6"]
+    assert re.findall(r"SONAME.*\[(.*)\]", said) == ["libnvidia-ml.so.1"]
+
+
+def test_every_struct_is_laid_out_as_in_the_header(tmp_path: Path) -> None:
+    declared = set(re.findall(r"^struct (nvml_\w+) \{", (SOURCES / "abi.h").read_text(), flags=re.MULTILINE))
+    assert declared - {"nvml_event_v1"} == set(LAYOUTS)
+    asserts = [
+        f'_Static_assert(sizeof(struct {ours}) == sizeof({theirs}), "{ours}");' for ours, theirs in LAYOUTS.items()
+    ]
+    asserts += [
+        f'_Static_assert(offsetof(struct {ours}, {field}) == offsetof({LAYOUTS[ours]}, {there}), "{ours}.{field}");'
+        for ours, fields in FIELDS.items()
+        for field, there in fields.items()
+    ]
+    source = tmp_path / "layouts.c"
+    source.write_text("\n".join([f'#include "{nvml_header()}"', f'#include "{SOURCES}/abi.h"', *asserts, ""]))
+    done = subprocess.run(["cc", "-fsyntax-only", str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,124 @@
+"""Memory and processes are what the kernel driver says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.nvml.programs import INSUFFICIENT_SIZE, INVALID_ARGUMENT, MIB, NOT_FOUND, Program, eventually, program
+
+pytestmark = pytest.mark.slow
+
+
+def status(node: SimulatedNode, card: int) -> dict[str, int]:
+    """The numbers that simgpud's own status has of a card."""
+    line = next(one for one in node.control("status").splitlines() if one.startswith(f"card {card} "))
+    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)\b", line)}
+
+
+def use(one: Program, card: int, *amounts: int) -> None:
+    """The program begins to compute."""
+    one.ask("(kernel := Kernel(root)) and None")
+    one.ask(f"kernel.attach({card})")
+    for amount in amounts:
+        one.ask(f"kernel.take({card}, {amount})")
+
+
+def test_both_versions_agree_with_simgpud_on_memory(node: SimulatedNode, nvml: Program) -> None:
+    use(nvml, 0, 64 * MIB, 2 * MIB)
+    told = status(node, 0)
+    first = nvml.ask("nvmlDeviceGetMemoryInfo(card)")
+    second = nvml.ask("nvmlDeviceGetMemoryInfo(card, version=nvmlMemory_v2)")
+    assert second["used"] == told["used"] > 66 * MIB
+    assert second["reserved"] == told["reserved"] > 0
+    assert first["total"] == second["total"] == told["memory"]
+    assert first["used"] == told["used"] + told["reserved"]
+    assert first["free"] == second["free"] == told["memory"] - told["reserved"] - told["used"]
+
+
+def test_two_programs_are_listed_with_what_each_uses(node: SimulatedNode, nvml: Program) -> None:
+    with program(node) as small, program(node) as large:
+        use(small, 0, 2 * MIB)
+        use(large, 0, 512 * MIB)
+        found = {one["pid"]: one for one in nvml.ask("nvmlDeviceGetComputeRunningProcesses_v3(card)")}
+        assert set(found) == {small.pid, large.pid}
+        assert found[large.pid]["usedGpuMemory"] - found[small.pid]["usedGpuMemory"] == 510 * MIB
+        assert sum(one["usedGpuMemory"] for one in found.values()) == status(node, 0)["used"]
+        assert nvml.ask("nvmlDeviceGetComputeRunningProcesses(nvmlDeviceGetHandleByIndex(1))") == []
+        assert nvml.ask("nvmlDeviceGetGraphicsRunningProcesses(card)") == []
+
+
+def test_a_killed_program_is_listed_no_more_and_its_memory_is_free(node: SimulatedNode, nvml: Program) -> None:
+    with program(node) as other:
+        use(other, 0, 512 * MIB)
+        assert nvml.ask("len(nvmlDeviceGetComputeRunningProcesses(card))") == 1
+        other.kill()
+        eventually(lambda: nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)") == [], "the dead program is gone")
+    assert nvml.ask("nvmlDeviceGetMemoryInfo(card, version=nvmlMemory_v2).used") == 0
+
+
+def test_a_list_is_asked_for_its_size_first(nvml: Program) -> None:
+    listing = "library.nvmlDeviceGetComputeRunningProcesses_v3"
+    nvml.ask("(room := c_uint(0)) and None")
+    assert nvml.ask(f"[{listing}(card, byref(room), None), room.value]") == [0, 0]
+    use(nvml, 0)
+    assert nvml.ask(f"[{listing}(card, byref(room), None), room.value]") == [INSUFFICIENT_SIZE, 1]
+    nvml.ask("(list_of_5 := (c_nvmlProcessInfo_v3_t * 5)()) and room.__init__(5)")
+    assert nvml.ask(f"[{listing}(card, byref(room), list_of_5), room.value]") == [0, 1]
+    assert nvml.ask("list_of_5[0].pid") == nvml.pid
+    assert nvml.ask("list_of_5[1].pid") == 0
+
+
+def test_older_versions_of_the_list_have_their_own_shapes(nvml: Program) -> None:
+    """The first version has no room for MIG's numbers: entries lie closer."""
+    use(nvml, 0)
+    nvml.ask("(words := (ctypes.c_uint32 * 12)(*[0xabababab] * 12)) and None")
+    assert nvml.ask("library.nvmlDeviceGetComputeRunningProcesses(card, byref(c_uint(1)), words)") == 0
+    first = nvml.ask("list(words)")
+    assert first[0] == nvml.pid
+    assert first[4:] == [0xABABABAB] * 8
+    assert nvml.ask("library.nvmlDeviceGetComputeRunningProcesses_v2(card, byref(c_uint(1)), words)") == 0
+    second = nvml.ask("list(words)")
+    assert second[4:6] == [0xFFFFFFFF, 0xFFFFFFFF]
+    assert second[6:] == [0xABABABAB] * 6
+
+
+def test_all_kinds_of_processes_come_in_one_list(nvml: Program) -> None:
+    use(nvml, 0, 2 * MIB)
+    listing = "nvmlDeviceGetRunningProcessDetailList(card, nvmlProcessDetailList_v1, {mode})"
+    for mode in ("NVML_PROCESS_MODE_ALL", "NVML_PROCESS_MODE_COMPUTE"):
+        assert [one["pid"] for one in nvml.ask(listing.format(mode=mode))] == [nvml.pid]
+    assert nvml.ask(listing.format(mode="NVML_PROCESS_MODE_MPS")) == []
+    assert nvml.error(listing.format(mode="4")) == INVALID_ARGUMENT
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare of util-linux")
+def test_what_another_pid_namespace_hides_is_not_listed(node: SimulatedNode, nvml: Program) -> None:
+    use(nvml, 0)
+    with program(node, before=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")) as inside:
+        assert inside.ask("nvmlDeviceGetComputeRunningProcesses(card)") == []
+        use(inside, 0)
+        own = inside.ask("os.getpid()")
+        assert [one["pid"] for one in inside.ask("nvmlDeviceGetComputeRunningProcesses(card)")] == [own]
+        seen = [one["pid"] for one in nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)")]
+        assert nvml.pid in seen
+        assert len(seen) == 2
+        assert own not in seen
+
+
+def test_a_process_is_named_by_its_program(nvml: Program) -> None:
+    assert nvml.ask("nvmlSystemGetProcessName(os.getpid())") == sys.executable
+    assert nvml.error("nvmlSystemGetProcessName(2**22 + 1)") == NOT_FOUND
+
+
+def test_memory_errors_are_counted(node: SimulatedNode, nvml: Program) -> None:
+    node.control("ecc 0 corrected 3")
+    node.control("ecc 0 uncorrected 2")
+    totals = "[nvmlDeviceGetTotalEccErrors(card, kind, counter) for kind in (0, 1) for counter in (0, 1)]"
+    assert nvml.ask(totals) == [3, 3, 2, 2]
+    assert nvml.ask("nvmlDeviceGetMemoryErrorCounter(card, 0, 0, NVML_MEMORY_LOCATION_DEVICE_MEMORY)") == 3
+    assert nvml.ask("nvmlDeviceGetTotalEccErrors(nvmlDeviceGetHandleByIndex(1), 0, 0)") == 0

@@ -1,0 +1,58 @@
+"""NVIDIA's packages that tests run or compare with: fetched from the package index once, and never installed."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+_KEPT = Path(__file__).parents[2] / ".cache/nvidia"
+
+
+class Package(NamedTuple):
+    """A wheel, pinned to its bytes."""
+
+    name: str
+    version: str
+    sha256: str
+
+
+PYNVML = Package("nvidia-ml-py", "13.615.71", "959bf4adf6fe1308e4bd739e722236b0d1ec8392e2cefad33ff70c311380b9b6")
+"""The bindings that everyone uses: one file, pynvml.py."""
+NVML_HEADER = Package("nvidia-nvml-dev", "13.5.37", "7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff208d217a8a884947113ae6d")
+"""nvml.h."""
+
+
+def unpacked(package: Package) -> Path:
+    """The folder in which the package's files lie."""
+    folder = _KEPT / f"{package.name}-{package.version}"
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    with (_KEPT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _fetch(package, folder)
+    return folder
+
+
+def nvml_header() -> Path:
+    """The path of nvml.h."""
+    return next(unpacked(NVML_HEADER).rglob("nvml.h"))
+
+
+def _fetch(package: Package, folder: Path) -> None:
+    wanted = _KEPT / f"{folder.name}.txt"
+    wanted.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--dest", str(_KEPT), "-r", str(wanted)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    wheel = next(_KEPT.glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl"))
+    fresh = folder.with_suffix(".new")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(fresh)
+    fresh.rename(folder)
+    wheel.unlink()
+    wanted.unlink()

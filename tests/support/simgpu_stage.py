@@ -1,0 +1,82 @@
+"""Simulated cards on a machine of the rig, and NVIDIA's own programs with them.
+
+The driver is where an operator installs it, below /run/nvidia/driver. simgpud runs among the node's processes, as a
+kernel driver knows all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from partage_isolation.simulation.control import control
+from partage_isolation.simulation.describing import Card, card_uuid, described
+from partage_isolation.simulation.driver_root import LIBRARIES, SIMGPUD, lay_out
+from partage_isolation.simulation.errors import NodeFailed
+from rig.building import ensure
+from rig.nodes.machine import Machine
+from rig.nodes.node import Daemon
+from support.simgpu import built, card
+
+DRIVER: Final = "/run/nvidia/driver"
+CDI: Final = "/var/run/cdi"
+RESOURCE: Final = "nvidia.com/gpu"
+CARDS: Final = ("h100", "l4")
+UUIDS: Final = tuple(card_uuid("rig", ordinal) for ordinal in range(len(CARDS)))
+CLIENT: Final = Path(__file__).parents[1] / "real/simgpu/c/cards.c"
+_DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
+
+
+def install_driver(machine: Machine, cards: Sequence[str | Card] = CARDS) -> None:
+    """The driver's files, as it is installed in a folder of its own."""
+    root = machine.path(DRIVER)
+    root.mkdir(parents=True, exist_ok=True)
+    lay_out(root, built(), described("rig", [card(one) if isinstance(one, str) else one for one in cards]))
+
+
+def simgpud() -> Daemon:
+    """The kernel driver."""
+    return Daemon("simgpud", (f"{DRIVER}/{SIMGPUD}", DRIVER), _why_no_driver)
+
+
+def device_plugin() -> Daemon:
+    """NVIDIA's, which finds cards by NVML and tells containerd by CDI which ones a container has."""
+    programs = ensure("nvidia", say=print)
+    flags = {
+        "--driver-root": DRIVER,
+        "--driver-root-ctr-path": DRIVER,
+        "--device-discovery-strategy": "nvml",
+        "--device-list-strategy": "cdi-cri",
+        "--nvidia-cdi-hook-path": str(programs["nvidia-cdi-hook"]),
+    }
+    argv = (str(programs["nvidia-device-plugin"]), *(f"{flag}={value}" for flag, value in flags.items()))
+    return Daemon("nvidia-device-plugin", argv, _why_no_plugin, {"LD_LIBRARY_PATH": f"{DRIVER}/{LIBRARIES}"})
+
+
+def tell(machine: Machine, command: str) -> str:
+    """A control command for the machine's simgpud."""
+    return control(machine.path(DRIVER), command)
+
+
+def generate_cdi(machine: Machine) -> dict[str, Any]:
+    """What NVIDIA's tool writes of the machine's cards, which is then in force."""
+    programs = ensure("nvidia", say=print)
+    flags = (f"--driver-root={DRIVER}", f"--nvidia-cdi-hook-path={programs['nvidia-cdi-hook']}", "--format=json")
+    machine.run(str(programs["nvidia-ctk"]), "cdi", "generate", *flags, f"--output={CDI}/nvidia.json")
+    document: dict[str, Any] = json.loads(machine.path(f"{CDI}/nvidia.json").read_text())
+    return document
+
+
+def _why_no_driver(machine: Machine) -> str | None:
+    try:
+        tell(machine, "status")
+    except (NodeFailed, FileNotFoundError) as error:
+        return str(error)
+    return None
+
+
+def _why_no_plugin(machine: Machine) -> str | None:
+    sockets = [path.name for path in machine.path(_DEVICE_PLUGINS).glob("nvidia*")]
+    return None if sockets else f"it has no socket in {_DEVICE_PLUGINS}"

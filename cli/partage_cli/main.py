@@ -42,6 +42,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: Final = {
     "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
+    "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
 }
 
 

@@ -1,0 +1,142 @@
+"""``partage simgpu inject``: makes things go wrong on a simulated node, and right again.
+
+Each word here is a command to simgpud, with its arguments checked and explained. What a fault does to programs is
+simgpud's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+import click
+
+from partage_cli.simgpu_options import DIR, NAME
+from partage_isolation.simulation.node import SimulatedNode
+from partage_isolation.simulation.nodes import Nodes
+
+Target: TypeAlias = Callable[[], SimulatedNode]
+"""The node that is meant, looked up when a fault is sent: `--help` needs none."""
+
+_CARD: Final = click.argument("card", type=click.IntRange(0, 31))
+
+
+@click.group(
+    short_help="Make things go wrong on a node.",
+    epilog="""\b
+Examples:
+  partage simgpu inject lab xid 0 79
+  partage simgpu inject lab fail 0 3
+  partage simgpu inject lab nvml hang
+
+\b
+CARD counts a node's cards from 0 as `partage simgpu ls` does, MIG instances included.
+`partage simgpu inject NAME FAULT --help` explains one.
+""",
+)
+@NAME
+@DIR
+@click.pass_context
+def inject(context: click.Context, nodes: Nodes, name: str) -> None:
+    """Make things go wrong on a simulated node, and right again. Options come before NAME."""
+    context.obj = partial(nodes.node, name)
+
+
+@inject.command()
+@_CARD
+@click.argument("number", type=click.IntRange(1, 999))
+@click.option("--pid", type=click.IntRange(1), help="The process that it hits.  [default: all on that card]")
+@click.pass_obj
+def xid(target: Target, card: int, number: int, pid: int | None) -> None:
+    """Report XID error NUMBER on CARD, as the kernel driver does.
+
+    It becomes an event for those who wait for one, such as NVIDIA's device plugin. 13, 31, 43, 45, 68 and 94 end the
+    work of the process that they hit; 48, 74 and 95 that of all on the card; 79 and 119 take the card off the bus. Any
+    other number is only reported.
+    """
+    target().control(f"xid {card} {number}" + (f" {pid}" if pid else ""))
+
+
+@inject.command()
+@_CARD
+@click.argument("kind", type=click.Choice(["corrected", "uncorrected"]))
+@click.argument("count", type=click.IntRange(1), default=1)
+@click.pass_obj
+def ecc(target: Target, card: int, kind: str, count: int) -> None:
+    """Count ECC errors on CARD."""
+    target().control(f"ecc {card} {kind} {count}")
+
+
+@inject.command()
+@_CARD
+@click.pass_obj
+def lose(target: Target, card: int) -> None:
+    """Take CARD off the bus: time on it stops, and every call of those who use it fails."""
+    target().control(f"lose {card}")
+
+
+@inject.command()
+@_CARD
+@click.pass_obj
+def restore(target: Target, card: int) -> None:
+    """Bring a lost CARD back, for programs that start then."""
+    target().control(f"restore {card}")
+
+
+@inject.command()
+@_CARD
+@click.argument("count", type=click.IntRange(1))
+@click.pass_obj
+def fail(target: Target, card: int, count: int) -> None:
+    """Refuse the next COUNT allocations on CARD, as if it were full."""
+    target().control(f"fail {card} {count}")
+
+
+@inject.command(name="reload")
+@click.pass_obj
+def reload_(target: Target) -> None:
+    """Load the driver anew: every program loses its cards, and programs that start then work."""
+    target().control("reload")
+
+
+@inject.command()
+@click.pass_obj
+def peaks(target: Target) -> None:
+    """Forget the highest uses of memory that were seen, which no program notices."""
+    target().control("peaks reset")
+
+
+@inject.group()
+def nvml() -> None:
+    """Make NVML hang, slow, or answer errors, in every program."""
+
+
+@nvml.command()
+@click.pass_obj
+def hang(target: Target) -> None:
+    """Let every NVML call wait until `resume`."""
+    target().control("nvml hang")
+
+
+@nvml.command()
+@click.pass_obj
+def resume(target: Target) -> None:
+    """Let NVML calls that hang go on."""
+    target().control("nvml resume")
+
+
+@nvml.command()
+@click.argument("milliseconds", type=click.IntRange(0))
+@click.pass_obj
+def delay(target: Target, milliseconds: int) -> None:
+    """Let every NVML call take MILLISECONDS; 0 ends it."""
+    target().control(f"nvml delay {milliseconds}")
+
+
+@nvml.command()
+@click.argument("number", type=click.IntRange(0, 999))
+@click.pass_obj
+def answer(target: Target, number: int) -> None:
+    """Let every NVML call answer error NUMBER, such as 15 for a lost GPU; 0 ends it."""
+    target().control(f"nvml answer {number}")

@@ -1,0 +1,111 @@
+"""The driver API from Python, by ctypes: enough to hold memory and to run kernels, for tests and demonstrations.
+
+    with Cuda() as card:
+        address = card.allocate(64 << 20)
+        card.launch(duration_ns=1_000_000)
+        card.synchronize()
+
+It finds the driver as any program does, by its name; so give a process LD_LIBRARY_PATH before it starts. A process that
+forks must not use it in the child.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from partage_isolation.simulation.errors import SimulationError
+
+DRIVER: Final = "libcuda.so.1"
+_TIMED: Final = b"sim_arg"
+"""The simulated kernel that runs as long as its parameter says."""
+_IMAGE: Final = b".version 8.0\n.target sm_70\n.visible .entry sim_arg() { ret; }\n"
+_NON_BLOCKING: Final = 1
+
+
+class CudaError(SimulationError):
+    """A call of the driver failed; `number` is the CUresult."""
+
+    def __init__(self, call: str, number: int, name: str) -> None:
+        super().__init__(f"{call}: {name} ({number})")
+        self.call, self.number, self.name = call, number, name
+
+
+class Room(NamedTuple):
+    """Memory of a card, as a program sees it."""
+
+    free_bytes: int
+    total_bytes: int
+
+
+class Cuda:
+    """The primary context of a card, current in the thread that made this."""
+
+    def __init__(self, card: int = 0, *, library: str = DRIVER) -> None:
+        self._driver = ctypes.CDLL(library)
+        self._device, self._stream, self._kernel = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+        context, module = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("cuInit", ctypes.c_uint(0))
+        self._call("cuDeviceGet", ctypes.byref(self._device), ctypes.c_int(card))
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
+        self._call("cuCtxSetCurrent", context)
+        self._call("cuStreamCreate", ctypes.byref(self._stream), ctypes.c_uint(_NON_BLOCKING))
+        self._call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(_IMAGE))
+        self._call("cuModuleGetFunction", ctypes.byref(self._kernel), module, ctypes.c_char_p(_TIMED))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the context, and with it of all that it holds."""
+        self._call("cuDevicePrimaryCtxRelease_v2", self._device)
+
+    def allocate(self, length: int) -> int:
+        """Bytes on the card; their address there."""
+        address = ctypes.c_uint64()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(length))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Gives them back."""
+        self._call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def write(self, address: int, content: bytes) -> None:
+        """Copies to the card, and waits for it."""
+        self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(len(content)))
+
+    def read(self, address: int, length: int) -> bytes:
+        """Copies from the card."""
+        content = ctypes.create_string_buffer(length)
+        self._call("cuMemcpyDtoH_v2", content, ctypes.c_uint64(address), ctypes.c_size_t(length))
+        return content.raw
+
+    def room(self) -> Room:
+        """What is free and what there is."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return Room(free.value, total.value)
+
+    def launch(self, *, duration_ns: int) -> None:
+        """A kernel that runs so long; does not wait for it."""
+        duration = ctypes.c_uint64(duration_ns)
+        parameters = (ctypes.c_void_p * 1)(ctypes.addressof(duration))
+        sizes = [ctypes.c_uint(size) for size in (1, 1, 1, 32, 1, 1, 0)]
+        self._call("cuLaunchKernel", self._kernel, *sizes, self._stream, parameters, None)
+
+    def synchronize(self) -> None:
+        """Waits for everything that was launched."""
+        self._call("cuStreamSynchronize", self._stream)
+
+    def _call(self, name: str, *arguments: object) -> None:
+        number: int = getattr(self._driver, name)(*arguments)
+        if number:
+            told = ctypes.c_char_p()
+            self._driver.cuGetErrorName(number, ctypes.byref(told))
+            raise CudaError(name, number, (told.value or b"unknown").decode())

@@ -1,0 +1,185 @@
+"""Expands cards into the file from which simgpud learns what its node is. Pure.
+
+Everything that differs between the cards of a node is decided here: addresses, ids, which of two processors is near,
+and who is linked with whom. Ids follow from the node's name and the card's place, so that tests can name them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from partage_isolation.simulation.errors import ProfileRefused
+from partage_isolation.simulation.mig import MEMORY_SLICES, Placed, placed
+from partage_isolation.simulation.profiles import Profile
+
+DRIVER: Final = "580.95.05"
+CUDA: Final = 13000
+MOST_CARDS: Final = 32
+"""With MIG instances."""
+_ON_A_BOARD: Final = 8
+"""Cards that one NVLink switch joins."""
+_ARCHITECTURES: Final = {"turing": 6, "ampere": 7, "ada": 8, "hopper": 9, "blackwell": 10}
+"""NVML's numbers."""
+_CPUS: Final = ("0-31,64-95", "32-63,96-127")
+"""Near to each of two sockets."""
+_IDS: Final = uuid.UUID("6f1d5d3e-7f0a-5b7c-9a55-0d8f6f0c3a11")
+_FIRST_BUS: Final = 0x18
+_BUS_STEP: Final = 6
+
+
+class Card(msgspec.Struct, frozen=True):
+    """One card of a node."""
+
+    profile: Profile
+    mig: tuple[str, ...] = ()
+    """Instances that it is cut into; none: MIG is off."""
+
+
+class Section(NamedTuple):
+    """A part of the file: a card, or an instance of the card before it."""
+
+    kind: str
+    fields: Mapping[str, str | int]
+
+
+def card_uuid(node: str, ordinal: int) -> str:
+    """The UUID of a node's card, counted from 0 without MIG instances."""
+    return f"GPU-{uuid.uuid5(_IDS, f'{node}/{ordinal}')}"
+
+
+def mig_uuid(node: str, ordinal: int, gpu_instance: int) -> str:
+    """The UUID of an instance on that card."""
+    return f"MIG-{uuid.uuid5(_IDS, f'{node}/{ordinal}/{gpu_instance}')}"
+
+
+def described(node: str, cards: Sequence[Card]) -> list[Section]:
+    """The cards and their instances, in the order in which everyone counts them."""
+    instances = [placed(card.profile, card.mig) for card in cards]
+    total = len(cards) + sum(len(found) for found in instances)
+    if not 0 < len(cards) <= total <= MOST_CARDS:
+        raise ProfileRefused(f"a node has 1 to {MOST_CARDS} cards and MIG instances together, not {total}")
+    indices = _indices(instances)
+    sections: list[Section] = []
+    for ordinal, (card, found) in enumerate(zip(cards, instances, strict=True)):
+        whole = _card(node, ordinal, card, len(cards)) | _links(ordinal, cards, indices)
+        sections.append(Section("card", whole))
+        sections += [Section("mig", _instance(node, ordinal, card.profile, one)) for one in found]
+    return sections
+
+
+def as_text(sections: Iterable[Section], *, driver: str = DRIVER, cuda: int = CUDA) -> str:
+    """What simgpud reads."""
+    lines = ["# What this simulated node is. simgpud reads it when it starts.", f"driver = {driver}", f"cuda = {cuda}"]
+    for section in sections:
+        lines += ["", f"[{section.kind}]", *(f"{key} = {value}" for key, value in section.fields.items())]
+    return "\n".join(lines) + "\n"
+
+
+def sections_of(text: str) -> list[Section]:
+    """The cards and instances of such a file, with every value as text."""
+    found: list[tuple[str, dict[str, str | int]]] = []
+    for line in (line.partition("#")[0].strip() for line in text.splitlines()):
+        if line.startswith("["):
+            found.append((line.strip("[]"), {}))
+        elif found and "=" in line:
+            key, _, value = line.partition("=")
+            found[-1][1][key.strip()] = value.strip()
+    return [Section(kind, fields) for kind, fields in found]
+
+
+def _card(node: str, ordinal: int, card: Card, count: int) -> dict[str, str | int]:
+    profile = card.profile
+    near, bus = int(ordinal >= (count + 1) // 2), _FIRST_BUS + _BUS_STEP * ordinal
+    return {
+        "name": profile.name,
+        "uuid": card_uuid(node, ordinal),
+        "serial": _serial(node, ordinal),
+        "board": profile.board,
+        "pci": f"0000:{bus:02x}:00.0",
+        "domain": 0,
+        "bus": bus,
+        "device": 0,
+        "minor": ordinal,
+        **_kind(profile),
+        "numa": near,
+        "cpus": _CPUS[near],
+        "mig_capable": int(bool(profile.mig)),
+        "mig_enabled": int(bool(card.mig)),
+    }
+
+
+def _kind(profile: Profile) -> dict[str, str | int]:
+    """What all cards of a profile have in common."""
+    major, _, minor = profile.compute.partition(".")
+    return {
+        "pci_device_id": f"0x{profile.pci_device_id:08x}",
+        "pci_subsystem_id": f"0x{profile.pci_subsystem_id:08x}",
+        "architecture": _ARCHITECTURES[profile.architecture],
+        "cc_major": int(major),
+        "cc_minor": int(minor),
+        "sms": profile.sms,
+        "threads_per_sm": profile.threads_per_sm,
+        "sm_clock_mhz": profile.sm_clock_mhz,
+        "memory_clock_mhz": profile.memory_clock_mhz,
+        "bus_width_bits": profile.bus_width_bits,
+        "power_limit_mw": profile.power_limit_w * 1000,
+        "power_idle_mw": profile.power_idle_w * 1000,
+        "temperature_c": profile.temperature_c,
+        "ecc": int(profile.ecc),
+        "memory": f"{profile.memory_mib} MiB",
+        "reserved": f"{profile.reserved_mib} MiB",
+        "context": f"{profile.context_mib} MiB",
+        "module": f"{profile.module_mib} MiB",
+        "memory_rate": profile.memory_gb_per_s * 10**9,
+        "bus_rate": profile.bus_gb_per_s * 10**9,
+    }
+
+
+def _instance(node: str, ordinal: int, profile: Profile, instance: Placed) -> dict[str, str | int]:
+    """What MIG cuts; all else is as its card has it."""
+    kind = instance.profile
+    return {
+        "name": f"{profile.name} MIG {instance.name}",
+        "uuid": mig_uuid(node, ordinal, instance.gpu_instance),
+        "sms": kind.sms,
+        "memory": f"{kind.memory_mib} MiB",
+        "memory_rate": profile.memory_gb_per_s * 10**9 * kind.placements.size // MEMORY_SLICES,
+        "gpu_instance": instance.gpu_instance,
+        "compute_instance": 0,
+        "mig_slices": kind.slices,
+        "mig_profile": instance.name,
+    }
+
+
+def _links(ordinal: int, cards: Sequence[Card], indices: Sequence[int]) -> dict[str, str | int]:
+    """Through the switch of its board a card's links reach all others there in turn. MIG turns NVLink off."""
+    nvlink = cards[ordinal].profile.nvlink
+    board = range(ordinal - ordinal % _ON_A_BOARD, min(len(cards), ordinal - ordinal % _ON_A_BOARD + _ON_A_BOARD))
+    others = [
+        indices[other]
+        for other in board
+        if other != ordinal and cards[other].profile.nvlink == nvlink and not cards[other].mig
+    ]
+    if nvlink is None or cards[ordinal].mig or not others:
+        return {"nvlinks": 0, "nvlink_version": 0}
+    ends = [others[link % len(others)] for link in range(nvlink.links)]
+    return {
+        "nvlinks": nvlink.links,
+        "nvlink_version": nvlink.version,
+        "link_to": " ".join(map(str, ends)),
+    }
+
+
+def _indices(instances: Sequence[Sequence[Placed]]) -> list[int]:
+    """Where each card stands among cards and instances."""
+    return [ordinal + sum(map(len, instances[:ordinal])) for ordinal in range(len(instances))]
+
+
+def _serial(node: str, ordinal: int) -> str:
+    """Thirteen digits, as NVIDIA's."""
+    return f"{int(hashlib.sha256(f'{node}/{ordinal}'.encode()).hexdigest(), 16) % 10**13:013d}"

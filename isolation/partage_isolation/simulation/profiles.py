@@ -1,0 +1,118 @@
+"""Cards that there are, and your own: each is one small TOML file, read into a type.
+
+Decides nothing about nodes: how many cards, where they sit and how they are linked is `describing`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from partage_isolation.simulation.building import sources
+from partage_isolation.simulation.errors import ProfileRefused
+
+Architecture: TypeAlias = Literal["turing", "ampere", "ada", "hopper", "blackwell"]
+Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 32) - 1)]
+_MOST_LINKS: Final = 18
+_SUFFIX: Final = ".toml"
+_PRINTABLE: Final = r"^[!\"$-~]([ -\"$-~]*[!\"$-~])?\Z"
+"""ASCII without the sign that begins a comment."""
+
+
+class Placements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where on a card's memory slices an instance may begin, and how many of them it takes."""
+
+    starts: tuple[Count, ...]
+    size: Positive
+
+
+class MigProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One kind of MIG instance."""
+
+    slices: Positive
+    memory_mib: Positive
+    sms: Positive
+    placements: Placements
+
+
+class NvLink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How cards of one board reach each other, all through a switch."""
+
+    version: Positive
+    links: Annotated[int, msgspec.Meta(ge=1, le=_MOST_LINKS)]
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a card is, apart from where it sits. Only what is no default must be said."""
+
+    name: Annotated[str, msgspec.Meta(max_length=80, pattern=_PRINTABLE)]
+    """As NVML says it."""
+    memory_mib: Positive
+    """All of it, as nvidia-smi shows it."""
+    reserved_mib: Count = 0
+    """Of that, what the driver keeps."""
+    context_mib: Positive = 256
+    """What a process's first context takes."""
+    module_mib: Count = 2
+    """What the first launch from a module takes."""
+    architecture: Architecture = "hopper"
+    compute: Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,2}\.[0-9]\Z")] = "9.0"
+    sms: Positive = 16
+    threads_per_sm: Positive = 2048
+    sm_clock_mhz: Positive = 1500
+    memory_clock_mhz: Positive = 1500
+    bus_width_bits: Positive = 256
+    power_limit_w: Positive = 300
+    power_idle_w: Positive = 30
+    temperature_c: Positive = 30
+    ecc: bool = False
+    memory_gb_per_s: Positive = 1000
+    """How fast copies on the card are."""
+    bus_gb_per_s: Positive = 25
+    """How fast copies to and from the host are."""
+    pci_device_id: Count = 0x233010DE
+    pci_subsystem_id: Count = 0
+    board: Annotated[str, msgspec.Meta(max_length=31, pattern=r"^[ -\"$-~]*\Z")] = ""
+    """The part number of the board."""
+    nvlink: NvLink | None = None
+    mig: Mapping[Annotated[str, msgspec.Meta(pattern=r"^[0-9]g\.[0-9]{1,3}gb\Z")], MigProfile] = {}
+
+
+def profile_names() -> list[str]:
+    """Those that come with partage."""
+    return sorted(file.stem for file in _folder().glob(f"*{_SUFFIX}"))
+
+
+def load_profile(name: str) -> Profile:
+    """One that comes with partage."""
+    if name not in profile_names():
+        raise ProfileRefused(f"there is no card {name}; there is {', '.join(profile_names())}, or give a file")
+    return read_profile(_folder() / f"{name}{_SUFFIX}")
+
+
+def read_profile(file: Path) -> Profile:
+    """One from a file."""
+    try:
+        profile = msgspec.toml.decode(file.read_bytes(), type=Profile)
+    except OSError as error:
+        raise ProfileRefused(f"{file}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProfileRefused(f"{file}: {error}") from error
+    _require_room(profile, file)
+    return profile
+
+
+def _require_room(profile: Profile, file: Path) -> None:
+    if profile.reserved_mib + profile.context_mib > profile.memory_mib:
+        raise ProfileRefused(f"{file}: reserved_mib and context_mib are more than memory_mib; nothing could run")
+    for name, instance in profile.mig.items():
+        if instance.memory_mib > profile.memory_mib or instance.sms > profile.sms:
+            raise ProfileRefused(f"{file}: mig {name}: is more than its card has; lower memory_mib or sms")
+
+
+def _folder() -> Path:
+    return sources() / "profiles"

@@ -1,0 +1,187 @@
+/* Takes memory of every kind that the driver has, or of one.
+ *
+ * `--kind random` does `count` random operations of every kind each time that it reads a line, keeps only allocations
+ * whose size on the card is known exactly, tells how much that is, and goes on with the next line; it ends with its
+ * input. Whoever runs it can so compare accounts with what the card says, at moments when nothing moves.
+ */
+#include "common.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_HELD = 48, MIB = 1 << 20, GRANULE = 2 * MIB };
+
+struct held {
+    const struct kind *kind; /* NULL: free */
+    u64 address, memory, bytes;
+    handle array;
+};
+
+struct kind {
+    const char *name;
+    int (*take)(struct held *held, u64 bytes);
+    int (*give)(struct held *held);
+    bool exact; /* takes just `bytes`, a multiple of GRANULE, from the card, and gives them back at once */
+};
+
+static u64 card;
+
+/* ---- the kinds --------------------------------------------------------------------------------------------------- */
+
+static int take_plain(struct held *held, u64 bytes) { return cuMemAlloc(&held->address, bytes); }
+
+static int take_small(struct held *held, u64 bytes) { return cuMemAlloc(&held->address, 1 + bytes % (MIB / 2)); }
+
+static int take_pitch(struct held *held, u64 bytes) {
+    size_t pitch;
+    return cuMemAllocPitch(&held->address, &pitch, MIB / 1024, bytes / (MIB / 1024), 4);
+}
+
+static int take_managed(struct held *held, u64 bytes) { return cuMemAllocManaged(&held->address, bytes, 1); }
+
+static int give_plain(struct held *held) { return cuMemFree(held->address); }
+
+static int take_pool(struct held *held, u64 bytes) { return cuMemAllocAsync(&held->address, bytes, NULL); }
+
+static int give_pool(struct held *held) { return cuMemFreeAsync(held->address, NULL); }
+
+static int take_array(struct held *held, u64 bytes) {
+    const struct array_description floats = {.width = 1024, .height = bytes / 4096, .format = 0x20, .channels = 1};
+    return cuArray3DCreate(&held->array, &floats);
+}
+
+static int give_array(struct held *held) { return cuArrayDestroy(held->array); }
+
+static int take_mapped(struct held *held, u64 bytes) {
+    const struct memory_properties properties = {.type = 1, .location = {1, (int)card}};
+    const struct memory_access access = {{1, (int)card}, 3};
+    const int result = cuMemCreate(&held->memory, bytes, &properties, 0);
+    if (result != CUDA_SUCCESS) return result;
+    require(cuMemAddressReserve(&held->address, bytes, 0, 0, 0), "cuMemAddressReserve");
+    require(cuMemMap(held->address, bytes, 0, held->memory, 0), "cuMemMap");
+    require(cuMemSetAccess(held->address, bytes, &access, 1), "cuMemSetAccess");
+    return CUDA_SUCCESS;
+}
+
+static int give_mapped(struct held *held) {
+    require(cuMemUnmap(held->address, held->bytes), "cuMemUnmap");
+    require(cuMemAddressFree(held->address, held->bytes), "cuMemAddressFree");
+    return cuMemRelease(held->memory);
+}
+
+static const struct kind kinds[] = {
+    {"large", take_plain, give_plain, true},    {"small", take_small, give_plain, false},
+    {"pitch", take_pitch, give_plain, true},    {"managed", take_managed, give_plain, true},
+    {"pool", take_pool, give_pool, false},      {"array", take_array, give_array, false},
+    {"mapped", take_mapped, give_mapped, true},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static int take(struct held *held, const struct kind *kind, u64 bytes) {
+    *held = (struct held){.bytes = bytes};
+    const int result = kind->take(held, bytes);
+    if (result == CUDA_SUCCESS) held->kind = kind, outcome.launches++;
+    return result;
+}
+
+static void give(struct held *held) {
+    require(held->kind->give(held), held->kind->name);
+    held->kind = NULL;
+}
+
+/* Pools keep what was given back to them until they are told. */
+static void trim(void) {
+    handle pool;
+    require(cuCtxSynchronize(), "cuCtxSynchronize");
+    require(cuDeviceGetMemPool(&pool, (int)card), "cuDeviceGetMemPool");
+    require(cuMemPoolTrimTo(pool, 0), "cuMemPoolTrimTo");
+}
+
+static u64 on_card(void) {
+    size_t free_bytes, total;
+    require(cuMemGetInfo(&free_bytes, &total), "cuMemGetInfo");
+    return total - free_bytes;
+}
+
+/* ---- random operations ------------------------------------------------------------------------------------------- */
+
+static u64 next_random(u64 *state) { /* splitmix64 */
+    u64 z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static void operate(struct held *held, u64 *state, u64 most_bytes) {
+    struct held *one = &held[next_random(state) % MOST_HELD];
+    if (one->kind) {
+        give(one);
+        return;
+    }
+    const struct kind *kind = &kinds[next_random(state) % KINDS];
+    const int result = take(one, kind, GRANULE * (1 + next_random(state) % (most_bytes / GRANULE)));
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, kind->name); /* a full card is part of the game */
+}
+
+static u64 kept(struct held *held) {
+    u64 bytes = 0;
+    for (int i = 0; i < MOST_HELD; i++) {
+        if (held[i].kind && !held[i].kind->exact) give(&held[i]);
+        if (held[i].kind) bytes += held[i].bytes;
+    }
+    trim();
+    return bytes;
+}
+
+static void operate_at_random(const struct options *options) {
+    static struct held held[MOST_HELD];
+    const u64 operations = options->count ? options->count : 100;
+    u64 state = options->seed;
+    for (int c; (c = getchar()) != EOF;) {
+        if (c != '\n') continue;
+        for (u64 i = 0; i < operations; i++) operate(held, &state, options->mib * MIB);
+        printf("{\"holds\":%llu,\"operations\":%llu}\n", (unsigned long long)kept(held),
+               (unsigned long long)operations);
+        fflush(stdout);
+    }
+    for (int i = 0; i < MOST_HELD; i++)
+        if (held[i].kind) give(&held[i]);
+}
+
+/* ---- one of each ------------------------------------------------------------------------------------------------- */
+
+static void hold(const struct options *options) {
+    struct held held[KINDS] = {0};
+    int found = 0;
+    const double start = now_s();
+    for (int i = 0; i < KINDS; i++) {
+        if (strcmp(options->kind, "all") && strcmp(options->kind, kinds[i].name)) continue;
+        const u64 before = on_card();
+        require(take(&held[found++], &kinds[i], options->mib * MIB), kinds[i].name);
+        also(",\"%s\":%llu", kinds[i].name, (unsigned long long)(on_card() - before));
+    }
+    if (!found)
+        stop_with("--kind %s: there is large, small, pitch, managed, pool, array, mapped, all, random", options->kind);
+    sleep_until(start + options->seconds);
+    while (found) give(&held[--found]);
+    trim();
+    outcome.wall_seconds = now_s() - start;
+}
+
+static void run(const struct options *options) {
+    card = options->card;
+    if (!options->mib || options->mib * MIB % GRANULE) stop_with("--mib: must be a multiple of 2");
+    open_card(card);
+    if (!strcmp(options->kind, "random"))
+        operate_at_random(options);
+    else
+        hold(options);
+}
+
+const struct program program = {
+    .name = "allocate",
+    .summary = "takes memory of every kind and tells what each took from the card",
+    .own_options = "kind mib seed",
+    .defaults = {.count = 100, .kind = "all", .mib = 64, .seed = 1},
+    .run = run,
+};

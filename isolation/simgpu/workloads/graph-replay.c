@@ -1,0 +1,37 @@
+/* Captures a chain of kernels once and launches it as a graph again and again, as inference servers do. */
+#include "common.h"
+
+static handle captured(handle stream, const struct options *options) {
+    const handle kernel = timed_kernel();
+    handle graph, executable;
+    require(cuStreamBeginCapture(stream, 1), "cuStreamBeginCapture"); /* 1: only this thread's calls are judged */
+    for (u64 i = 0; i < options->kernels; i++) launch(kernel, (u64)(options->kernel_us * 1e3), stream);
+    require(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+    require(cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
+    outcome.launches = 0;
+    return executable;
+}
+
+static void run(const struct options *options) {
+    open_card(options->card);
+    const handle stream = new_stream(), graph = captured(stream, options);
+    require(cuGraphLaunch(graph, stream), "cuGraphLaunch"); /* the module is loaded with it */
+    struct marks *marks = marks_new(stream);
+    marks_begin(marks);
+    const double start = now_s();
+    while (goes_on(options, outcome.launches, start)) {
+        require(cuGraphLaunch(graph, stream), "cuGraphLaunch");
+        mark(marks, ++outcome.launches);
+    }
+    if (options->count) require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    outcome.launches = marks_reached(marks, &outcome.wall_seconds);
+    outcome.gpu_seconds = (double)(outcome.launches * options->kernels) * options->kernel_us * 1e-6;
+}
+
+const struct program program = {
+    .name = "graph-replay",
+    .summary = "launches a graph of kernels again and again",
+    .own_options = "kernels",
+    .defaults = {.seconds = 2, .kernel_us = 100, .kernels = 10},
+    .run = run,
+};

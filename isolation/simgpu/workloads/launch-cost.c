@@ -1,0 +1,42 @@
+/* What a launch that does not block costs its thread, beside reading the clock once. */
+#include "common.h"
+
+#include <time.h>
+
+enum { BATCH = 1000 }; /* fewer than a queue holds */
+
+static double clock_cost_ns(u64 reads) {
+    struct timespec t;
+    const double begun = cpu_s();
+    for (u64 i = 0; i < reads; i++) clock_gettime(CLOCK_MONOTONIC, &t);
+    return (cpu_s() - begun) * 1e9 / (double)reads;
+}
+
+static void run(const struct options *options) {
+    open_card(options->card);
+    const handle stream = new_stream(), kernel = timed_kernel();
+    const u64 duration_ns = (u64)(options->kernel_us * 1e3);
+    const double start = now_s();
+    double launching_s = 0;
+    launch(kernel, 0, stream); /* the module is loaded with it */
+    outcome.launches = 0;
+    while (goes_on(options, outcome.launches, start)) {
+        require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+        const double begun = cpu_s();
+        for (int i = 0; i < BATCH; i++) launch(kernel, duration_ns, stream);
+        launching_s += cpu_s() - begun;
+    }
+    require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    outcome.wall_seconds = now_s() - start;
+    outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
+    also(",\"launch_ns\":%.2f,\"clock_ns\":%.2f", launching_s * 1e9 / (double)outcome.launches,
+         clock_cost_ns(outcome.launches));
+}
+
+const struct program program = {
+    .name = "launch-cost",
+    .summary = "measures what a launch costs its thread",
+    .own_options = "",
+    .defaults = {.count = 1000000, .kernel_us = 1},
+    .run = run,
+};

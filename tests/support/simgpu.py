@@ -1,0 +1,61 @@
+"""Simulated nodes for tests.
+
+    with simulated_node(tmp_path, cards=("h100", "l4")) as node:
+        told = workload(node, "flood", "--count", "10")  # its line of JSON
+
+    with simulated_node(tmp_path, cards=(card("t4", memory_mib=1024, context_mib=64),)) as node: ...
+    with simulated_node(tmp_path, cards=(card("h100", mig=("1g.10gb", "3g.40gb")),)) as node: ...
+
+While you work on a part, PARTAGE_SIMGPU=/tmp/my-out makes all of this use the build in that folder, such as one of
+`make -C isolation/simgpu OUT=/tmp/my-out /tmp/my-out/simgpud`; libraries that are not there are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from partage_isolation.simulation.building import built
+from partage_isolation.simulation.describing import Card, card_uuid, mig_uuid
+from partage_isolation.simulation.node import SimulatedNode, make_node
+from partage_isolation.simulation.profiles import load_profile
+
+__all__ = ["NODE", "Card", "SimulatedNode", "built", "card", "card_uuid", "mig_uuid", "simulated_node", "workload"]
+
+NODE = "test"
+"""The name from which UUIDs follow: `card_uuid(NODE, 0)`."""
+
+
+def card(name: str, *, mig: Sequence[str] = (), **changed: object) -> Card:
+    """A card of a profile, with fields of the profile changed: `card("t4", memory_mib=512)`."""
+    return Card(msgspec.structs.replace(load_profile(name), **changed), tuple(mig))
+
+
+@contextmanager
+def simulated_node(
+    folder: Path, *, cards: Sequence[str | Card] = ("h100",), name: str = NODE
+) -> Generator[SimulatedNode]:
+    """One that runs, with its driver root in `folder`/root. It is gone afterwards, whatever the test did to it."""
+    all_cards = [card(one) if isinstance(one, str) else one for one in cards]
+    node = make_node(folder / "root", name, all_cards, build=built())
+    node.start()
+    try:
+        yield node
+    finally:
+        node.stop()
+
+
+def workload(node: SimulatedNode, program: str, *arguments: str) -> dict[str, Any]:
+    """Runs one to its end and reads its line; `error` in it is None unless it failed."""
+    done = subprocess.run(
+        [built() / program, *arguments], env=node.environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), f"{program} ended with {done.returncode}: {done.stderr}"
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told

@@ -10,7 +10,6 @@ struct backlog {
 };
 
 static u64 least(u64 a, u64 b) { return a < b ? a : b; }
-static u64 greatest(u64 a, u64 b) { return a > b ? a : b; }
 
 /* ---- the shared words ------------------------------------------------------------------------------------------- *
  * A slot may be rewritten by its owner while others still read it, so each word is copied atomically; `current`, asked
@@ -104,11 +103,10 @@ static void take_turn(struct sim_snapshot *at, const struct backlog *backlog) {
     at->slice_end = at->wall + backlog->slice;
 }
 
-/* While one row alone has work its slice does not end, and is over as soon as another comes. */
+/* While one row alone has work its slice does not end; once it is used up, another that comes is next at once. */
 static void run_alone(struct sim_snapshot *at, struct backlog *backlog, u64 now) {
     if (!has_work(backlog, at->row)) take_turn(at, backlog);
     give(at, backlog, least(work_left(at, backlog, at->row), now - at->wall));
-    at->slice_end = greatest(at->slice_end, at->wall);
 }
 
 /* How many rounds pass in which every row with work uses its whole slice and has work left. */
@@ -160,7 +158,7 @@ static void run_until(struct sim_snapshot *at, struct backlog *backlog, u64 now)
 
 static void read_backlog(const struct sim_timeline *line, const struct sim_snapshot *at, struct backlog *backlog) {
     u64 slice = atomic_load_explicit(&line->slice_ns, memory_order_relaxed);
-    backlog->slice = least(greatest(slice, 1), SIM_NS_PER_S);
+    backlog->slice = slice ? least(slice, SIM_NS_PER_S) : 1;
     backlog->runnable = 0;
     if (atomic_load_explicit(&line->frozen, memory_order_acquire)) return;
     for (u32 row = 0; row < at->rows; row++) {

@@ -23,18 +23,34 @@ struct device {
     const struct sim_card *about;
     struct sim_timeline *line;
     int row;                           /* of this process on that card; -1 without a context */
+    u32 contexts;                      /* alive, of this process */
     struct context *primary;
-    pthread_mutex_t advancing;
+    pthread_mutex_t advancing;         /* guards what follows, but for single reads */
     _Atomic u64 received;              /* latest known local time */
+    _Atomic u64 lag; /* wall time minus `received` then: at `now` no more than now - lag is received */
+    u64 looked_at;                     /* wall time when simgpud was last seen alive */
+    struct event *timing, *timing_last; /* recorded events whose wall time isn't known yet, earliest first */
+    struct after *after;               /* actions that wait for a time */
 };
+
+enum { CONTEXT_LIMITS = 7 };
 
 struct context {
     u32 magic;
     struct device *device;
     bool is_primary;
     u32 flags;
-    _Atomic u32 references;
+    _Atomic u32 references;            /* 0: destroyed, or a primary one that nobody retains */
     struct stream *legacy;             /* the default stream; per-thread ones hang at the threads */
+    struct stream *streams;            /* all, the legacy one included */
+    _Atomic u64 blocking_tail;         /* greatest end of work in streams that the legacy one waits for */
+    _Atomic u64 dropped_tail;          /* greatest end of work in streams that are destroyed */
+    _Atomic u32 blocking_held;         /* how many of these streams hold work back; see held.c */
+    _Atomic u32 blocking_captures;     /* how many of these streams capture */
+    u64 id;
+    u32 version;                       /* of the API that made it */
+    size_t limits[CONTEXT_LIMITS];     /* 0: as the driver begins */
+    u32 opened;                        /* bit n: may reach the memory of device n */
     struct context *next;
 };
 
@@ -47,12 +63,24 @@ CUresult driver_ready(void);
 
 struct sim_node *driver_node(void);
 
+/* What a program is told about an answer of simgpud. */
+CUresult driver_result(int sim_result);
+
+/* Which CUDA the driver is for: 13000. Any time. */
+u32 driver_version(void);
+
+/* simgpud is gone: every call fails from now on. */
+void driver_lost(void);
+
 /* The device of this ordinal, or CUDA_ERROR_INVALID_DEVICE. */
 CUresult device_of(CUdevice ordinal, struct device **found);
 
 /* The calling thread's context: CUDA_SUCCESS; CUDA_ERROR_INVALID_CONTEXT without one; the sticky error of a process
  * whose card failed. The hot path of every function that works in a context. */
 CUresult context_current(struct context **found);
+
+/* The context that a handle means, NULL the current one. */
+CUresult context_of(CUcontext handle, struct context **found);
 
 /* What a call must answer since the card or this process's row was made to fail; CUDA_SUCCESS as a rule. */
 CUresult device_fault(const struct device *device);
@@ -66,7 +94,8 @@ CUresult stream_of(CUstream handle, bool per_thread, struct stream **found);
 struct device *stream_device(const struct stream *stream);
 
 /* Adds work of `duration_ns` behind everything that it must wait for; *end (may be NULL) is its end in local time.
- * Blocks while the queue is full. Not for capturing streams. */
+ * Blocks while the queue is full and, if `end` is asked for, while the stream waits for the host (a callback or a
+ * value). Not for capturing streams. */
 CUresult stream_enqueue(struct stream *stream, u64 duration_ns, u64 *end);
 
 /* Waits until local time `end` is received, or the device fails. */
@@ -86,12 +115,26 @@ CUresult stream_after(struct stream *stream, void (*action)(void *argument), voi
 
 bool stream_capturing(const struct stream *stream);
 
+/* What every asynchronous call that adds work asks first: CUDA_SUCCESS and whether the work is to be written down
+ * (*capturing) or to be done; else the error: the capture is invalid, or the legacy stream would join one. */
+CUresult stream_begin(struct stream *stream, bool *capturing);
+
 /* CUDA_SUCCESS, or CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the captures are invalid) for a call that the calling
  * thread's capture mode forbids: cudaMalloc, synchronous copies and the like. */
 CUresult capture_forbids_unsafe(void);
 
-enum node_kind { NODE_KERNEL = 0, NODE_MEMCPY = 1, NODE_MEMSET = 2, NODE_HOST = 3, NODE_CHILD = 4, NODE_EMPTY = 5,
-                 NODE_WAIT_EVENT = 6, NODE_RECORD_EVENT = 7, NODE_ALLOC = 10, NODE_FREE = 11 };
+enum node_kind {
+    NODE_KERNEL = 0,
+    NODE_MEMCPY = 1,
+    NODE_MEMSET = 2,
+    NODE_HOST = 3,
+    NODE_CHILD = 4,
+    NODE_EMPTY = 5,
+    NODE_WAIT_EVENT = 6,
+    NODE_RECORD_EVENT = 7,
+    NODE_ALLOC = 10,
+    NODE_FREE = 11
+};
 
 /* Work of a graph: takes `duration_ns`; when the graph is launched `run(argument)`, if any, does what is real about it
  * (copies bytes, takes memory). `drop(argument)`, if any, frees the argument with the last graph that has it. */
@@ -118,3 +161,12 @@ void memory_context_gone(struct context *context);
 /* Takes, once for a module and device, what loading its code takes: lazily, at its first launch. */
 CUresult memory_for_module(struct device *device, u64 *piece);
 void memory_give_back(u64 piece);
+
+/* The work of graph nodes that touch memory; `copy` is a CUDA_MEMCPY3D, `set` a CUDA_MEMSET_NODE_PARAMS: the work keeps
+ * what it needs of them. */
+CUresult memory_copy_work(struct context *context, const void *copy, struct work *work);
+CUresult memory_set_work(struct context *context, const void *set, struct work *work);
+
+/* `params` is a CUDA_MEM_ALLOC_NODE_PARAMS whose address the call sets. Nothing is taken before the work runs. */
+CUresult memory_alloc_work(struct context *context, void *params, struct work *work);
+CUresult memory_free_work(struct context *context, CUdeviceptr address, struct work *work);

@@ -1,0 +1,229 @@
+/* Heaps: chunks of a card, and the segments that programs get of them.
+ *
+ * A chunk's segments lie in the order of their addresses and cover it. Free neighbours become one; a segment that was
+ * freed in the order of a stream stays apart until its free is done, for only that stream may use it before. */
+#include "heap.h"
+
+#include <stdlib.h>
+
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
+
+static void order_forget(struct segment *segment) {
+    order_drop(segment->order);
+    segment->order = NULL;
+}
+
+static bool usable(const struct segment *segment, u64 bytes, const struct order *order) {
+    if (segment->used || segment->bytes < bytes) return false;
+    return !segment->order || segment->order == order || segment->order->done >= segment->number;
+}
+
+/* Swallows the segment behind, if both are free in the same way. */
+static bool merge(struct segment *segment) {
+    struct segment *behind = segment->next;
+    if (!behind || segment->used || behind->used || segment->order != behind->order) return false;
+    if (behind->number > segment->number) segment->number = behind->number;
+    segment->bytes += behind->bytes;
+    segment->next = behind->next;
+    if (behind->next) behind->next->previous = segment;
+    order_forget(behind);
+    free(behind);
+    return true;
+}
+
+/* Neighbours of the same kind are always one already, so once to each side is enough. */
+static struct segment *merge_around(struct segment *segment) {
+    struct segment *before = segment->previous;
+    merge(segment);
+    return before && merge(before) ? before : segment;
+}
+
+/* Leaves `bytes` in the segment; what is behind becomes a free one of its own. */
+static bool split(struct segment *segment, u64 bytes) {
+    if (segment->bytes == bytes) return true;
+    struct segment *rest = malloc(sizeof *rest);
+    if (!rest) return false;
+    *rest = *segment;
+    rest->start += bytes;
+    rest->bytes -= bytes;
+    rest->previous = segment;
+    if (rest->next) rest->next->previous = rest;
+    if (rest->order) rest->order->references++;
+    segment->bytes = bytes;
+    segment->next = rest;
+    return true;
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
+
+static u32 kind_of(const struct heap *heap, bool whole) { return whole ? SIM_LARGE : heap->kind; }
+
+static void chunk_link(struct chunk *chunk) {
+    struct heap *heap = chunk->heap;
+    chunk->next = heap->chunks;
+    if (heap->chunks) heap->chunks->previous = chunk;
+    heap->chunks = chunk;
+    heap->reserved += chunk->bytes;
+    if (heap->reserved > heap->reserved_high) heap->reserved_high = heap->reserved;
+}
+
+static void chunk_unlink(struct chunk *chunk) {
+    struct heap *heap = chunk->heap;
+    if (chunk->next) chunk->next->previous = chunk->previous;
+    if (chunk->previous)
+        chunk->previous->next = chunk->next;
+    else
+        heap->chunks = chunk->next;
+    heap->reserved -= chunk->bytes;
+}
+
+static CUresult chunk_new(struct heap *heap, u64 bytes, bool whole, struct chunk **made) {
+    struct chunk *chunk = calloc(1, sizeof *chunk);
+    struct segment *all = calloc(1, sizeof *all);
+    const u64 address = chunk && all ? arena_take(bytes, 0) : 0;
+    u64 piece = 0;
+    const CUresult result =
+        address ? piece_take(heap->device, kind_of(heap, whole), bytes, &piece) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        if (address) arena_give(address, bytes);
+        free(chunk);
+        free(all);
+        return result;
+    }
+    *all = (struct segment){.chunk = chunk, .start = address, .bytes = bytes};
+    *chunk = (struct chunk){
+        .heap = heap, .piece = piece, .address = address, .bytes = bytes, .largest = bytes, .whole = whole};
+    chunk->first = all;
+    chunk_link(chunk);
+    *made = chunk;
+    return CUDA_SUCCESS;
+}
+
+static void chunk_drop(struct chunk *chunk) {
+    chunk_unlink(chunk);
+    piece_give(chunk->piece);
+    if (chunk->shared)
+        arena_retire(chunk->address, chunk->bytes);
+    else
+        arena_give(chunk->address, chunk->bytes);
+    for (struct segment *segment = chunk->first, *next; segment; segment = next) {
+        next = segment->next;
+        order_forget(segment);
+        free(segment);
+    }
+    free(chunk);
+}
+
+/* Frees that are done count for all from now on. */
+static void chunk_settle(struct chunk *chunk) {
+    for (struct segment *segment = chunk->first; segment; segment = segment->next)
+        if (segment->order && segment->order->done >= segment->number) order_forget(segment);
+    for (struct segment *segment = chunk->first; segment; segment = segment->next) {
+        while (merge(segment)) {
+        }
+        if (!segment->used && segment->bytes > chunk->largest) chunk->largest = segment->bytes;
+    }
+}
+
+static struct segment *chunk_search(struct chunk *chunk, u64 bytes, const struct order *order) {
+    if (chunk->whole || chunk->largest < bytes) return NULL;
+    u64 largest = 0;
+    for (struct segment *segment = chunk->first; segment; segment = segment->next) {
+        if (usable(segment, bytes, order)) return segment;
+        if (!segment->used && segment->bytes > largest) largest = segment->bytes;
+    }
+    chunk->largest = largest;
+    return NULL;
+}
+
+/* ---- heaps ------------------------------------------------------------------------------------------------------- */
+
+static struct segment *heap_search(struct heap *heap, u64 bytes, const struct order *order) {
+    for (struct chunk *chunk = heap->chunks; chunk; chunk = chunk->next) {
+        struct segment *found = chunk_search(chunk, bytes, order);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static struct segment *heap_search_settled(struct heap *heap, u64 bytes, const struct order *order) {
+    struct segment *found = heap_search(heap, bytes, order);
+    if (found || !heap->pool) return found;
+    for (struct chunk *chunk = heap->chunks; chunk; chunk = chunk->next) chunk_settle(chunk);
+    return heap_search(heap, bytes, order);
+}
+
+static CUresult heap_grow(struct heap *heap, u64 bytes, struct segment **found) {
+    const u64 chunk_bytes = round_up(bytes, heap->growth);
+    if (heap->most && heap->reserved + chunk_bytes > heap->most) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct chunk *chunk;
+    TRY(chunk_new(heap, chunk_bytes, bytes >= heap->whole_from, &chunk));
+    *found = chunk->first;
+    return CUDA_SUCCESS;
+}
+
+CUresult heap_take(struct heap *heap, u64 bytes, const struct order *order, struct segment **taken) {
+    if (bytes == 0 || bytes > ARENA_BYTES) return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    bytes = round_up(bytes, ALIGNMENT);
+    struct segment *segment = bytes < heap->whole_from ? heap_search_settled(heap, bytes, order) : NULL;
+    if (!segment) TRY(heap_grow(heap, bytes, &segment));
+    split(segment, bytes); /* without memory for that the segment stays greater */
+    order_forget(segment);
+    segment->used = true;
+    segment->chunk->used += segment->bytes;
+    heap->used += segment->bytes;
+    if (heap->used > heap->used_high) heap->used_high = heap->used;
+    *taken = segment;
+    return CUDA_SUCCESS;
+}
+
+void heap_give(struct segment *segment, struct order *order) {
+    struct chunk *chunk = segment->chunk;
+    struct heap *heap = chunk->heap;
+    heap->used -= segment->bytes;
+    chunk->used -= segment->bytes;
+    if (!heap->pool && chunk->used == 0) return chunk_drop(chunk);
+    segment->used = false;
+    segment->order = order;
+    segment->number = order ? order->last : 0;
+    if (order) order->references++;
+    segment = merge_around(segment);
+    if (segment->bytes > chunk->largest) chunk->largest = segment->bytes;
+}
+
+bool heap_trim(struct heap *heap, u64 keep) {
+    bool gone = false;
+    for (struct chunk *chunk = heap->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        if (heap->reserved < keep + chunk->bytes || chunk->used) continue;
+        chunk_settle(chunk);
+        if (chunk->first->next || chunk->first->order) continue;
+        chunk_drop(chunk);
+        gone = true;
+    }
+    return gone;
+}
+
+void heap_empty(struct heap *heap) {
+    while (heap->chunks) chunk_drop(heap->chunks);
+    heap->used = 0;
+}
+
+CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind, CUdeviceptr *address) {
+    const struct heap *heap = segment->chunk->heap;
+    const struct range like = {
+        .start = segment->start,
+        .bytes = bytes,
+        .kind = kind,
+        .device = heap->device,
+        .context = heap->context,
+        .data = bytes <= DATA_MOST ? arena_data(segment->start) : NULL,
+        .owner = segment,
+    };
+    if (!range_add(&like)) {
+        heap_give(segment, NULL);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *address = segment->start;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,78 @@
+/* Host functions in streams: they run on the helper thread, and what stands behind them waits. */
+#include "streams.h"
+
+#include <stdlib.h>
+
+struct callback {
+    CUstream stream;
+    CUstreamCallback told;
+    CUhostFn plain;
+    void *data;
+};
+
+/* A plain host function isn't called once the device has failed; a callback is, and is told the error. */
+static CUresult call(void *argument, CUresult status) {
+    struct callback *callback = argument;
+    if (callback->told)
+        callback->told(callback->stream, status, callback->data);
+    else if (!status)
+        callback->plain(callback->data);
+    free(callback);
+    return CUDA_SUCCESS;
+}
+
+static CUresult hold(struct stream *stream, const struct callback *callback) {
+    struct callback *kept = malloc(sizeof *kept);
+    if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
+    *kept = *callback;
+    CUresult result = stream_hold(stream, &(struct held){.kind = HELD_CALL, .call = call, .argument = kept});
+    if (result) free(kept);
+    return result;
+}
+
+CUresult stream_call(struct stream *stream, CUhostFn function, void *data) {
+    return hold(stream, &(struct callback){.stream = stream, .plain = function, .data = data});
+}
+
+static CUresult launch_host(CUstream handle, CUhostFn function, void *data, bool per_thread) {
+    struct stream *stream;
+    bool capturing;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (!result) result = stream_begin(stream, &capturing);
+    if (result) return result;
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
+    return capturing ? capture_host(stream, function, data) : stream_call(stream, function, data);
+}
+
+CALL(cuLaunchHostFunc, CUstream stream, CUhostFn function, void *data) {
+    return launch_host(stream, function, data, false);
+}
+CALL(cuLaunchHostFunc_ptsz, CUstream stream, CUhostFn function, void *data) {
+    return launch_host(stream, function, data, true);
+}
+
+/* The second version adds how the host waits, which is a matter of CPU use only. */
+CALL(cuLaunchHostFunc_v2, CUstream stream, CUhostFn function, void *data, unsigned mode) {
+    (void)mode;
+    return launch_host(stream, function, data, false);
+}
+CALL(cuLaunchHostFunc_v2_ptsz, CUstream stream, CUhostFn function, void *data, unsigned mode) {
+    (void)mode;
+    return launch_host(stream, function, data, true);
+}
+
+static CUresult add_callback(CUstream handle, CUstreamCallback function, void *data, unsigned flags, bool per_thread) {
+    struct stream *stream;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (!result) result = capture_forbids_asking(stream);
+    if (result) return result;
+    if (!function || flags) return CUDA_ERROR_INVALID_VALUE;
+    return hold(stream, &(struct callback){.stream = handle, .told = function, .data = data});
+}
+
+CALL(cuStreamAddCallback, CUstream stream, CUstreamCallback function, void *data, unsigned flags) {
+    return add_callback(stream, function, data, flags, false);
+}
+CALL(cuStreamAddCallback_ptsz, CUstream stream, CUstreamCallback function, void *data, unsigned flags) {
+    return add_callback(stream, function, data, flags, true);
+}

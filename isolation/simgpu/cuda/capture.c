@@ -1,0 +1,267 @@
+/* Work that is written down instead of done. A capture belongs to the stream that began it; others join through events.
+ */
+#include "capture.h"
+
+#include <stdlib.h>
+
+pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct capture *captures; /* all that are not ended */
+static _Atomic u32 capture_count; /* of them, so that others need not take the lock */
+static u64 last_id;
+
+/* ---- lives; all under captures_lock ------------------------------------------------------------------------------ */
+
+static void capture_drop(struct capture *capture) {
+    if (atomic_fetch_sub(&capture->references, 1) == 1) free(capture);
+}
+
+static void invalidate(struct capture *capture) { capture->status = CAPTURE_INVALIDATED; }
+
+void capture_enter(struct capture *capture, struct stream *stream) {
+    stream->next_member = capture->members;
+    capture->members = stream;
+    atomic_store_explicit(&stream->capture, capture, memory_order_release);
+    if (!stream->non_blocking) atomic_fetch_add(&stream->context->blocking_captures, 1);
+}
+
+static void leave(struct stream *stream) {
+    nodes_clear(&stream->captured);
+    atomic_store(&stream->capture, NULL);
+    if (!stream->non_blocking) atomic_fetch_sub(&stream->context->blocking_captures, 1);
+}
+
+struct capture *capture_new(struct stream *origin, CUstreamCaptureMode mode, struct graph *graph) {
+    struct capture *capture = calloc(1, sizeof *capture);
+    if (!capture) return NULL;
+    capture->references = 1;
+    capture->status = CAPTURE_ACTIVE;
+    capture->mode = mode;
+    capture->thread = thread_here();
+    capture->origin = origin;
+    capture->graph = graph;
+    capture->id = ++last_id;
+    capture->next = captures;
+    captures = capture;
+    atomic_fetch_add(&capture_count, 1);
+    capture_enter(capture, origin);
+    return capture;
+}
+
+void capture_end(struct capture *capture) {
+    for (struct stream *stream = capture->members, *next; stream; stream = next) {
+        next = stream->next_member;
+        leave(stream);
+    }
+    struct capture **each = &captures;
+    while (*each != capture) each = &(*each)->next;
+    *each = capture->next;
+    capture->status = CAPTURE_NONE;
+    atomic_fetch_sub(&capture_count, 1);
+    capture_drop(capture);
+}
+
+void capture_leave(struct stream *stream) {
+    pthread_mutex_lock(&captures_lock);
+    struct capture *capture = stream->capture;
+    if (capture && capture->origin == stream) {
+        if (capture->owns_graph) graph_drop(capture->graph);
+        capture_end(capture);
+    } else if (capture) {
+        invalidate(capture);
+        struct stream **each = &capture->members;
+        while (*each != stream) each = &(*each)->next_member;
+        *each = stream->next_member;
+        leave(stream);
+    }
+    pthread_mutex_unlock(&captures_lock);
+}
+
+/* ---- what is forbidden ------------------------------------------------------------------------------------------- */
+
+bool stream_capturing(const struct stream *stream) {
+    return atomic_load_explicit(&stream->capture, memory_order_acquire) != NULL;
+}
+
+static bool captures_blocking(const struct capture *capture, const struct context *context) {
+    for (const struct stream *stream = capture->members; stream; stream = stream->next_member)
+        if (stream->context == context && !stream->non_blocking) return true;
+    return false;
+}
+
+static void invalidate_blocking(const struct context *context) {
+    pthread_mutex_lock(&captures_lock);
+    for (struct capture *capture = captures; capture; capture = capture->next)
+        if (captures_blocking(capture, context)) invalidate(capture);
+    pthread_mutex_unlock(&captures_lock);
+}
+
+bool stream_is_implicit(const struct stream *stream) {
+    return stream->legacy && atomic_load_explicit(&stream->context->blocking_captures, memory_order_acquire);
+}
+
+CUresult stream_begin(struct stream *stream, bool *capturing) {
+    const struct capture *capture = atomic_load_explicit(&stream->capture, memory_order_acquire);
+    *capturing = capture;
+    if (capture) return capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    if (!stream_is_implicit(stream)) return CUDA_SUCCESS;
+    invalidate_blocking(stream->context);
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+CUresult capture_forbids_asking(struct stream *stream) {
+    bool capturing;
+    CUresult result = stream_begin(stream, &capturing);
+    if (result || !capturing) return result;
+    pthread_mutex_lock(&captures_lock);
+    if (stream->capture) invalidate(stream->capture);
+    pthread_mutex_unlock(&captures_lock);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+/* Invalidates the captures that `is` picks; whether there was one. */
+static CUresult forbid(bool (*is)(const struct capture *, const void *), const void *with) {
+    if (!atomic_load_explicit(&capture_count, memory_order_acquire)) return CUDA_SUCCESS;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&captures_lock);
+    for (struct capture *capture = captures; capture; capture = capture->next) {
+        if (!is(capture, with)) continue;
+        invalidate(capture);
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}
+
+/* A thread in global mode minds its own captures and all global ones, in thread-local mode its own, else none. */
+static bool minds(const struct capture *capture, const void *with) {
+    const struct thread *thread = with;
+    if (thread->mode == CAPTURE_RELAXED || capture->mode == CAPTURE_RELAXED) return false;
+    if (capture->thread == thread) return true;
+    return thread->mode == CAPTURE_GLOBAL && capture->mode == CAPTURE_GLOBAL;
+}
+
+CUresult capture_forbids_unsafe(void) { return forbid(minds, thread_here()); }
+
+static bool is_in(const struct capture *capture, const void *with) {
+    for (const struct stream *stream = capture->members; stream; stream = stream->next_member)
+        if (stream->context == with) return true;
+    return false;
+}
+
+CUresult capture_forbids_waiting(struct context *context) { return forbid(is_in, context); }
+
+/* ---- writing down ------------------------------------------------------------------------------------------------ */
+
+/* Takes the reference to `task`. The new node is what comes next in the stream depends on. */
+static CUresult add(struct stream *stream, struct task *task) {
+    pthread_mutex_lock(&captures_lock);
+    struct capture *capture = stream->capture;
+    CUresult result = !capture                                 ? CUDA_ERROR_ILLEGAL_STATE
+                      : capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                                               : CUDA_SUCCESS;
+    struct node *node;
+    if (result)
+        task_drop(task);
+    else
+        result = graph_add(capture->graph, &stream->captured, task, &node);
+    if (!result) {
+        nodes_clear(&stream->captured);
+        result = nodes_add(&stream->captured, node);
+    }
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}
+
+CUresult capture_add(struct stream *stream, const struct work *work) { return add(stream, task_new(work)); }
+
+CUresult capture_kernel(struct stream *stream, struct function *function, const struct shape *shape, u64 duration_ns) {
+    struct task *task;
+    CUresult result = task_kernel(function, shape, duration_ns, &task);
+    return result ? result : add(stream, task);
+}
+
+CUresult capture_child(struct stream *stream, const struct graph *child) { return add(stream, task_of_child(child)); }
+
+CUresult capture_host(struct stream *stream, CUhostFn function, void *data) {
+    struct task *task = task_new(&(struct work){.kind = NODE_HOST});
+    if (task) task->call = function;
+    if (task) task->data = data;
+    return add(stream, task);
+}
+
+static CUresult add_event(struct stream *stream, struct event *event, enum node_kind kind) {
+    struct task *task = task_new(&(struct work){.kind = kind});
+    if (task) task->event = event;
+    return add(stream, task);
+}
+
+CUresult capture_add_record(struct stream *stream, struct event *event) {
+    return add_event(stream, event, NODE_RECORD_EVENT);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+static void uncapture(struct event *event) {
+    nodes_clear(&event->captured);
+    if (event->capture) capture_drop(event->capture);
+    event->capture = NULL;
+}
+
+void event_uncapture(struct event *event) {
+    if (!event->capture) return;
+    pthread_mutex_lock(&captures_lock);
+    uncapture(event);
+    pthread_mutex_unlock(&captures_lock);
+}
+
+CUresult event_captured(const struct event *event) { return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS; }
+
+CUresult capture_record(struct stream *stream, struct event *event) {
+    pthread_mutex_lock(&captures_lock);
+    uncapture(event);
+    CUresult result = stream->capture ? nodes_add_all(&event->captured, &stream->captured) : CUDA_ERROR_ILLEGAL_STATE;
+    if (!result) {
+        event->capture = stream->capture;
+        atomic_fetch_add(&event->capture->references, 1);
+    }
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}
+
+/* One of the two captures, or both. */
+static CUresult join(struct stream *stream, const struct event *event) {
+    struct capture *ours = stream->capture, *theirs = event->capture;
+    if (theirs && theirs->status == CAPTURE_NONE) theirs = NULL;
+    if (ours && !theirs) {
+        if (!event->recorded && !event->capture) return CUDA_SUCCESS;
+        invalidate(ours);
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    if (!theirs) return CUDA_ERROR_INVALID_VALUE;
+    if (ours && ours != theirs) {
+        invalidate(ours);
+        invalidate(theirs);
+        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
+    if (theirs->status == CAPTURE_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream->legacy) {
+        invalidate(theirs);
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    if (!ours) capture_enter(theirs, stream);
+    return nodes_add_all(&stream->captured, &event->captured);
+}
+
+CUresult capture_wait(struct stream *stream, struct event *event, unsigned flags, bool *handled) {
+    bool capturing;
+    CUresult result = stream_begin(stream, &capturing);
+    *handled = capturing || event->capture;
+    if (result) return result;
+    if (flags) return capturing ? add_event(stream, event, NODE_WAIT_EVENT) : CUDA_ERROR_INVALID_VALUE;
+    if (!*handled) return CUDA_SUCCESS;
+    pthread_mutex_lock(&captures_lock);
+    result = join(stream, event);
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}

@@ -1,0 +1,252 @@
+/* The driver's functions on captures. */
+#include "capture.h"
+
+#include <stdlib.h>
+
+static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct graph *into, const struct nodes *before,
+                      bool per_thread) {
+    struct stream *stream;
+    struct graph *graph = into;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (result) return result;
+    if (mode > CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    pthread_mutex_lock(&captures_lock);
+    if (stream->capture) result = CUDA_ERROR_ILLEGAL_STATE;
+    if (!result && !into) result = graph_new(&graph);
+    struct capture *capture = result ? NULL : capture_new(stream, mode, graph);
+    if (capture) {
+        capture->owns_graph = !into;
+        result = nodes_add_all(&stream->captured, before);
+    } else if (!result) {
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}
+
+static const struct nodes none;
+
+/* The first version knew no modes: it was global. */
+CALL(cuStreamBeginCapture, CUstream stream) { return begin(stream, CAPTURE_GLOBAL, NULL, &none, false); }
+CALL(cuStreamBeginCapture_ptsz, CUstream stream) { return begin(stream, CAPTURE_GLOBAL, NULL, &none, true); }
+CALL(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
+    return begin(stream, mode, NULL, &none, false);
+}
+CALL(cuStreamBeginCapture_v2_ptsz, CUstream stream, CUstreamCaptureMode mode) {
+    return begin(stream, mode, NULL, &none, true);
+}
+
+static CUresult begin_to(CUstream stream, CUgraph handle, const CUgraphNode *before, size_t count,
+                         CUstreamCaptureMode mode, bool per_thread) {
+    struct graph *graph;
+    CUresult result = graph_of(handle, &graph);
+    if (result) return result;
+    if (count && !before) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (!nodes_has(&graph->nodes, before[i])) return CUDA_ERROR_INVALID_VALUE;
+    return begin(stream, mode, graph, &(struct nodes){(struct node **)before, count}, per_thread);
+}
+
+CALL(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode *before,
+     const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
+    (void)data;
+    return begin_to(stream, graph, before, count, mode, false);
+}
+CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, const CUgraphNode *before,
+     const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
+    (void)data;
+    return begin_to(stream, graph, before, count, mode, true);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+/* Marks what comes before marked nodes. Nodes usually come after what they depend on, so one round is enough. */
+static void mark_before(const struct nodes *all, bool *seen) {
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = all->count; i-- > 0;) {
+            const struct nodes *before = &all->node[i]->before;
+            for (size_t j = 0; seen[i] && j < before->count; j++) {
+                size_t index = before->node[j]->index;
+                again |= !seen[index] && index > i;
+                seen[index] = true;
+            }
+        }
+    }
+}
+
+/* All that was captured in other streams must come before what the origin captured last. */
+static CUresult joined(const struct capture *capture) {
+    const struct nodes *all = &capture->graph->nodes, *last = &capture->origin->captured;
+    bool *seen = calloc(all->count + 1, sizeof *seen);
+    if (!seen) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < all->count; i++) all->node[i]->index = i;
+    for (size_t i = 0; i < last->count; i++) seen[last->node[i]->index] = true;
+    mark_before(all, seen);
+    bool missing = false;
+    for (const struct stream *stream = capture->members; stream; stream = stream->next_member)
+        for (size_t i = 0; i < stream->captured.count; i++) missing |= !seen[stream->captured.node[i]->index];
+    free(seen);
+    return missing ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : CUDA_SUCCESS;
+}
+
+static CUresult may_end(const struct capture *capture, const struct stream *stream) {
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (capture->mode != CAPTURE_RELAXED && capture->thread != thread_here())
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    return CUDA_SUCCESS;
+}
+
+static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
+    struct stream *stream;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (result) return result;
+    if (!made) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&captures_lock);
+    struct capture *capture = stream->capture;
+    result = may_end(capture, stream);
+    if (!result) {
+        result = capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : joined(capture);
+        if (result && capture->owns_graph) graph_drop(capture->graph);
+        *made = result ? NULL : capture->graph;
+        capture_end(capture);
+    }
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}
+
+CALL(cuStreamEndCapture, CUstream stream, CUgraph *made) { return end(stream, made, false); }
+CALL(cuStreamEndCapture_ptsz, CUstream stream, CUgraph *made) { return end(stream, made, true); }
+
+/* ---- questions; they make nothing invalid ------------------------------------------------------------------------ */
+
+struct info {
+    CUstreamCaptureStatus status;
+    u64 id;
+    struct graph *graph;
+    const struct nodes *before;
+};
+
+static CUresult info_of(CUstream handle, bool per_thread, struct info *info) {
+    struct stream *stream;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (result) return result;
+    if (stream_is_implicit(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *info = (struct info){.before = &none};
+    pthread_mutex_lock(&captures_lock);
+    const struct capture *capture = stream->capture;
+    if (capture) *info = (struct info){capture->status, capture->id, capture->graph, &stream->captured};
+    pthread_mutex_unlock(&captures_lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status, bool per_thread) {
+    struct info info;
+    CUresult result = info_of(stream, per_thread, &info);
+    if (!result && !status) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result) *status = info.status;
+    return result;
+}
+
+CALL(cuStreamIsCapturing, CUstream stream, CUstreamCaptureStatus *status) {
+    return is_capturing(stream, status, false);
+}
+CALL(cuStreamIsCapturing_ptsz, CUstream stream, CUstreamCaptureStatus *status) {
+    return is_capturing(stream, status, true);
+}
+
+/* Only what the caller asks for by a pointer is told, and beyond the status only while the capture is active. */
+struct answers {
+    CUstreamCaptureStatus *status;
+    unsigned long long *id;
+    CUgraph *graph;
+    const CUgraphNode **before;
+    const CUgraphEdgeData **data;
+    size_t *count;
+};
+
+static CUresult tell(CUstream stream, const struct answers *to, bool per_thread) {
+    static const CUgraphEdgeData plain[256];
+    struct info info;
+    CUresult result = info_of(stream, per_thread, &info);
+    if (result) return result;
+    if (!to->status) return CUDA_ERROR_INVALID_VALUE;
+    *to->status = info.status;
+    if (info.status != CAPTURE_ACTIVE) return CUDA_SUCCESS;
+    if (to->id) *to->id = info.id;
+    if (to->graph) *to->graph = info.graph;
+    if (to->before) *to->before = info.before->node;
+    if (to->data) *to->data = info.before->count <= sizeof plain / sizeof *plain ? plain : NULL;
+    if (to->count) *to->count = info.before->count;
+    return CUDA_SUCCESS;
+}
+
+#define CAPTURE_INFO(suffix, per_thread)                                                                               \
+    CALL(cuStreamGetCaptureInfo##suffix, CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id) {     \
+        return tell(stream, &(struct answers){.status = status, .id = id}, per_thread);                                \
+    }                                                                                                                  \
+    CALL(cuStreamGetCaptureInfo_v2##suffix, CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id,    \
+         CUgraph *graph, const CUgraphNode **before, size_t *count) {                                                  \
+        return tell(stream, &(struct answers){status, id, graph, before, NULL, count}, per_thread);                    \
+    }                                                                                                                  \
+    CALL(cuStreamGetCaptureInfo_v3##suffix, CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id,    \
+         CUgraph *graph, const CUgraphNode **before, const CUgraphEdgeData **data, size_t *count) {                    \
+        return tell(stream, &(struct answers){status, id, graph, before, data, count}, per_thread);                    \
+    }
+
+CAPTURE_INFO(, false)
+CAPTURE_INFO(_ptsz, true)
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
+enum { ADD_DEPENDENCIES, SET_DEPENDENCIES };
+
+static CUresult change(struct stream *stream, const struct nodes *nodes, unsigned how) {
+    const struct capture *capture = stream->capture;
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->status == CAPTURE_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    for (size_t i = 0; i < nodes->count; i++)
+        if (!nodes_has(&capture->graph->nodes, nodes->node[i])) return CUDA_ERROR_INVALID_VALUE;
+    if (how == SET_DEPENDENCIES) nodes_clear(&stream->captured);
+    return nodes_add_all(&stream->captured, nodes);
+}
+
+static CUresult update(CUstream handle, CUgraphNode *nodes, size_t count, unsigned how, bool per_thread) {
+    struct stream *stream;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (result) return result;
+    if (how > SET_DEPENDENCIES || (count && !nodes)) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&captures_lock);
+    result = change(stream, &(struct nodes){nodes, count}, how);
+    pthread_mutex_unlock(&captures_lock);
+    return result;
+}
+
+CALL(cuStreamUpdateCaptureDependencies, CUstream stream, CUgraphNode *nodes, size_t count, unsigned how) {
+    return update(stream, nodes, count, how, false);
+}
+CALL(cuStreamUpdateCaptureDependencies_ptsz, CUstream stream, CUgraphNode *nodes, size_t count, unsigned how) {
+    return update(stream, nodes, count, how, true);
+}
+CALL(cuStreamUpdateCaptureDependencies_v2, CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
+     size_t count, unsigned how) {
+    (void)data;
+    return update(stream, nodes, count, how, false);
+}
+CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
+     size_t count, unsigned how) {
+    (void)data;
+    return update(stream, nodes, count, how, true);
+}
+
+CALL(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode *mode) {
+    CUresult ready = driver_ready();
+    if (ready) return ready;
+    if (!mode || *mode > CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureMode before = thread_here()->mode;
+    thread_here()->mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}

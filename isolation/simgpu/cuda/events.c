@@ -1,0 +1,280 @@
+/* Events: places in streams, and the wall times at which they were reached. */
+#include "streams.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Events are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
+static struct event *spare;
+
+static void timing_remove(struct event *event) {
+    struct device *device = event->device;
+    if (!event->timing) return;
+    if (event->newer) event->newer->older = event->older;
+    if (event->older)
+        event->older->newer = event->newer;
+    else
+        device->timing = event->newer;
+    if (device->timing_last == event) device->timing_last = event->older;
+    event->newer = event->older = NULL;
+    event->timing = false;
+}
+
+/* In the order of their times; most come last. */
+static void timing_add(struct event *event) {
+    struct device *device = event->device;
+    struct event *older = device->timing_last;
+    while (older && older->local > event->local) older = older->older;
+    event->older = older;
+    event->newer = older ? older->newer : device->timing;
+    if (older)
+        older->newer = event;
+    else
+        device->timing = event;
+    if (event->newer)
+        event->newer->older = event;
+    else
+        device->timing_last = event;
+    event->timing = true;
+}
+
+void events_resolve(struct device *device, const struct sim_share *share) {
+    while (device->timing && device->timing->local <= share->received) {
+        struct event *event = device->timing;
+        event->wall = sim_wall_of(share, event->local);
+        timing_remove(event);
+    }
+}
+
+static void forget(struct event *event) {
+    timing_remove(event);
+    mark_drop(event->mark);
+    event->mark = NULL;
+    event->wall = 0;
+}
+
+/* Under device->advancing. Happened by now: its time is now, as it was recorded when nothing stood before it. */
+static void happen_at(struct event *event, u64 local) {
+    struct device *device = event->device;
+    forget(event);
+    event->local = local;
+    event->recorded = true;
+    if (local <= device->received)
+        event->wall = local + device->lag;
+    else if (!(event->flags & CU_EVENT_DISABLE_TIMING))
+        timing_add(event);
+}
+
+void event_set(struct event *event, struct device *device, u64 local) {
+    pthread_mutex_lock(&device->advancing);
+    happen_at(event, local);
+    pthread_mutex_unlock(&device->advancing);
+}
+
+void event_reached(struct event *event, const struct mark *mark) {
+    pthread_mutex_lock(&event->device->advancing);
+    if (event->mark == mark) happen_at(event, mark->local);
+    pthread_mutex_unlock(&event->device->advancing);
+}
+
+static void event_mark(struct event *event, struct mark *mark) {
+    struct device *device = event->device;
+    pthread_mutex_lock(&device->advancing);
+    forget(event);
+    event->recorded = true;
+    event->mark = mark;
+    if (mark->known) happen_at(event, mark->local);
+    pthread_mutex_unlock(&device->advancing);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+CUresult event_of(CUevent handle, struct event **found) {
+    CUresult ready = driver_ready();
+    if (ready) return ready;
+    if (!handle || handle->magic != EVENT_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
+    *found = handle;
+    return device_fault(handle->device);
+}
+
+CALL(cuEventCreate, CUevent *made, unsigned flags) {
+    struct context *context;
+    CUresult result = context_current(&context);
+    if (result) return result;
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    bool shared = flags & CU_EVENT_INTERPROCESS, timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    if (!made || flags & ~known || (shared && timed)) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&driver_lock);
+    struct event *event = spare;
+    if (event) spare = event->newer;
+    pthread_mutex_unlock(&driver_lock);
+    if (!event) event = malloc(sizeof *event);
+    if (!event) return CUDA_ERROR_OUT_OF_MEMORY;
+    *event = (struct event){.magic = EVENT_MAGIC, .flags = flags, .device = context->device, .context = context};
+    *made = event;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuEventDestroy_v2, CUevent handle) {
+    struct event *event;
+    CUresult result = event_of(handle, &event);
+    if (result) return result;
+    pthread_mutex_lock(&event->device->advancing);
+    forget(event);
+    event->magic = 0;
+    pthread_mutex_unlock(&event->device->advancing);
+    event_uncapture(event);
+    pthread_mutex_lock(&driver_lock);
+    event->newer = spare;
+    spare = event;
+    pthread_mutex_unlock(&driver_lock);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuEventDestroy, CUevent handle) { return cuEventDestroy_v2(handle); }
+
+/* Records what is in the stream now. */
+CUresult event_record(struct event *event, struct stream *stream) {
+    if (stream_holds(stream)) {
+        struct mark *mark;
+        CUresult result = stream_mark(stream, event, &mark);
+        if (!result) event_mark(event, mark);
+        return result;
+    }
+    pthread_mutex_lock(&stream->lock);
+    u64 start = stream_start(stream);
+    stream_delay(stream, start);
+    event_set(event, stream->context->device, start);
+    pthread_mutex_unlock(&stream->lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thread) {
+    struct event *event;
+    struct stream *stream;
+    bool capturing;
+    CUresult result = event_of(handle, &event);
+    if (!result) result = stream_of(in, per_thread, &stream);
+    if (!result) result = stream_begin(stream, &capturing);
+    if (result) return result;
+    if (flags > 1 || (flags && !capturing)) return CUDA_ERROR_INVALID_VALUE;
+    if (event->device != stream->context->device) return CUDA_ERROR_INVALID_HANDLE;
+    if (capturing) return flags ? capture_add_record(stream, event) : capture_record(stream, event);
+    event_uncapture(event);
+    return event_record(event, stream);
+}
+
+CALL(cuEventRecord, CUevent event, CUstream stream) { return record(event, stream, 0, false); }
+CALL(cuEventRecord_ptsz, CUevent event, CUstream stream) { return record(event, stream, 0, true); }
+CALL(cuEventRecordWithFlags, CUevent event, CUstream stream, unsigned flags) {
+    return record(event, stream, flags, false);
+}
+CALL(cuEventRecordWithFlags_ptsz, CUevent event, CUstream stream, unsigned flags) {
+    return record(event, stream, flags, true);
+}
+
+CUresult event_done(struct event *event) {
+    if (!event->recorded) return CUDA_SUCCESS;
+    if (event->mark) return CUDA_ERROR_NOT_READY;
+    if (event->device->received < event->local) device_advance(event->device);
+    return event->device->received < event->local ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CALL(cuEventQuery, CUevent handle) {
+    struct event *event;
+    CUresult result = event_of(handle, &event);
+    if (!result) result = event_captured(event);
+    if (!result) result = capture_forbids_unsafe();
+    if (!result) result = event_done(event);
+    if (!result) device_act(event->device);
+    return result;
+}
+
+CALL(cuEventSynchronize, CUevent handle) {
+    struct event *event;
+    CUresult result = event_of(handle, &event);
+    if (!result) result = event_captured(event);
+    if (result || !event->recorded) return result;
+    pthread_mutex_lock(&event->device->advancing);
+    struct mark *mark = event->mark ? mark_keep(event->mark) : NULL;
+    pthread_mutex_unlock(&event->device->advancing);
+    if (mark) result = mark_settle(mark);
+    u64 local = mark ? mark->local : event->local;
+    mark_drop(mark);
+    if (!result) result = device_wait_how(event->device, local, !(event->flags & CU_EVENT_BLOCKING_SYNC));
+    device_act(event->device);
+    return result;
+}
+
+/* What a recorded event, not captured, was given as its time, or CUDA_ERROR_NOT_READY. */
+static CUresult wall_of(struct event *event, u64 *wall) {
+    if (!event->recorded || event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = event_captured(event);
+    if (!result) result = event_done(event);
+    if (result) return result;
+    pthread_mutex_lock(&event->device->advancing);
+    if (!event->wall) {
+        struct sim_share share = sim_share_of(event->device->line, (u32)event->device->row, wall);
+        event->wall = sim_wall_of(&share, event->local);
+        timing_remove(event);
+    }
+    *wall = event->wall;
+    pthread_mutex_unlock(&event->device->advancing);
+    return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *milliseconds, CUevent from, CUevent to) {
+    struct event *first, *second;
+    u64 begin, end;
+    CUresult result = event_of(from, &first);
+    if (!result) result = event_of(to, &second);
+    if (!result && !milliseconds) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && first->context != second->context) result = CUDA_ERROR_INVALID_HANDLE;
+    if (!result) result = wall_of(first, &begin);
+    if (!result) result = wall_of(second, &end);
+    if (!result) *milliseconds = (float)((double)(int64_t)(end - begin) / 1e6);
+    return result;
+}
+
+CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to) { return elapsed(ms, from, to); }
+CALL(cuEventElapsedTime_v2, float *ms, CUevent from, CUevent to) { return elapsed(ms, from, to); }
+
+/* Where the stream must wait for: nothing, a time of its own device, or a mark. */
+CUresult stream_wait(struct stream *stream, struct event *event) {
+    if (!event->recorded) return CUDA_SUCCESS;
+    struct device *device = stream->context->device;
+    pthread_mutex_lock(&event->device->advancing);
+    struct mark *mark = event->mark ? mark_keep(event->mark) : NULL;
+    u64 local = event->local;
+    pthread_mutex_unlock(&event->device->advancing);
+    if (!mark && event->device != device) {
+        if (!event_done(event)) return CUDA_SUCCESS;
+        mark = mark_new(event->device, true, local);
+    } else if (!mark && stream_holds(stream)) {
+        mark = mark_new(device, true, local);
+    } else if (!mark) {
+        pthread_mutex_lock(&stream->lock);
+        stream_delay(stream, local);
+        pthread_mutex_unlock(&stream->lock);
+        return CUDA_SUCCESS;
+    }
+    if (!mark) return CUDA_ERROR_OUT_OF_MEMORY;
+    return stream_hold(stream, &(struct held){.kind = HELD_WAIT, .mark = mark});
+}
+
+static CUresult wait(CUstream handle, CUevent for_event, unsigned flags, bool per_thread) {
+    struct event *event;
+    struct stream *stream;
+    CUresult result = event_of(for_event, &event);
+    if (!result) result = stream_of(handle, per_thread, &stream);
+    if (result) return result;
+    if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    bool handled;
+    result = capture_wait(stream, event, flags, &handled);
+    return result || handled ? result : stream_wait(stream, event);
+}
+
+CALL(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned flags) { return wait(stream, event, flags, false); }
+CALL(cuStreamWaitEvent_ptsz, CUstream stream, CUevent event, unsigned flags) {
+    return wait(stream, event, flags, true);
+}

@@ -1,0 +1,229 @@
+/* Instantiated graphs and their launches. */
+#include "executables.h"
+
+#include <stdlib.h>
+
+enum { FLAG_UPLOAD = 2, FLAG_DEVICE_LAUNCH = 4, FLAGS = 0xf };
+enum { INSTANTIATED, FAILED, INVALID_STRUCTURE };
+
+static _Atomic u64 last_id;
+
+CUresult executable_of(CUgraphExec handle, struct executable **found) {
+    CUresult ready = driver_ready();
+    if (ready) return ready;
+    if (!handle || handle->magic != EXECUTABLE_MAGIC) return CUDA_ERROR_INVALID_VALUE;
+    *found = handle;
+    return CUDA_SUCCESS;
+}
+
+static u64 duration_of(const struct step *step) { return step->disabled ? 0 : step->task->work.duration_ns; }
+
+/* Parallel branches overlap; a host function ends all that stands before it in the list, and begins all that follows.
+ */
+void executable_measure(struct executable *executable) {
+    u64 since = 0, length = 0;
+    executable->calls_host = false;
+    for (u32 i = 0; i < executable->count; i++) {
+        struct step *step = &executable->steps[i];
+        u64 start = since;
+        for (u32 j = 0; j < step->before_count; j++) {
+            u64 before = executable->steps[step->before[j]].end_ns;
+            if (before > start) start = before;
+        }
+        u64 duration = duration_of(step);
+        step->end_ns = duration < SIM_NEVER - start ? start + duration : SIM_NEVER;
+        if (step->end_ns > length) length = step->end_ns;
+        if (step->task->work.kind != NODE_HOST || step->disabled) continue;
+        executable->calls_host = true;
+        since = length;
+    }
+    executable->length_ns = length;
+}
+
+static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgraphNode *failed) {
+    struct graph *graph;
+    CUresult result = graph_of(handle, &graph);
+    if (result) return result;
+    if (failed) *failed = NULL;
+    if (!made || flags & ~(u64)FLAGS) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & FLAG_DEVICE_LAUNCH) return CUDA_ERROR_NOT_SUPPORTED;
+    struct executable *executable = calloc(1, sizeof *executable);
+    if (!executable) return CUDA_ERROR_OUT_OF_MEMORY;
+    *executable = (struct executable){.magic = EXECUTABLE_MAGIC, .flags = flags};
+    executable->id = atomic_fetch_add(&last_id, 1) + 1;
+    pthread_mutex_init(&executable->lock, NULL);
+    result = steps_of(graph, &executable->steps, &executable->count);
+    if (!result) result = graph_clone(graph, &executable->graph);
+    if (result) {
+        steps_drop(executable->steps, executable->count);
+        free(executable);
+        return result;
+    }
+    executable_measure(executable);
+    *made = executable;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuGraphInstantiate, CUgraphExec *made, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
+    if (log && log_bytes) *log = 0;
+    return instantiate(made, graph, 0, failed);
+}
+CALL(cuGraphInstantiate_v2, CUgraphExec *made, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
+    if (log && log_bytes) *log = 0;
+    return instantiate(made, graph, 0, failed);
+}
+CALL(cuGraphInstantiateWithFlags, CUgraphExec *made, CUgraph graph, unsigned long long flags) {
+    return instantiate(made, graph, flags, NULL);
+}
+
+static CUresult with_params(CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params, bool per_thread) {
+    CUresult result = driver_ready();
+    if (result) return result;
+    if (!params) return CUDA_ERROR_INVALID_VALUE;
+    struct stream *stream;
+    params->result = FAILED;
+    if (params->flags & FLAG_UPLOAD) result = stream_of(params->upload, per_thread, &stream);
+    if (!result) result = instantiate(made, graph, params->flags, &params->failed);
+    params->result = !result ? INSTANTIATED : result == CUDA_ERROR_INVALID_VALUE ? INVALID_STRUCTURE : FAILED;
+    return result;
+}
+
+CALL(cuGraphInstantiateWithParams, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    return with_params(made, graph, params, false);
+}
+CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    return with_params(made, graph, params, true);
+}
+
+CALL(cuGraphExecDestroy, CUgraphExec handle) {
+    struct executable *executable;
+    CUresult result = executable_of(handle, &executable);
+    if (result) return result;
+    executable->magic = 0;
+    steps_drop(executable->steps, executable->count);
+    graph_drop(executable->graph);
+    free(executable);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuGraphExecGetFlags, CUgraphExec handle, unsigned long long *flags) {
+    struct executable *executable;
+    CUresult result = executable_of(handle, &executable);
+    if (result) return result;
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    *flags = executable->flags;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuGraphExecGetId, CUgraphExec handle, unsigned *id) {
+    struct executable *executable;
+    CUresult result = executable_of(handle, &executable);
+    if (result) return result;
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    *id = (unsigned)executable->id;
+    return CUDA_SUCCESS;
+}
+
+/* ---- launching --------------------------------------------------------------------------------------------------- */
+
+/* What is real about the steps happens when the graph is launched, in order: code is loaded, memory taken and moved. */
+static CUresult run_steps(struct executable *executable, struct stream *stream) {
+    CUresult result = CUDA_SUCCESS;
+    for (u32 i = 0; i < executable->count && !result; i++) {
+        const struct step *step = &executable->steps[i];
+        const struct work *work = &step->task->work;
+        if (step->disabled) continue;
+        if (work->kind == NODE_KERNEL)
+            result = function_load(step->task->function, stream->context->device);
+        else if (work->run)
+            result = work->run(work->argument);
+    }
+    return result;
+}
+
+/* Before the first step: waits for the events of the graph, and for the launch before this one. */
+static CUresult wait_first(struct executable *executable, struct stream *stream) {
+    CUresult result = CUDA_SUCCESS;
+    if (executable->device == stream->context->device) {
+        pthread_mutex_lock(&stream->lock);
+        stream_delay(stream, executable->tail);
+        pthread_mutex_unlock(&stream->lock);
+    } else if (executable->device) {
+        result = device_wait(executable->device, executable->tail);
+    }
+    for (u32 i = 0; i < executable->count && !result; i++) {
+        const struct step *step = &executable->steps[i];
+        if (step->task->work.kind == NODE_WAIT_EVENT && !step->disabled)
+            result = stream_wait(stream, step->task->event);
+    }
+    return result;
+}
+
+/* Parts between host functions one after the other; events are recorded at the end of the part that they are in. */
+static CUresult launch_parts(struct executable *executable, struct stream *stream) {
+    u64 done = 0, length = 0;
+    CUresult result = CUDA_SUCCESS;
+    for (u32 i = 0; i < executable->count && !result; i++) {
+        const struct step *step = &executable->steps[i];
+        if (step->end_ns > length) length = step->end_ns;
+        enum node_kind kind = step->task->work.kind;
+        if (step->disabled || (kind != NODE_HOST && kind != NODE_RECORD_EVENT)) continue;
+        result = stream_enqueue(stream, length - done, NULL);
+        done = length;
+        if (!result && kind == NODE_HOST)
+            result = stream_call(stream, step->task->call, step->task->data);
+        else if (!result)
+            result = event_record(step->task->event, stream);
+    }
+    return result ? result : stream_enqueue(stream, executable->length_ns - done, NULL);
+}
+
+/* The usual case: one piece of work, and each event at its exact place in it. */
+static CUresult launch_whole(struct executable *executable, struct stream *stream) {
+    u64 end;
+    CUresult result = stream_enqueue(stream, executable->length_ns, &end);
+    if (result) return result;
+    for (u32 i = 0; i < executable->count; i++) {
+        const struct step *step = &executable->steps[i];
+        if (step->task->work.kind == NODE_RECORD_EVENT && !step->disabled)
+            event_set(step->task->event, stream->context->device, end - (executable->length_ns - step->end_ns));
+    }
+    executable->device = stream->context->device;
+    executable->tail = end;
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch_now(struct executable *executable, struct stream *stream) {
+    pthread_mutex_lock(&executable->lock);
+    CUresult result = run_steps(executable, stream);
+    if (!result) result = wait_first(executable, stream);
+    bool in_parts = executable->calls_host || stream_holds(stream);
+    if (!result) result = in_parts ? launch_parts(executable, stream) : launch_whole(executable, stream);
+    pthread_mutex_unlock(&executable->lock);
+    return result;
+}
+
+static CUresult launch(CUgraphExec handle, CUstream in, bool per_thread) {
+    struct executable *executable;
+    struct stream *stream;
+    bool capturing;
+    CUresult result = executable_of(handle, &executable);
+    if (!result) result = stream_of(in, per_thread, &stream);
+    if (!result) result = stream_begin(stream, &capturing);
+    if (result) return result;
+    return capturing ? capture_child(stream, executable->graph) : launch_now(executable, stream);
+}
+
+CALL(cuGraphLaunch, CUgraphExec executable, CUstream stream) { return launch(executable, stream, false); }
+CALL(cuGraphLaunch_ptsz, CUgraphExec executable, CUstream stream) { return launch(executable, stream, true); }
+
+/* There is nothing to bring to the card beforehand but code. */
+static CUresult upload(CUgraphExec handle, CUstream in, bool per_thread) {
+    struct executable *executable;
+    struct stream *stream;
+    CUresult result = executable_of(handle, &executable);
+    return result ? result : stream_of(in, per_thread, &stream);
+}
+
+CALL(cuGraphUpload, CUgraphExec executable, CUstream stream) { return upload(executable, stream, false); }
+CALL(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream) { return upload(executable, stream, true); }

@@ -1,0 +1,33 @@
+/* Instantiated graphs: executables.c makes and launches them, updates.c changes them. */
+#pragma once
+
+#include "graphs.h"
+
+struct step {
+    struct task *task;
+    const struct node *node;        /* that it was made from */
+    u32 *before, before_count;      /* steps that it comes after, by number */
+    bool disabled;
+    u64 end_ns;                     /* after the graph's beginning */
+};
+
+struct executable {
+    u32 magic;
+    u64 id, flags, length_ns;
+    struct graph *graph;            /* a copy of what was instantiated */
+    struct step *steps;             /* each after those that it comes after */
+    u32 count;
+    bool calls_host;
+    pthread_mutex_t lock;           /* one launch at a time */
+    struct device *device;          /* of the last launch, */
+    u64 tail;                       /* which ends there: launches of one executable never overlap */
+};
+
+CUresult executable_of(CUgraphExec handle, struct executable **found);
+
+/* Computes when each step ends, after a task has changed. */
+void executable_measure(struct executable *executable);
+
+/* The steps of a graph; the caller frees them with steps_drop. */
+CUresult steps_of(const struct graph *graph, struct step **steps, u32 *count);
+void steps_drop(struct step *steps, u32 count);

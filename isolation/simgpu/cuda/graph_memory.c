@@ -1,0 +1,252 @@
+/* Memory that graphs allocate and free.
+ *
+ * An allocation of a graph has its address from the day its node is made, and a piece of the card from a launch until
+ * it is freed: by the graph, by another one, or by the program. Pieces that are not in use stay with the device for
+ * the next launch, whichever graph's, until they are trimmed or the card is full. Not modelled: graphs that run at the
+ * same time need pieces of their own, even if each frees what it allocates. */
+#include "heap.h"
+
+#include <stdlib.h>
+
+struct cached {
+    u64 piece, bytes;
+    struct cached *next;
+};
+
+/* What one device keeps for graphs. */
+struct account {
+    struct cached *cached;
+    u64 used, used_high, reserved, reserved_high;
+};
+
+struct graph_memory {
+    struct device *device;
+    u64 address, bytes, rounded;
+    struct cached *piece; /* NULL: not allocated now */
+    struct range *range;
+    u32 references;       /* nodes that allocate or free it, and one while it is allocated */
+};
+
+static struct account accounts[SIM_CARDS]; /* by ordinal */
+
+static void raise(u64 *high, u64 now) {
+    if (now > *high) *high = now;
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+static struct cached *cached_take(struct account *account, u64 bytes) {
+    for (struct cached **link = &account->cached; *link; link = &(*link)->next) {
+        struct cached *found = *link;
+        if (found->bytes != bytes) continue;
+        *link = found->next;
+        return found;
+    }
+    return NULL;
+}
+
+static CUresult piece_new(struct device *device, u64 bytes, struct cached **made) {
+    struct account *account = &accounts[device->ordinal];
+    struct cached *piece = malloc(sizeof *piece);
+    u64 id;
+    const CUresult result = piece ? piece_take(device, SIM_GRAPH, bytes, &id) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        free(piece);
+        return result;
+    }
+    *piece = (struct cached){.piece = id, .bytes = bytes};
+    account->reserved += bytes;
+    raise(&account->reserved_high, account->reserved);
+    *made = piece;
+    return CUDA_SUCCESS;
+}
+
+bool graph_memory_trim(const struct device *device) {
+    struct account *account = &accounts[device->ordinal];
+    const bool any = account->cached;
+    for (struct cached *piece; (piece = account->cached);) {
+        account->cached = piece->next;
+        account->reserved -= piece->bytes;
+        piece_give(piece->piece);
+        free(piece);
+    }
+    return any;
+}
+
+/* ---- allocations ------------------------------------------------------------------------------------------------- */
+
+static void drop(void *argument) {
+    struct graph_memory *memory = argument;
+    if (--memory->references) return;
+    range_remove(memory->range);
+    arena_give(memory->address, memory->bytes);
+    free(memory);
+}
+
+static void drop_unlocked(void *argument) {
+    LOCKED;
+    drop(argument);
+}
+
+static CUresult allocate(struct graph_memory *memory) {
+    struct account *account = &accounts[memory->device->ordinal];
+    if (memory->piece) return CUDA_ERROR_INVALID_VALUE; /* its last launch left it allocated */
+    memory->piece = cached_take(account, memory->rounded);
+    if (!memory->piece) TRY(piece_new(memory->device, memory->rounded, &memory->piece));
+    account->used += memory->rounded;
+    raise(&account->used_high, account->used);
+    memory->references++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult allocate_unlocked(void *argument) {
+    LOCKED;
+    return allocate(argument);
+}
+
+static CUresult release(struct graph_memory *memory) {
+    struct account *account = &accounts[memory->device->ordinal];
+    if (!memory->piece) return CUDA_ERROR_INVALID_VALUE;
+    account->used -= memory->rounded;
+    memory->piece->next = account->cached;
+    account->cached = memory->piece;
+    memory->piece = NULL;
+    drop(memory);
+    return CUDA_SUCCESS;
+}
+
+static CUresult release_unlocked(void *argument) {
+    LOCKED;
+    return release(argument);
+}
+
+CUresult graph_memory_free(struct range *range) { return release(range->owner); }
+
+/* An address without a card's memory behind it: that comes with a launch. One reference is the caller's. */
+static CUresult memory_new(struct device *device, u64 bytes, struct graph_memory **made) {
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+    struct graph_memory *memory = malloc(sizeof *memory);
+    const u64 address = memory ? arena_take(bytes, 0) : 0;
+    const struct range like = {
+        .start = address,
+        .bytes = bytes,
+        .kind = RANGE_GRAPH,
+        .device = device,
+        .data = address && bytes <= DATA_MOST ? arena_data(address) : NULL,
+        .owner = memory,
+    };
+    struct range *range = address ? range_add(&like) : NULL;
+    if (!range) {
+        if (address) arena_give(address, bytes);
+        free(memory);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *memory = (struct graph_memory){
+        .device = device,
+        .address = address,
+        .bytes = bytes,
+        .rounded = round_up(bytes, GRAPH_GRANULARITY),
+        .range = range,
+        .references = 1,
+    };
+    *made = memory;
+    return CUDA_SUCCESS;
+}
+
+/* Freed by force: what a graph still has to free it no longer finds allocated. */
+void graph_memory_device_gone(const struct device *device) {
+    for (struct range *range = ranges_all, *next; range; range = next) {
+        next = range->next;
+        if (range->device == device && range->kind == RANGE_GRAPH) release(range->owner);
+    }
+    graph_memory_trim(device);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+static CUresult allocating(struct device *device, u64 bytes, CUdeviceptr *address, struct work *work) {
+    LOCKED;
+    struct graph_memory *memory;
+    TRY(memory_new(device, bytes, &memory));
+    *work = (struct work){.kind = NODE_ALLOC, .run = allocate_unlocked, .drop = drop_unlocked, .argument = memory};
+    *address = memory->address;
+    return CUDA_SUCCESS;
+}
+
+CUresult memory_alloc_work(struct context *context, void *params, struct work *work) {
+    CUDA_MEM_ALLOC_NODE_PARAMS *wanted = params;
+    struct device *device;
+    (void)context; /* the pool's location says where */
+    if (wanted->pool.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (wanted->pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (wanted->pool.handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+    TRY(device_of(wanted->pool.location.id, &device));
+    return allocating(device, wanted->bytes, &wanted->address, work);
+}
+
+CUresult memory_free_work(struct context *context, CUdeviceptr address, struct work *work) {
+    (void)context;
+    LOCKED;
+    const struct range *range = range_starting(address, RANGE_GRAPH);
+    if (!range) return CUDA_ERROR_INVALID_VALUE;
+    struct graph_memory *memory = range->owner;
+    memory->references++;
+    *work = (struct work){.kind = NODE_FREE, .run = release_unlocked, .drop = drop_unlocked, .argument = memory};
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_memory_capture(struct stream *stream, u64 bytes, CUdeviceptr *address) {
+    struct work work;
+    CUdeviceptr there;
+    TRY(allocating(stream_device(stream), bytes, &there, &work));
+    TRY(capture_add(stream, &work)); /* which drops the work if it fails */
+    *address = there;
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_memory_capture_free(struct stream *stream, CUdeviceptr address) {
+    struct work work;
+    TRY(memory_free_work(NULL, address, &work));
+    return capture_add(stream, &work);
+}
+
+/* ---- what programs ask ------------------------------------------------------------------------------------------- */
+
+CALL(cuDeviceGraphMemTrim, CUdevice ordinal) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    LOCKED;
+    graph_memory_trim(device);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuDeviceGetGraphMemAttribute, CUdevice ordinal, CUgraphMem_attribute attribute, void *value) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    LOCKED;
+    const struct account *account = &accounts[device->ordinal];
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(u64 *)value = account->used; break;
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(u64 *)value = account->used_high; break;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(u64 *)value = account->reserved; break;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(u64 *)value = account->reserved_high; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Only the high-water marks, and only back to what is now. */
+CALL(cuDeviceSetGraphMemAttribute, CUdevice ordinal, CUgraphMem_attribute attribute, const void *value) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    LOCKED;
+    struct account *account = &accounts[device->ordinal];
+    if (!value || *(const u64 *)value) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: account->used_high = account->used; break;
+    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: account->reserved_high = account->reserved; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}

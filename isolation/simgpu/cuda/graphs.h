@@ -1,0 +1,69 @@
+/* Graphs: what graphs.c, nodes.c, executables.c and capture.c share. */
+#pragma once
+
+#include "functions.h"
+
+enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465, EXECUTABLE_MAGIC = 0x65786563 };
+
+/* Work with what made it, shared by a node, its copies in clones and the executables; counted. */
+struct task {
+    _Atomic u32 references;
+    struct work work;
+    struct function *function;      /* NODE_KERNEL */
+    struct shape shape;
+    CUhostFn call;                  /* NODE_HOST */
+    void *data;
+    struct event *event;            /* NODE_WAIT_EVENT, NODE_RECORD_EVENT */
+    struct graph *child;            /* NODE_CHILD: its own */
+    long long given[25]; /* NODE_MEMCPY, NODE_MEMSET, NODE_ALLOC, NODE_FREE: the parameters, for who asks */
+};
+
+struct node {
+    u32 magic;
+    bool disabled;
+    struct graph *graph;
+    struct task *task;
+    struct nodes before; /* what it depends on */
+    struct node *copy_of; /* in the graph that this one is a clone of */
+    size_t index; /* for those who walk over the graph */
+};
+
+struct graph {
+    u32 magic;
+    u64 id;
+    bool owned; /* by a node that has it as its child */
+    struct nodes nodes; /* in the order of their making */
+    struct graph *copy_of;
+};
+
+CUresult graph_of(CUgraph handle, struct graph **found);
+CUresult node_of(CUgraphNode handle, struct node **found);
+CUresult graph_new(struct graph **made);
+CUresult graph_clone(const struct graph *graph, struct graph **made);
+void graph_drop(struct graph *graph);
+
+/* A node with `task`, whose reference passes to it, even on failure. */
+CUresult graph_add(struct graph *graph, const struct nodes *before, struct task *task, struct node **made);
+
+/* The nodes in an order in which each comes after what it depends on, in `order`, an array for all of them;
+ * CUDA_ERROR_INVALID_VALUE if they go round in a circle. */
+CUresult graph_sort(const struct graph *graph, struct node **order);
+
+struct task *task_new(const struct work *work);
+struct task *task_keep(struct task *task);
+void task_drop(struct task *task);
+
+/* A task that is a clone of `child`; NULL without memory. */
+struct task *task_of_child(const struct graph *child);
+
+CUresult task_kernel(struct function *function, const struct shape *shape, u64 duration_ns, struct task **made);
+CUresult task_of_params(const CUgraphNodeParams *params, struct task **made);
+
+bool nodes_has(const struct nodes *nodes, const struct node *node);
+CUresult nodes_add(struct nodes *nodes, struct node *node);
+CUresult nodes_add_all(struct nodes *nodes, const struct nodes *more);
+void nodes_remove(struct nodes *nodes, const struct node *node);
+void nodes_clear(struct nodes *nodes);
+
+/* Copies nodes out as the driver does: only the number if there is no array; NULL beyond the end of a longer one. */
+CUresult nodes_answer(const struct nodes *nodes, CUgraphNode *out, size_t *count);

@@ -1,0 +1,148 @@
+/* Launches of kernels, in all forms that there ever were. */
+#include "functions.h"
+
+#include <string.h>
+
+/* The hot path of the whole library: no system call but the clock, no lock but the stream's. */
+static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in, void *const *params,
+                       void *const *extra, bool per_thread) {
+    struct stream *stream;
+    bool capturing;
+    u64 duration_ns;
+    CUresult result = stream_of(in, per_thread, &stream);
+    if (result) return result;
+    if (!handle || handle->magic != FUNCTION_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
+    struct function *function = handle;
+    result = shape_check(shape);
+    if (result) return result;
+    if (function->image->context && function->image->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (params && extra) return CUDA_ERROR_INVALID_VALUE;
+    result = function_duration(function, params, extra, &duration_ns);
+    if (!result) result = stream_begin(stream, &capturing);
+    if (result) return result;
+    if (capturing) return capture_kernel(stream, function, shape, duration_ns);
+    result = function_load(function, stream->context->device);
+    return result ? result : stream_enqueue(stream, duration_ns, NULL);
+}
+
+#define SHAPE(gx, gy, gz, bx, by, bz, shared) (&(struct shape){{gx, gy, gz}, {bx, by, bz}, shared})
+
+CALL(cuLaunchKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+     unsigned shared, CUstream stream, void **params, void **extra) {
+    return launch(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, extra, false);
+}
+CALL(cuLaunchKernel_ptsz, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+     unsigned shared, CUstream stream, void **params, void **extra) {
+    return launch(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, extra, true);
+}
+
+/* Attributes change how a kernel runs, not how long it does here; only the cooperative one can make a launch fail. */
+enum { ATTRIBUTE_COOPERATIVE = 2 };
+
+/* All blocks of a cooperative launch must be on the card at once. */
+static CUresult fits_at_once(CUstream in, bool per_thread, const struct shape *shape) {
+    struct stream *stream;
+    CUresult result = stream_of(in, per_thread, &stream);
+    if (!result) result = shape_check(shape);
+    if (result) return result;
+    const struct sim_model *model = &stream->context->device->about->model;
+    unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
+    u64 blocks = (u64)shape->grid[0] * shape->grid[1] * shape->grid[2];
+    u64 most = (u64)model->sms * (model->threads_per_sm / threads);
+    return blocks > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+static CUresult launch_with(const CUlaunchConfig *config, CUfunction f, void **params, void **extra, bool per_thread) {
+    CUresult result = driver_ready();
+    if (result) return result;
+    if (!config || (config->attribute_count && !config->attributes)) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < config->attribute_count && !result; i++)
+        if (config->attributes[i].id == ATTRIBUTE_COOPERATIVE && config->attributes[i].value[0])
+            result = fits_at_once(config->stream, per_thread, &config->shape);
+    return result ? result : launch(f, &config->shape, config->stream, params, extra, per_thread);
+}
+
+CALL(cuLaunchKernelEx, const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
+    return launch_with(config, f, params, extra, false);
+}
+CALL(cuLaunchKernelEx_ptsz, const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
+    return launch_with(config, f, params, extra, true);
+}
+
+static CUresult launch_together(CUfunction f, const struct shape *shape, CUstream stream, void **params,
+                                bool per_thread) {
+    CUresult result = fits_at_once(stream, per_thread, shape);
+    return result ? result : launch(f, shape, stream, params, NULL, per_thread);
+}
+
+CALL(cuLaunchCooperativeKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+     unsigned bz, unsigned shared, CUstream stream, void **params) {
+    return launch_together(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, false);
+}
+CALL(cuLaunchCooperativeKernel_ptsz, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+     unsigned bz, unsigned shared, CUstream stream, void **params) {
+    return launch_together(f, SHAPE(gx, gy, gz, bx, by, bz, shared), stream, params, true);
+}
+
+CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned count, unsigned flags) {
+    CUresult result = driver_ready();
+    if (result) return result;
+    if (!each || !count || flags > 3) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count && !result; i++)
+        result = launch_together(each[i].function, &each[i].shape, each[i].stream, each[i].params, false);
+    return result;
+}
+
+/* ---- as it was before CUDA 4: the function keeps its shape and parameters -----------------------------------------
+ */
+
+CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
+    struct function *function;
+    CUresult result = function_of(handle, &function);
+    if (result) return result;
+    struct shape shape = {{1, 1, 1}, {(unsigned)x, (unsigned)y, (unsigned)z}, 0};
+    result = shape_check(&shape);
+    if (!result) memcpy(function->block, shape.block, sizeof function->block);
+    return result;
+}
+
+CALL(cuFuncSetSharedSize, CUfunction handle, unsigned bytes) {
+    struct function *function;
+    CUresult result = function_of(handle, &function);
+    if (!result) function->shared_bytes = bytes;
+    return result;
+}
+
+CALL(cuParamSetSize, CUfunction handle, unsigned bytes) {
+    struct function *function;
+    CUresult result = function_of(handle, &function);
+    return result ? result : bytes > sizeof function->params ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned bytes) {
+    struct function *function;
+    CUresult result = function_of(handle, &function);
+    if (result) return result;
+    size_t size = sizeof function->params;
+    if (!value || offset < 0 || (size_t)offset > size || bytes > size - (size_t)offset) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(function->params + offset, value, bytes);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuParamSeti, CUfunction f, int offset, unsigned value) { return cuParamSetv(f, offset, &value, sizeof value); }
+CALL(cuParamSetf, CUfunction f, int offset, float value) { return cuParamSetv(f, offset, &value, sizeof value); }
+
+static CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream) {
+    struct function *function;
+    CUresult result = function_of(handle, &function);
+    if (result) return result;
+    struct shape shape = {{(unsigned)width, (unsigned)height, 1}, {0}, function->shared_bytes};
+    memcpy(shape.block, function->block, sizeof shape.block);
+    return launch(function, &shape, stream, (void *[]){function->params}, NULL, false);
+}
+
+CALL(cuLaunch, CUfunction f) { return launch_grid(f, 1, 1, NULL); }
+CALL(cuLaunchGrid, CUfunction f, int width, int height) { return launch_grid(f, width, height, NULL); }
+CALL(cuLaunchGridAsync, CUfunction f, int width, int height, CUstream stream) {
+    return launch_grid(f, width, height, stream);
+}

@@ -1,0 +1,83 @@
+/* cuGetProcAddress: functions by name, version of CUDA, and default stream. */
+#include "driver.h"
+
+#include <string.h>
+
+enum which { LEGACY, PER_THREAD };
+
+struct route {
+    const char *name;
+    u32 version;
+    enum which which;
+    CUresult (*symbol)(void);
+};
+
+/* Declared anew with no parameters, as only addresses are needed here; each has an alias of its own in this file. */
+#define ROUTE(name, version, which, symbol) CUresult route_to_##name##_##version##_##which(void) __asm__(#symbol);
+#include "routes.def"
+#undef ROUTE
+
+static const struct route routes[] = {
+#define ROUTE(name, version, which, symbol) {#name, version, which, route_to_##name##_##version##_##which},
+#include "routes.def"
+#undef ROUTE
+};
+
+enum { ROUTES = sizeof routes / sizeof *routes };
+enum { FLAG_LEGACY = 1, FLAG_PER_THREAD = 2 };
+enum { FOUND, NOT_FOUND, TOO_OLD };
+
+/* The first route of a name: they are sorted. */
+static const struct route *first_of(const char *name) {
+    size_t low = 0, high = ROUTES;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (strcmp(routes[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < ROUTES && !strcmp(routes[low].name, name) ? &routes[low] : NULL;
+}
+
+/* The newest form that `version` knows, per-thread before legacy if that is asked for. A name of a later CUDA than the
+ * driver's doesn't exist. */
+static int find(const char *name, u32 version, bool per_thread, void **address) {
+    const struct route *best = NULL, *route = first_of(name);
+    u32 driver = driver_version();
+    bool exists = false;
+    for (; route && route < routes + ROUTES && !strcmp(route->name, name); route++) {
+        if (route->version > driver) continue;
+        exists = true;
+        if (route->version > version || (route->which == PER_THREAD && !per_thread)) continue;
+        if (!best || (per_thread && route->which == PER_THREAD && best->which != PER_THREAD)) best = route;
+    }
+    *address = best ? (void *)best->symbol : NULL;
+    return best ? FOUND : exists ? TOO_OLD : NOT_FOUND;
+}
+
+static CUresult get(const char *name, void **address, int version, u64 flags, int *status) {
+    if (status) *status = NOT_FOUND;
+    if (!name || !address || flags & ~(u64)(FLAG_LEGACY | FLAG_PER_THREAD)) return CUDA_ERROR_INVALID_VALUE;
+    *address = NULL;
+    if (version < 0 || (u32)version > driver_version()) return CUDA_ERROR_INVALID_VALUE;
+    int found = find(name, (u32)version, flags == FLAG_PER_THREAD, address);
+    if (status) *status = found;
+    return CUDA_SUCCESS;
+}
+
+/* The first version has no status, so it says by its result that there is no such function. */
+CALL(cuGetProcAddress, const char *name, void **address, int version, u64 flags) {
+    CUresult result = get(name, address, version, flags, NULL);
+    return result || *address ? result : CUDA_ERROR_NOT_FOUND;
+}
+CALL(cuGetProcAddress_v2, const char *name, void **address, int version, u64 flags, int *status) {
+    return get(name, address, version, flags, status);
+}
+
+/* NVIDIA's own libraries talk to the driver through tables that are nobody else's business. */
+CALL(cuGetExportTable, const void **table, const CUuuid *id) {
+    if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}

@@ -1,0 +1,269 @@
+/* Modules and libraries: images of code, and the memory that code takes once it first runs. */
+#include "functions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards all images */
+
+CUresult image_new(struct context *context, struct image **made) {
+    struct image *image = calloc(1, sizeof *image);
+    if (!image) return CUDA_ERROR_OUT_OF_MEMORY;
+    image->magic = IMAGE_MAGIC;
+    image->context = context;
+    *made = image;
+    return CUDA_SUCCESS;
+}
+
+void image_drop(struct image *image) {
+    for (u32 i = 0; i < SIM_CARDS; i++)
+        if (image->loaded & 1u << i) memory_give_back(image->piece[i]);
+    while (image->functions) {
+        struct function *next = image->functions->next;
+        image->functions->magic = 0;
+        free(image->functions);
+        image->functions = next;
+    }
+    image->magic = 0;
+    free(image);
+}
+
+static bool number_and_unit(const char *name, u64 *duration_ns) {
+    static const struct {
+        const char *name;
+        u64 ns;
+    } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", SIM_NS_PER_S}};
+    if (*name < '0' || *name > '9') return false;
+    char *end;
+    u64 number = strtoull(name, &end, 10);
+    for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t length = strlen(units[i].name);
+        if (strncmp(end, units[i].name, length) || (end[length] && end[length] != '_')) continue;
+        *duration_ns = number < SIM_NEVER / units[i].ns ? number * units[i].ns : SIM_NEVER;
+        return true;
+    }
+    return false;
+}
+
+static void learn_duration(struct function *function) {
+    enum { OTHERWISE_NS = 10000 };
+    const char *name = function->name;
+    function->duration_ns = OTHERWISE_NS;
+    if (strncmp(name, "sim_", 4)) return;
+    if (!strcmp(name, "sim_forever"))
+        function->duration_ns = SIM_NEVER;
+    else if (!strcmp(name, "sim_arg"))
+        function->from_argument = true;
+    else
+        number_and_unit(name + 4, &function->duration_ns);
+}
+
+static struct function *function_new(struct image *image, const char *name) {
+    size_t length = strlen(name) + 1;
+    struct function *function = calloc(1, sizeof *function + length);
+    if (!function) return NULL;
+    function->magic = FUNCTION_MAGIC;
+    function->image = image;
+    memcpy(function->name, name, length);
+    learn_duration(function);
+    function->next = image->functions;
+    image->functions = function;
+    image->count++;
+    return function;
+}
+
+CUresult image_function(struct image *image, const char *name, struct function **found) {
+    if (!found || !name) return CUDA_ERROR_INVALID_VALUE;
+    if (!*name) return CUDA_ERROR_NOT_FOUND;
+    int kept = errno;
+    pthread_mutex_lock(&lock);
+    struct function *function = image->functions;
+    while (function && strcmp(function->name, name)) function = function->next;
+    if (!function) function = function_new(image, name);
+    pthread_mutex_unlock(&lock);
+    errno = kept;
+    *found = function;
+    return function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult function_load(const struct function *function, struct device *device) {
+    struct image *image = function->image;
+    u32 bit = 1u << device->ordinal;
+    if (atomic_load_explicit(&image->loaded, memory_order_acquire) & bit) return CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    CUresult result = CUDA_SUCCESS;
+    if (!(image->loaded & bit)) result = memory_for_module(device, &image->piece[device->ordinal]);
+    if (!result) atomic_fetch_or(&image->loaded, bit);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
+
+static CUresult image_of(struct image *handle, bool library, struct image **found) {
+    CUresult ready = driver_ready();
+    if (ready) return ready;
+    if (!handle || handle->magic != IMAGE_MAGIC || (library && handle->context)) return CUDA_ERROR_INVALID_HANDLE;
+    *found = handle;
+    return CUDA_SUCCESS;
+}
+
+static CUresult load(CUmodule *made, const void *image) {
+    struct context *context;
+    CUresult result = context_current(&context);
+    if (result) return result;
+    if (!made || !image) return CUDA_ERROR_INVALID_VALUE;
+    return image_new(context, made);
+}
+
+static CUresult can_read(const char *path) {
+    if (!path) return CUDA_ERROR_INVALID_VALUE;
+    int kept = errno;
+    CUresult result = access(path, R_OK) ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_SUCCESS;
+    errno = kept;
+    return result;
+}
+
+CALL(cuModuleLoad, CUmodule *made, const char *path) {
+    struct context *context;
+    CUresult result = context_current(&context);
+    if (!result) result = can_read(path);
+    return result ? result : load(made, path);
+}
+
+CALL(cuModuleLoadData, CUmodule *made, const void *image) { return load(made, image); }
+CALL(cuModuleLoadFatBinary, CUmodule *made, const void *image) { return load(made, image); }
+CALL(cuModuleLoadDataEx, CUmodule *made, const void *image, unsigned count, const int *options, void **values) {
+    (void)options, (void)values, (void)count;
+    return load(made, image);
+}
+
+CALL(cuModuleUnload, CUmodule handle) {
+    struct image *image;
+    CUresult result = image_of(handle, false, &image);
+    if (result) return result;
+    if (!image->context) return CUDA_ERROR_INVALID_HANDLE;
+    image_drop(image);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuModuleGetFunction, CUfunction *found, CUmodule handle, const char *name) {
+    struct image *image;
+    CUresult result = image_of(handle, false, &image);
+    return result ? result : image_function(image, name, found);
+}
+
+/* Images are not read, so there is no variable in them. */
+CALL(cuModuleGetGlobal_v2, CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
+    (void)address, (void)bytes;
+    struct image *image;
+    CUresult result = image_of(handle, false, &image);
+    if (result) return result;
+    return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+}
+
+CALL(cuModuleGetFunctionCount, unsigned *count, CUmodule handle) {
+    struct image *image;
+    CUresult result = image_of(handle, false, &image);
+    if (result) return result;
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
+    *count = image->count;
+    return CUDA_SUCCESS;
+}
+
+static CUresult enumerate(CUfunction *functions, unsigned count, struct image *image) {
+    if (!functions && count) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    for (struct function *each = image->functions; each && count; each = each->next, count--) *functions++ = each;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuModuleEnumerateFunctions, CUfunction *functions, unsigned count, CUmodule handle) {
+    struct image *image;
+    CUresult result = image_of(handle, false, &image);
+    return result ? result : enumerate(functions, count, image);
+}
+
+CALL(cuModuleGetLoadingMode, int *mode) {
+    enum { LAZY = 2 };
+    CUresult ready = driver_ready();
+    if (ready) return ready;
+    if (!mode) return CUDA_ERROR_INVALID_VALUE;
+    *mode = LAZY;
+    return CUDA_SUCCESS;
+}
+
+/* ---- libraries --------------------------------------------------------------------------------------------------- */
+
+CALL(cuLibraryLoadData, CUlibrary *made, const void *code, const int *jit, void **jit_values, unsigned jit_count,
+     const int *options, void **values, unsigned count) {
+    (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
+    CUresult ready = driver_ready();
+    if (ready) return ready;
+    return made && code ? image_new(NULL, made) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CALL(cuLibraryLoadFromFile, CUlibrary *made, const char *path, const int *jit, void **jit_values, unsigned jit_count,
+     const int *options, void **values, unsigned count) {
+    CUresult result = driver_ready();
+    if (!result) result = can_read(path);
+    return result ? result : cuLibraryLoadData(made, path, jit, jit_values, jit_count, options, values, count);
+}
+
+CALL(cuLibraryUnload, CUlibrary handle) {
+    struct image *image;
+    CUresult result = image_of(handle, true, &image);
+    if (!result) image_drop(image);
+    return result;
+}
+
+CALL(cuLibraryGetKernel, CUkernel *found, CUlibrary handle, const char *name) {
+    struct image *image;
+    CUresult result = image_of(handle, true, &image);
+    return result ? result : image_function(image, name, found);
+}
+
+CALL(cuLibraryGetKernelCount, unsigned *count, CUlibrary handle) {
+    struct image *image;
+    CUresult result = image_of(handle, true, &image);
+    return result ? result : cuModuleGetFunctionCount(count, image);
+}
+
+CALL(cuLibraryEnumerateKernels, CUkernel *kernels, unsigned count, CUlibrary handle) {
+    struct image *image;
+    CUresult result = image_of(handle, true, &image);
+    return result ? result : enumerate(kernels, count, image);
+}
+
+/* A library serves as its own module in every context. */
+CALL(cuLibraryGetModule, CUmodule *found, CUlibrary handle) {
+    struct context *context;
+    struct image *image;
+    CUresult result = context_current(&context);
+    if (!result) result = image_of(handle, true, &image);
+    if (result) return result;
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    *found = image;
+    return CUDA_SUCCESS;
+}
+
+static CUresult no_variable(CUlibrary handle, const char *name) {
+    struct image *image;
+    CUresult result = image_of(handle, true, &image);
+    if (result) return result;
+    return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+}
+
+CALL(cuLibraryGetGlobal, CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name) {
+    (void)address, (void)bytes;
+    return no_variable(handle, name);
+}
+
+CALL(cuLibraryGetManaged, CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name) {
+    (void)address, (void)bytes;
+    return no_variable(handle, name);
+}

@@ -1,0 +1,234 @@
+/* Nodes of graphs, by kind. What a node does never changes: other parameters are another task. */
+#include "abi_memory.h"
+#include "graphs.h"
+
+#include <string.h>
+
+static struct task *task_of_kind(enum node_kind kind) { return task_new(&(struct work){.kind = kind}); }
+
+struct task *task_of_child(const struct graph *child) {
+    struct graph *own;
+    if (graph_clone(child, &own)) return NULL;
+    struct task *task = task_of_kind(NODE_CHILD);
+    if (!task) {
+        graph_drop(own);
+        return NULL;
+    }
+    own->owned = true;
+    task->child = own;
+    return task;
+}
+
+CUresult task_kernel(struct function *function, const struct shape *shape, u64 duration_ns, struct task **made) {
+    struct task *task = task_new(&(struct work){.kind = NODE_KERNEL, .duration_ns = duration_ns});
+    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
+    task->function = function;
+    task->shape = *shape;
+    *made = task;
+    return CUDA_SUCCESS;
+}
+
+static CUresult kernel(const CUDA_KERNEL_NODE_PARAMS *params, bool second_version, struct task **made) {
+    struct function *function;
+    u64 duration_ns;
+    CUfunction handle = params->function;
+    if (!handle && second_version) handle = params->kernel;
+    CUresult result = function_of(handle, &function);
+    if (!result) result = shape_check(&params->shape);
+    if (!result) result = function_duration(function, params->params, params->extra, &duration_ns);
+    return result ? result : task_kernel(function, &params->shape, duration_ns, made);
+}
+
+static CUresult host(const CUDA_HOST_NODE_PARAMS *params, struct task **made) {
+    if (!params->call) return CUDA_ERROR_INVALID_VALUE;
+    struct task *task = task_of_kind(NODE_HOST);
+    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
+    task->call = params->call;
+    task->data = params->data;
+    *made = task;
+    return CUDA_SUCCESS;
+}
+
+static CUresult event(CUevent handle, enum node_kind kind, struct task **made) {
+    struct event *about;
+    CUresult result = event_of(handle, &about);
+    if (result) return result;
+    struct task *task = task_of_kind(kind);
+    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
+    task->event = about;
+    *made = task;
+    return CUDA_SUCCESS;
+}
+
+/* `given` are the parameters as memory's files made work of them. */
+static CUresult memory(const struct work *work, const void *given, size_t bytes, struct task **made) {
+    struct task *task = task_new(work);
+    if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(task->given, given, bytes);
+    *made = task;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy(CUcontext handle, const void *params, struct task **made) {
+    struct context *context;
+    struct work work;
+    CUresult result = context_of(handle, &context);
+    if (!result) result = memory_copy_work(context, params, &work);
+    return result ? result : memory(&work, params, sizeof(CUDA_MEMCPY3D), made);
+}
+
+static CUresult set(CUcontext handle, const void *params, struct task **made) {
+    struct context *context;
+    struct work work;
+    CUresult result = context_of(handle, &context);
+    if (!result) result = memory_set_work(context, params, &work);
+    return result ? result : memory(&work, params, sizeof(CUDA_MEMSET_NODE_PARAMS), made);
+}
+
+static CUresult alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct task **made) {
+    struct context *context;
+    struct work work;
+    CUresult result = context_current(&context);
+    if (!result) result = memory_alloc_work(context, params, &work);
+    return result ? result : memory(&work, params, sizeof *params, made);
+}
+
+static CUresult release(CUdeviceptr address, struct task **made) {
+    struct context *context;
+    struct work work;
+    CUresult result = context_current(&context);
+    if (!result) result = memory_free_work(context, address, &work);
+    return result ? result : memory(&work, &address, sizeof address, made);
+}
+
+/* A new node, if there was a task. */
+static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before, size_t count, struct task *task) {
+    struct graph *graph;
+    CUresult result = graph_of(handle, &graph);
+    if (!result && (!made || (count && !before))) result = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && !result; i++)
+        if (!before[i] || before[i]->magic != NODE_MAGIC || before[i]->graph != graph)
+            result = CUDA_ERROR_INVALID_VALUE;
+    if (result) {
+        task_drop(task);
+        return result;
+    }
+    return graph_add(graph, &(struct nodes){(struct node **)before, count}, task, made);
+}
+
+#define ADD(made_by)                                                                                                   \
+    struct task *task = NULL;                                                                                          \
+    CUresult result = made_by;                                                                                         \
+    return result ? result : add(made, graph, before, count, task)
+
+CALL(cuGraphAddKernelNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     const CUDA_KERNEL_NODE_PARAMS *params) {
+    ADD(params ? kernel(params, false, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddKernelNode_v2, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     const CUDA_KERNEL_NODE_PARAMS *params) {
+    ADD(params ? kernel(params, true, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddHostNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     const CUDA_HOST_NODE_PARAMS *params) {
+    ADD(params ? host(params, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddEmptyNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count) {
+    ADD((task = task_of_kind(NODE_EMPTY)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+CALL(cuGraphAddEventRecordNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     CUevent about) {
+    ADD(event(about, NODE_RECORD_EVENT, &task));
+}
+CALL(cuGraphAddEventWaitNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     CUevent about) {
+    ADD(event(about, NODE_WAIT_EVENT, &task));
+}
+CALL(cuGraphAddMemcpyNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     const CUDA_MEMCPY3D *params, CUcontext context) {
+    ADD(params ? copy(context, params, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddMemsetNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
+    ADD(params ? set(context, params, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddMemAllocNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     CUDA_MEM_ALLOC_NODE_PARAMS *params) {
+    ADD(params ? alloc(params, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddMemFreeNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     CUdeviceptr address) {
+    ADD(release(address, &task));
+}
+
+static CUresult child_of(CUgraph handle, struct task **made) {
+    struct graph *child;
+    CUresult result = graph_of(handle, &child);
+    if (result) return result;
+    *made = task_of_child(child);
+    return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CALL(cuGraphAddChildGraphNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     CUgraph child) {
+    ADD(child_of(child, &task));
+}
+
+/* ---- nodes of any kind ------------------------------------------------------------------------------------------- */
+
+CUresult task_of_params(const CUgraphNodeParams *params, struct task **made) {
+    switch (params->type) {
+    case NODE_KERNEL: return kernel(&params->kernel, true, made);
+    case NODE_MEMCPY: return copy(params->memcpy.context, params->memcpy.copy, made);
+    case NODE_MEMSET: return set(params->memset.context, params->memset.set, made);
+    case NODE_HOST: return host(&params->host, made);
+    case NODE_CHILD: return child_of(params->child.graph, made);
+    case NODE_EMPTY: *made = task_of_kind(NODE_EMPTY); return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    case NODE_WAIT_EVENT:
+    case NODE_RECORD_EVENT: return event(params->event, (enum node_kind)params->type, made);
+    case NODE_ALLOC: return alloc((CUDA_MEM_ALLOC_NODE_PARAMS *)params->words, made);
+    case NODE_FREE: return release((CUdeviceptr)params->words[0], made);
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+CALL(cuGraphAddNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
+     CUgraphNodeParams *params) {
+    ADD(params ? task_of_params(params, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+CALL(cuGraphAddNode_v2, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *data,
+     size_t count, CUgraphNodeParams *params) {
+    (void)data;
+    ADD(params ? task_of_params(params, &task) : CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUresult replace(CUgraphNode handle, struct task *task) {
+    struct node *node;
+    CUresult result = node_of(handle, &node);
+    if (!result && node->task->work.kind != task->work.kind) result = CUDA_ERROR_INVALID_VALUE;
+    task_drop(result ? task : node->task);
+    if (!result) node->task = task;
+    return result;
+}
+
+#define REPLACE(made_by)                                                                                               \
+    struct task *task = NULL;                                                                                          \
+    CUresult result = params ? made_by : CUDA_ERROR_INVALID_VALUE;                                                     \
+    return result ? result : replace(node, task)
+
+CALL(cuGraphNodeSetParams, CUgraphNode node, CUgraphNodeParams *params) { REPLACE(task_of_params(params, &task)); }
+CALL(cuGraphKernelNodeSetParams, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
+    REPLACE(kernel(params, false, &task));
+}
+CALL(cuGraphKernelNodeSetParams_v2, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
+    REPLACE(kernel(params, true, &task));
+}
+CALL(cuGraphHostNodeSetParams, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params) { REPLACE(host(params, &task)); }
+CALL(cuGraphMemcpyNodeSetParams, CUgraphNode node, const CUDA_MEMCPY3D *params) { REPLACE(copy(NULL, params, &task)); }
+CALL(cuGraphMemsetNodeSetParams, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params) {
+    REPLACE(set(NULL, params, &task));
+}
+CALL(cuGraphEventRecordNodeSetEvent, CUgraphNode node, CUevent params) {
+    REPLACE(event(params, NODE_RECORD_EVENT, &task));
+}
+CALL(cuGraphEventWaitNodeSetEvent, CUgraphNode node, CUevent params) { REPLACE(event(params, NODE_WAIT_EVENT, &task)); }

@@ -1,0 +1,174 @@
+/* What programs ask of pools, besides allocating from them and sharing them. */
+#include "heap.h"
+
+/* ---- made and chosen --------------------------------------------------------------------------------------------- */
+
+static CUresult device_at(const CUmemLocation *location, struct device **device) {
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return device_of(location->id, device);
+    return location->type == CU_MEM_LOCATION_TYPE_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CALL(cuMemPoolCreate, CUmemoryPool *made, const CUmemPoolProps *like) {
+    struct device *device;
+    TRY(driver_ready());
+    if (!made || !like) return CUDA_ERROR_INVALID_VALUE;
+    if (like->type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
+    if (like->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (like->handle_types & ~(u32)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    TRY(device_at(&like->location, &device));
+    LOCKED;
+    struct pool *pool = pool_new(device, like->handle_types, like->most_bytes);
+    if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
+    *made = pool;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuMemPoolDestroy, CUmemoryPool pool) {
+    TRY(driver_ready());
+    LOCKED;
+    return pool_destroy(pool);
+}
+
+static CUresult answer(CUmemoryPool *found, struct pool *pool) {
+    if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
+    *found = pool;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice ordinal) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    LOCKED;
+    return answer(pool, pool_standard(device));
+}
+
+CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice ordinal) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    LOCKED;
+    return answer(pool, pool_current(device));
+}
+
+CALL(cuDeviceSetMemPool, CUdevice ordinal, CUmemoryPool pool) {
+    struct device *device;
+    TRY(device_of(ordinal, &device));
+    LOCKED;
+    return pool_choose(device, pool);
+}
+
+/* The same three by place and type, since 13.0. Only pinned memory of devices is pooled here. */
+static CUresult device_for(const CUmemLocation *location, u32 type, struct device **device) {
+    TRY(driver_ready());
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_NOT_SUPPORTED;
+    return device_at(location, device);
+}
+
+CALL(cuMemGetDefaultMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
+    struct device *device;
+    TRY(device_for(location, type, &device));
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    LOCKED;
+    return answer(pool, pool_standard(device));
+}
+
+CALL(cuMemGetMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
+    struct device *device;
+    TRY(device_for(location, type, &device));
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    LOCKED;
+    return answer(pool, pool_current(device));
+}
+
+CALL(cuMemSetMemPool, const CUmemLocation *location, unsigned type, CUmemoryPool pool) {
+    struct device *device;
+    TRY(device_for(location, type, &device));
+    LOCKED;
+    return pool_choose(device, pool);
+}
+
+CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
+    TRY(driver_ready());
+    LOCKED;
+    if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    heap_trim(&pool->heap, keep < ARENA_BYTES ? keep : ARENA_BYTES);
+    return CUDA_SUCCESS;
+}
+
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
+
+/* High-water marks can only be set back, to what is now. */
+static CUresult reset(u64 *high, u64 now, u64 value) {
+    if (value) return CUDA_ERROR_INVALID_VALUE;
+    *high = now;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuMemPoolSetAttribute, CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    TRY(driver_ready());
+    LOCKED;
+    if (!value || !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    struct heap *heap = &pool->heap;
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: pool->reuse[attribute - 1] = *(int *)value; break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->threshold = *(u64 *)value; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: return reset(&heap->reserved_high, heap->reserved, *(u64 *)value);
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return reset(&heap->used_high, heap->used, *(u64 *)value);
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+CALL(cuMemPoolGetAttribute, CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    TRY(driver_ready());
+    LOCKED;
+    if (!value || !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    const struct heap *heap = &pool->heap;
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *(int *)value = pool->reuse[attribute - 1]; break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(u64 *)value = pool->threshold; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(u64 *)value = heap->reserved; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *(u64 *)value = heap->reserved_high; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(u64 *)value = heap->used; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(u64 *)value = heap->used_high; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- access ------------------------------------------------------------------------------------------------------ */
+
+/* The device itself can't be shut out of its pool. */
+static bool access_valid(u32 access, bool own) {
+    if (own) return access == CU_MEM_ACCESS_READWRITE;
+    return access == CU_MEM_ACCESS_NONE || access == CU_MEM_ACCESS_READ || access == CU_MEM_ACCESS_READWRITE;
+}
+
+CALL(cuMemPoolSetAccess, CUmemoryPool pool, const CUmemAccessDesc *wanted, size_t count) {
+    TRY(driver_ready());
+    struct device *device[SIM_CARDS];
+    if (!wanted || !count || count > SIM_CARDS) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t n = 0; n < count; n++) TRY(device_at(&wanted[n].location, &device[n]));
+    LOCKED;
+    if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t n = 0; n < count; n++)
+        if (!access_valid(wanted[n].access, device[n] == pool->heap.device)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t n = 0; n < count; n++) pool->access[device[n]->ordinal] = wanted[n].access;
+    return CUDA_SUCCESS;
+}
+
+CALL(cuMemPoolGetAccess, u32 *access, CUmemoryPool pool, const CUmemLocation *location) {
+    struct device *device;
+    TRY(driver_ready());
+    TRY(device_at(location, &device));
+    LOCKED;
+    if (!access || !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    *access = pool->access[device->ordinal];
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,146 @@
+/* Pools: memory that is allocated and freed in the order of streams.
+ *
+ * Allocating takes effect at once, for nothing computes here; freeing takes effect for the same stream at once and for
+ * others when the work before it is done. What is unused stays with the pool until somebody synchronises and it is
+ * more than the release threshold, until it is trimmed, or until the card is full. Not modelled: memory that another
+ * stream freed but has not reached is not made available by an internal dependency. */
+#include "heap.h"
+
+#include <stdlib.h>
+
+static struct pool *pools;
+static struct pool *standard[SIM_CARDS], *current[SIM_CARDS]; /* by ordinal */
+
+/* ---- pools ------------------------------------------------------------------------------------------------------- */
+
+bool pool_valid(const struct pool *pool) {
+    const struct pool *each = pools;
+    while (each && each != pool) each = each->next;
+    return each && !each->destroyed;
+}
+
+struct pool *pool_new(struct device *device, u32 handle_types, u64 most) {
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool) return NULL;
+    *pool = (struct pool){.reuse = {1, 1, 1}, .handle_types = handle_types, .next = pools};
+    pool->heap = (struct heap){
+        .device = device,
+        .pool = pool,
+        .kind = SIM_POOL,
+        .growth = POOL_GROWTH,
+        .whole_from = UINT64_MAX,
+        .most = round_up(most < ARENA_BYTES ? most : 0, POOL_GROWTH),
+    };
+    pool->access[device->ordinal] = CU_MEM_ACCESS_READWRITE;
+    pools = pool;
+    return pool;
+}
+
+struct pool *pool_standard(struct device *device) {
+    struct pool **pool = &standard[device->ordinal];
+    if (!*pool) *pool = pool_new(device, CU_MEM_HANDLE_TYPE_NONE, 0);
+    return *pool;
+}
+
+struct pool *pool_current(struct device *device) {
+    struct pool *chosen = current[device->ordinal];
+    return chosen ? chosen : pool_standard(device);
+}
+
+CUresult pool_choose(struct device *device, struct pool *pool) {
+    if (!pool_valid(pool) || pool->heap.device != device || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    current[device->ordinal] = pool;
+    return CUDA_SUCCESS;
+}
+
+/* Forgets destroyed pools of which nothing is in use any more. */
+static void pools_reap(void) {
+    for (struct pool **link = &pools; *link;) {
+        struct pool *pool = *link;
+        if (pool->destroyed && pool->heap.used == 0) heap_trim(&pool->heap, 0);
+        if (!pool->destroyed || pool->heap.chunks) {
+            link = &pool->next;
+            continue;
+        }
+        *link = pool->next;
+        free(pool);
+    }
+}
+
+CUresult pool_destroy(struct pool *pool) {
+    if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    const int ordinal = pool->heap.device->ordinal;
+    if (pool == standard[ordinal]) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == current[ordinal]) current[ordinal] = NULL;
+    pool->destroyed = true;
+    pools_reap();
+    return CUDA_SUCCESS;
+}
+
+bool pools_trim(const struct device *device) {
+    bool gone = graph_memory_trim(device);
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->heap.device == device && heap_trim(&pool->heap, 0)) gone = true;
+    return gone;
+}
+
+void pools_settle(const struct device *device) {
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->heap.device == device && pool->heap.reserved > pool->threshold)
+            heap_trim(&pool->heap, pool->threshold);
+    pools_reap();
+}
+
+void pools_device_gone(const struct device *device) {
+    for (struct range *range = ranges_all, *next; range; range = next) {
+        next = range->next;
+        if (range->device != device) continue;
+        if (range->kind == RANGE_POOL)
+            range_remove(range);
+        else if (range->kind == RANGE_POOL_IPC)
+            import_free(range);
+    }
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        if (pool->heap.device == device) heap_empty(&pool->heap);
+    pools_reap();
+}
+
+/* ---- allocating -------------------------------------------------------------------------------------------------- */
+
+static CUresult pool_take(struct pool *pool, u64 bytes, const struct stream *stream, CUdeviceptr *address) {
+    struct segment *segment;
+    if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    TRY(heap_take(&pool->heap, bytes, order_known(order_key(stream)), &segment));
+    return segment_range(segment, bytes, RANGE_POOL, address);
+}
+
+/* `pool` NULL: the current one of the stream's device. */
+static CUresult allocate(CUdeviceptr *address, size_t bytes, struct pool *pool, bool named, CUstream handle, bool own) {
+    struct stream *stream;
+    bool capturing;
+    TRY(stream_of(handle, own, &stream));
+    if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    TRY(stream_begin(stream, &capturing));
+    if (capturing) return graph_memory_capture(stream, bytes, address);
+    LOCKED;
+    if (!named) pool = pool_current(stream_device(stream));
+    if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (named && !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    return pool_take(pool, bytes, stream, address);
+}
+
+CALL(cuMemAllocAsync, CUdeviceptr *address, size_t bytes, CUstream stream) {
+    return allocate(address, bytes, NULL, false, stream, false);
+}
+
+CALL(cuMemAllocAsync_ptsz, CUdeviceptr *address, size_t bytes, CUstream stream) {
+    return allocate(address, bytes, NULL, false, stream, true);
+}
+
+CALL(cuMemAllocFromPoolAsync, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    return allocate(address, bytes, pool, true, stream, false);
+}
+
+CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    return allocate(address, bytes, pool, true, stream, true);
+}

@@ -1,0 +1,92 @@
+/* Primary contexts: one for each device, shared by all of a process that retain it. */
+#include "streams.h"
+
+/* The device's primary context, which keeps its address through all its lives; under contexts_lock. */
+static struct context *primary_of(struct device *device) {
+    if (!device->primary) device->primary = context_new(device, true);
+    if (device->primary) device->primary->version = 3020;
+    return device->primary;
+}
+
+CALL(cuDevicePrimaryCtxRetain, CUcontext *found, CUdevice ordinal) {
+    struct device *device;
+    CUresult result = device_of(ordinal, &device);
+    if (!result) result = device_fault(device);
+    if (result) return result;
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&contexts_lock);
+    struct context *primary = primary_of(device);
+    if (!primary)
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    else if (primary->references)
+        atomic_fetch_add(&primary->references, 1);
+    else
+        result = context_begin(primary, primary->flags);
+    if (!result) *found = primary;
+    pthread_mutex_unlock(&contexts_lock);
+    return result;
+}
+
+CALL(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
+    struct device *device;
+    CUresult result = device_of(ordinal, &device);
+    if (result) return result;
+    pthread_mutex_lock(&contexts_lock);
+    struct context *primary = device->primary;
+    if (!primary || !primary->references)
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    else if (primary->references > 1)
+        atomic_fetch_sub(&primary->references, 1);
+    else
+        context_end(primary);
+    pthread_mutex_unlock(&contexts_lock);
+    return result;
+}
+
+/* Everything of the context goes; who had retained it may go on with a fresh one under the same handle. */
+CALL(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
+    struct device *device;
+    CUresult result = device_of(ordinal, &device);
+    if (result) return result;
+    pthread_mutex_lock(&contexts_lock);
+    struct context *primary = device->primary;
+    if (primary && primary->references) {
+        u32 references = primary->references;
+        context_end(primary);
+        result = context_begin(primary, primary->flags);
+        if (!result) atomic_store(&primary->references, references);
+    }
+    pthread_mutex_unlock(&contexts_lock);
+    return result;
+}
+
+CALL(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned *flags, int *active) {
+    struct device *device;
+    CUresult result = device_of(ordinal, &device);
+    if (result) return result;
+    if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&contexts_lock);
+    *flags = device->primary ? device->primary->flags : 0;
+    *active = device->primary && device->primary->references;
+    pthread_mutex_unlock(&contexts_lock);
+    return CUDA_SUCCESS;
+}
+
+CALL(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
+    struct device *device;
+    CUresult result = device_of(ordinal, &device);
+    if (result) return result;
+    if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&contexts_lock);
+    struct context *primary = primary_of(device);
+    if (primary) primary->flags = flags;
+    pthread_mutex_unlock(&contexts_lock);
+    return primary ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The first versions of these functions; they do the same. */
+CALL(cuDevicePrimaryCtxRelease, CUdevice ordinal) { return cuDevicePrimaryCtxRelease_v2(ordinal); }
+CALL(cuDevicePrimaryCtxReset, CUdevice ordinal) { return cuDevicePrimaryCtxReset_v2(ordinal); }
+CALL(cuDevicePrimaryCtxSetFlags, CUdevice ordinal, unsigned flags) {
+    return cuDevicePrimaryCtxSetFlags_v2(ordinal, flags);
+}

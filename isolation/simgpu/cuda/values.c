@@ -1,0 +1,89 @@
+/* Streams that wait for a word of memory, or write one. Both versions of each function do the same. */
+#include "streams.h"
+
+#include <stdlib.h>
+
+enum { WAIT_GEQ, WAIT_EQ, WAIT_AND, WAIT_NOR, WAIT_KIND = 3, WAIT_FLUSH = 1 << 30 };
+
+struct word {
+    CUdeviceptr address;
+    u64 value;
+    unsigned bytes, flags;
+};
+
+static void *data_of(const struct word *word) {
+    size_t length = 0;
+    void *data = memory_data(word->address, &length);
+    return length >= word->bytes ? data : NULL;
+}
+
+/* Differences are taken modulo the word's size, as counters wrap. A word that is gone stops nobody. */
+static bool arrived(const void *argument) {
+    const struct word *word = argument;
+    const void *data = data_of(word);
+    if (!data) return true;
+    u64 now = word->bytes == 4 ? __atomic_load_n((const u32 *)data, __ATOMIC_ACQUIRE)
+                               : __atomic_load_n((const u64 *)data, __ATOMIC_ACQUIRE);
+    switch (word->flags & WAIT_KIND) {
+    case WAIT_GEQ: return word->bytes == 4 ? (int32_t)(u32)(now - word->value) >= 0 : (int64_t)(now - word->value) >= 0;
+    case WAIT_EQ: return now == word->value;
+    case WAIT_AND: return (now & word->value) != 0;
+    default: return (~(now | word->value) & (word->bytes == 4 ? UINT32_MAX : UINT64_MAX)) != 0;
+    }
+}
+
+static CUresult write_word(void *argument, CUresult status) {
+    struct word *word = argument;
+    void *data = status ? NULL : data_of(word);
+    if (data && word->bytes == 4)
+        __atomic_store_n((u32 *)data, (u32)word->value, __ATOMIC_RELEASE);
+    else if (data)
+        __atomic_store_n((u64 *)data, word->value, __ATOMIC_RELEASE);
+    free(word);
+    return CUDA_SUCCESS;
+}
+
+static CUresult add(CUstream handle, const struct word *word, bool waits, bool per_thread) {
+    struct stream *stream;
+    bool capturing;
+    CUresult result = stream_of(handle, per_thread, &stream);
+    if (!result) result = stream_begin(stream, &capturing);
+    if (result) return result;
+    if (capturing) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!data_of(word) || word->address % word->bytes) return CUDA_ERROR_INVALID_VALUE;
+    struct word *kept = malloc(sizeof *kept);
+    if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
+    *kept = *word;
+    struct held held = {.kind = HELD_CALL, .call = write_word, .argument = kept};
+    if (waits) held = (struct held){.kind = HELD_VALUE, .ready = arrived, .argument = kept};
+    result = stream_hold(stream, &held);
+    if (result) free(kept);
+    return result;
+}
+
+static CUresult wait(CUstream stream, CUdeviceptr address, u64 value, unsigned bytes, unsigned flags, bool per_thread) {
+    if (flags & ~(unsigned)(WAIT_KIND | WAIT_FLUSH)) return CUDA_ERROR_INVALID_VALUE;
+    return add(stream, &(struct word){address, value, bytes, flags}, true, per_thread);
+}
+
+static CUresult put(CUstream stream, CUdeviceptr address, u64 value, unsigned bytes, unsigned flags, bool per_thread) {
+    if (flags & ~1u) return CUDA_ERROR_INVALID_VALUE;
+    return add(stream, &(struct word){address, value, bytes, 0}, false, per_thread);
+}
+
+#define BOTH_VERSIONS(name, does, type, per_thread, suffix)                                                            \
+    CALL(name##suffix, CUstream stream, CUdeviceptr address, type value, unsigned flags) {                             \
+        return does(stream, address, value, sizeof(type), flags, per_thread);                                          \
+    }                                                                                                                  \
+    CALL(name##_v2##suffix, CUstream stream, CUdeviceptr address, type value, unsigned flags) {                        \
+        return does(stream, address, value, sizeof(type), flags, per_thread);                                          \
+    }
+
+BOTH_VERSIONS(cuStreamWaitValue32, wait, u32, false, )
+BOTH_VERSIONS(cuStreamWaitValue32, wait, u32, true, _ptsz)
+BOTH_VERSIONS(cuStreamWaitValue64, wait, u64, false, )
+BOTH_VERSIONS(cuStreamWaitValue64, wait, u64, true, _ptsz)
+BOTH_VERSIONS(cuStreamWriteValue32, put, u32, false, )
+BOTH_VERSIONS(cuStreamWriteValue32, put, u32, true, _ptsz)
+BOTH_VERSIONS(cuStreamWriteValue64, put, u64, false, )
+BOTH_VERSIONS(cuStreamWriteValue64, put, u64, true, _ptsz)

@@ -1,0 +1,23 @@
+/* Memory that is made apart from its addresses; what vmm.c shows to sharing.c. Everything here is locked. */
+#pragma once
+
+#include "memory.h"
+
+struct vmm {
+    struct device *device;
+    u64 piece, bytes;
+    u64 address; /* in the arena: where its data are */
+    u64 offset;  /* of the data in the file of the process that made it */
+    u32 handles, mappings;
+    CUmemAllocationProp properties;
+    bool shared, imported;
+    struct sim_token token;
+    struct vmm *next;
+};
+
+/* NULL: no such handle. */
+struct vmm *vmm_valid(CUmemGenericAllocationHandle handle);
+struct vmm *vmm_of_token(const struct sim_token *token);
+
+/* NULL: no memory on the host. */
+struct vmm *vmm_add(const struct vmm *like);

@@ -1,0 +1,196 @@
+"""The driver API in a child process that has a simulated driver: programs.py runs snippets behind it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+cuda = ctypes.CDLL("libcuda.so.1")
+MS = 1_000_000
+DEADLINE_S = 60.0
+
+
+class Refused(Exception):
+    """The driver answered with an error."""
+
+
+def plain(argument: object) -> object:
+    """Integers as 64 bits, which any smaller argument may be passed as."""
+    return ctypes.c_uint64(argument & (1 << 64) - 1) if isinstance(argument, int) else argument
+
+
+def ask(name: str, *arguments: object) -> int:
+    """What a function answers."""
+    return int(getattr(cuda, name)(*[plain(each) for each in arguments]))
+
+
+def call(name: str, *arguments: object) -> None:
+    """A function that must succeed."""
+    if number := ask(name, *arguments):
+        raise Refused(f"{name}: {number}")
+
+
+def made(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
+    """What a function writes to its first argument."""
+    value = kind()
+    call(name, ctypes.byref(value), *arguments)
+    return value.value
+
+
+def told(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
+    """What a function writes to its last argument."""
+    value = kind()
+    call(name, *arguments, ctypes.byref(value))
+    return value.value
+
+
+def begin(device: int = 0) -> int:
+    """This thread uses a device; its context."""
+    call("cuInit", 0)
+    context = made("cuDevicePrimaryCtxRetain", device)
+    call("cuCtxSetCurrent", context)
+    return int(context)
+
+
+def stream(flags: int = 1) -> int:
+    """A stream; non-blocking unless told otherwise."""
+    return int(made("cuStreamCreate", flags))
+
+
+def kernel(name: str) -> int:
+    """A function by its name, which says how long it runs."""
+    return int(made("cuModuleGetFunction", made("cuModuleLoadData", b"image"), name.encode()))
+
+
+def launching(function: int, where: int = 0, suffix: str = "") -> int:
+    """What a launch answers."""
+    return ask(f"cuLaunchKernel{suffix}", function, 1, 1, 1, 1, 1, 1, 0, where, None, None)
+
+
+def launch(name: str, where: int = 0, suffix: str = "") -> None:
+    """A kernel of this name in a stream."""
+    if number := launching(kernel(name), where, suffix):
+        raise Refused(f"cuLaunchKernel: {number}")
+
+
+def event(flags: int = 0) -> int:
+    """A new one."""
+    return int(made("cuEventCreate", flags))
+
+
+def recorded(where: int = 0, suffix: str = "") -> int:
+    """A new event, recorded in a stream."""
+    one = event()
+    call(f"cuEventRecord{suffix}", one, where)
+    return one
+
+
+def elapsed(first: int, second: int) -> float:
+    """Milliseconds between two events, once both are done."""
+    call("cuEventSynchronize", first)
+    call("cuEventSynchronize", second)
+    return float(made("cuEventElapsedTime", first, second, kind=ctypes.c_float))
+
+
+def synchronize(where: int = 0) -> None:
+    """Waits for a stream."""
+    call("cuStreamSynchronize", where)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Waits until it holds."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Refused("it never came true")
+        time.sleep(0.001)
+
+
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+
+
+class Gate:
+    """A host function that ends only when it is opened."""
+
+    def __init__(self) -> None:
+        self.entered, self._opened = threading.Event(), threading.Event()
+        self.function = HOST_FUNCTION(self._wait)
+
+    def _wait(self, _: object) -> None:
+        self.entered.set()
+        self._opened.wait(DEADLINE_S)
+
+    def open(self) -> None:
+        """Lets it end."""
+        self._opened.set()
+
+    def close(self, where: int) -> None:
+        """Stops a stream here."""
+        call("cuLaunchHostFunc", where, self.function, None)
+
+
+# ---- capture and graphs
+
+
+def capture(where: int, mode: int = 0) -> None:
+    """Begins one."""
+    call("cuStreamBeginCapture_v2", where, mode)
+
+
+def captured(where: int) -> int:
+    """Ends a capture; its graph."""
+    return int(told("cuStreamEndCapture", where))
+
+
+def capture_status(where: int) -> int:
+    """0 none, 1 active, 2 invalidated."""
+    return int(told("cuStreamIsCapturing", where, kind=ctypes.c_int))
+
+
+def executable(graph: int) -> int:
+    """The graph, instantiated."""
+    return int(made("cuGraphInstantiateWithFlags", graph, 0))
+
+
+class KernelParams(ctypes.Structure):
+    """The first version: no kernel handle."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        ("shape", ctypes.c_uint * 7),
+        ("params", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+    ]
+
+
+def handles(*each: int) -> Any:
+    """An array of them."""
+    return (ctypes.c_uint64 * len(each))(*each)
+
+
+def kernel_node(graph: int, name: str, *before: int) -> int:
+    """A node that runs a kernel of this name after others."""
+    params = KernelParams(kernel(name), (1, 1, 1, 1, 1, 1, 0))
+    return int(made("cuGraphAddKernelNode", graph, handles(*before), len(before), ctypes.byref(params)))
+
+
+def run_of(graph_or_executable: int, where: int, *, instantiated: bool = False) -> float:
+    """How many milliseconds a launch of it takes; enqueued while the stream is busy, however slow this program is."""
+    launch("sim_300ms", where)
+    one = graph_or_executable if instantiated else executable(graph_or_executable)
+    call("cuGraphLaunch", one, where)
+    first = recorded(where)
+    call("cuGraphLaunch", one, where)
+    return elapsed(first, recorded(where))
+
+
+def tell(answer: object) -> None:
+    """What the test is told."""
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()

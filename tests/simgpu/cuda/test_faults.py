@@ -1,0 +1,117 @@
+"""What programs see when a card, the driver, or another program fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.cuda.programs import run, running
+
+pytestmark = pytest.mark.slow
+
+WAITS = """
+begin(); s = stream(); k = kernel("sim_forever"); launching(k, s); tell("waits")
+tell(ask("cuStreamSynchronize", s))
+tell([ask("cuCtxSynchronize"), launching(k, s), ask("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 1)])
+"""
+HEALTHY = "begin(); launch('sim_1ms'); tell(ask('cuCtxSynchronize'))"
+
+
+def test_an_illegal_address_ends_a_wait_and_stays_with_the_process_but_not_with_the_card(node: SimulatedNode) -> None:
+    with running(node, WAITS) as program:
+        assert program.hear() == "waits"
+        node.control(f"xid 0 31 {program.pid}")
+        assert program.hear() == 700
+        assert program.hear() == [700, 700, 700]
+        assert run(node, HEALTHY) == 0
+
+
+def test_a_lost_card_answers_46(node: SimulatedNode) -> None:
+    with running(node, WAITS) as program:
+        assert program.hear() == "waits"
+        node.control("lose 0")
+        assert program.hear() == 46
+        assert program.hear() == [46, 46, 46]
+
+
+@pytest.mark.parametrize("how", ["kill", "stop", "reload"])
+def test_a_program_that_waits_when_the_driver_goes_gets_an_error(node: SimulatedNode, how: str) -> None:
+    with running(node, WAITS) as program:
+        assert program.hear() == "waits"
+        if how == "reload":
+            node.control("reload")
+        else:
+            getattr(node, how)()
+        assert program.hear() == 999
+        assert program.hear() == [999, 999, 999]
+
+
+def test_callbacks_are_told_of_a_fault_and_host_functions_are_not_called(node: SimulatedNode) -> None:
+    with running(
+        node,
+        """
+        begin(); s = stream(); told = []; gate = threading.Event()
+        plain = HOST_FUNCTION(lambda _: told.append("plain"))
+        def heard(stream, status, data): told.append(status); gate.set()
+        callback = CALLBACK(heard)
+        launch("sim_forever", s); call("cuLaunchHostFunc", s, plain, None)
+        call("cuStreamAddCallback", s, callback, None, 0); tell("waits"); gate.wait(DEADLINE_S); tell(told)
+        """,
+    ) as program:
+        assert program.hear() == "waits"
+        node.control(f"xid 0 31 {program.pid}")
+        assert program.hear() == [700]
+
+
+def test_memory_for_code_is_taken_at_the_first_launch_and_may_not_be_there(node: SimulatedNode) -> None:
+    with running(
+        node,
+        """
+        begin(); k = kernel("sim_1us"); input(); tell(launching(k)); input(); tell(launching(k)); input()
+        """,
+    ) as program:
+        node.control("status")
+        program.say()
+        assert program.hear() == 0
+        before = node.status()[0].used_bytes
+        program.say()
+        assert program.hear() == 0
+        assert node.status()[0].used_bytes == before
+
+
+def test_a_stopped_program_keeps_no_other_from_the_card(node: SimulatedNode) -> None:
+    with running(node, "begin(); tell(0)\nwhile True: launch('sim_1us'); call('cuCtxSynchronize')") as stopped:
+        stopped.hear()
+        for _ in range(20):
+            os.kill(stopped.pid, signal.SIGSTOP)
+            assert run(node, HEALTHY) == 0
+            os.kill(stopped.pid, signal.SIGCONT)
+
+
+def test_a_killed_program_gives_back_the_card(node: SimulatedNode) -> None:
+    with running(node, "begin(); launch('sim_forever'); tell(0); input()") as program:
+        program.hear()
+        os.kill(program.pid, signal.SIGKILL)
+        program.process.wait()
+    times = run(
+        node,
+        """
+        begin(); s = stream(); a = recorded(s); launch("sim_200ms", s); tell(elapsed(a, recorded(s)))
+        """,
+    )
+    assert times < 390  # half of the card would make it 400
+
+
+def test_two_programs_split_a_card_and_one_alone_has_all_of_it(node: SimulatedNode) -> None:
+    timed = """
+        begin(); s = stream(); a = recorded(s); launch("sim_200ms", s); tell(elapsed(a, recorded(s)))
+        """
+    alone = run(node, timed)
+    with running(node, "begin(); launch('sim_forever'); tell(0); input()") as other:
+        other.hear()
+        shared = run(node, timed)
+    assert alone == pytest.approx(200, abs=20)
+    assert shared == pytest.approx(400, abs=40)

@@ -1,0 +1,147 @@
+"""Modules, libraries, functions, and the launches that take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.cuda.programs import run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("name", "ms"),
+    [
+        ("sim_2ms", 2),
+        ("sim_3000us_of_work", 3),
+        ("sim_4000000ns", 4),
+        ("sim_5msx", 0.01),
+        ("sim_", 0.01),
+        ("_Z1f", 0.01),
+    ],
+)
+def test_a_function_runs_as_long_as_its_name_says_and_any_other_10_us(
+    node: SimulatedNode, name: str, ms: float
+) -> None:
+    took = run(
+        node,
+        f"""
+        begin(); s = stream(); launch("sim_30ms", s); a = recorded(s); launch({name!r}, s)
+        tell(elapsed(a, recorded(s)))
+        """,
+    )
+    assert took == pytest.approx(ms, abs=0.0001)
+
+
+@pytest.mark.parametrize("form", ["params", "buffer", "old"])
+def test_sim_arg_runs_as_long_as_its_first_parameter_says(node: SimulatedNode, form: str) -> None:
+    took = run(
+        node,
+        f"""
+        begin(); s = stream(); k = kernel("sim_arg"); word = ctypes.c_uint64(7_000_000); size = ctypes.c_size_t(8)
+        params = (ctypes.c_void_p * 1)(ctypes.addressof(word))
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(word), 2, ctypes.addressof(size), 0)
+        launch("sim_30ms", s); a = recorded(s)
+        if {form!r} == "params": call("cuLaunchKernel", k, 1, 1, 1, 1, 1, 1, 0, s, params, None)
+        elif {form!r} == "buffer": call("cuLaunchKernel", k, 1, 1, 1, 1, 1, 1, 0, s, None, extra)
+        else:
+            call("cuFuncSetBlockShape", k, 8, 1, 1); call("cuParamSetv", k, 0, ctypes.byref(word), 8)
+            call("cuLaunchGridAsync", k, 2, 2, s)
+        tell(elapsed(a, recorded(s)))
+        """,
+    )
+    assert took == pytest.approx(7, abs=0.0001)
+
+
+def test_launches_that_no_card_could_run_are_refused(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        """
+        begin(); k = kernel("sim_1us"); arg = kernel("sim_arg")
+        def grid(*shape): return ask("cuLaunchKernel", k, *shape, 0, 0, None, None)
+        tell([grid(0, 1, 1, 1, 1, 1), grid(1, 1, 1, 1025, 1, 1), grid(1, 1, 1, 32, 32, 2), grid(1, 1 << 16, 1, 1, 1, 1),
+              launching(0), launching(arg),
+              ask("cuLaunchCooperativeKernel", k, 1 << 20, 1, 1, 1024, 1, 1, 0, 0, None),
+              ask("cuLaunchCooperativeKernel", k, 132, 1, 1, 1024, 1, 1, 0, 0, None)])
+        """,
+    )
+    assert answers == [1, 1, 1, 1, 400, 1, 720, 0]
+
+
+def test_a_kernel_of_a_library_launches_in_any_context_as_what_it_is(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        """
+        call("cuInit", 0); library = made("cuLibraryLoadData", b"image", None, None, 0, None, None, 0)
+        k = made("cuLibraryGetKernel", library, b"sim_1ms"); begin(0); told = [launching(k)]; begin(1)
+        told.append(launching(k)); function = made("cuKernelGetFunction", k); told.append(launching(function))
+        count = made("cuLibraryGetKernelCount", library, kind=ctypes.c_uint)
+        name = made("cuFuncGetName", k, kind=ctypes.c_char_p).decode()
+        same = made("cuLibraryGetKernel", library, b"sim_1ms") == k
+        tell([*told, ask("cuCtxSynchronize"), count, name, same, ask("cuLibraryUnload", library)])
+        """,
+    )
+    assert answers == [0, 0, 0, 0, 1, "sim_1ms", True, 0]
+
+
+def test_a_function_of_a_module_launches_only_in_its_own_context(node: SimulatedNode) -> None:
+    answers = run(node, "begin(0); k = kernel('sim_1us'); begin(1); tell(launching(k))")
+    assert answers == 400
+
+
+def test_a_launch_with_attributes_is_a_launch(node: SimulatedNode) -> None:
+    took = run(
+        node,
+        """
+        begin(); s = stream(); k = kernel("sim_6ms")
+        class Config(ctypes.Structure):
+            _fields_ = [("shape", ctypes.c_uint * 7), ("stream", ctypes.c_uint64), ("attributes", ctypes.c_void_p),
+                        ("count", ctypes.c_uint)]
+        config = Config((1,) * 6 + (0,), s, None, 0)
+        launch("sim_30ms", s); a = recorded(s); call("cuLaunchKernelEx", ctypes.byref(config), k, None, None)
+        tell(elapsed(a, recorded(s)))
+        """,
+    )
+    assert took == pytest.approx(6, abs=0.0001)
+
+
+def test_code_takes_memory_at_its_first_launch_and_gives_it_back_when_unloaded(node: SimulatedNode) -> None:
+    used = run(
+        node,
+        """
+        begin(); free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        def left(): call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total)); return free.value
+        module = made("cuModuleLoadData", b"image"); k = made("cuModuleGetFunction", module, b"sim_1us")
+        told = [left()]; launching(k); told.append(left()); launching(k); told.append(left())
+        call("cuCtxSynchronize"); call("cuModuleUnload", module); tell([*told, left()])
+        """,
+    )
+    before, first, second, after = used
+    assert first == second < before == after
+
+
+def test_files_that_are_not_there_are_not_loaded(node: SimulatedNode, tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"image")
+    answers = run(
+        node,
+        f"""
+        begin(); one = ctypes.byref(ctypes.c_uint64())
+        tell([ask("cuModuleLoad", one, path) for path in (b"/nowhere", {str(tmp_path / "image")!r}.encode())])
+        """,
+    )
+    assert answers == [301, 0]
+
+
+def test_errors_have_names(node: SimulatedNode) -> None:
+    names = run(
+        node,
+        """
+        text = ctypes.c_char_p()
+        def name(function, number): return [ask(function, number, ctypes.byref(text)), (text.value or b"").decode()]
+        tell([name("cuGetErrorName", 2), name("cuGetErrorString", 2), name("cuGetErrorName", 12345)])
+        """,
+    )
+    assert names == [[0, "CUDA_ERROR_OUT_OF_MEMORY"], [0, "out of memory"], [1, ""]]

@@ -1,0 +1,180 @@
+"""The library has every name that NVIDIA's header declares, and cuGetProcAddress finds each form of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.cuda.programs import run
+from support.nvidia import Package, unpacked
+from support.simgpu import built
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the header and builds
+
+SOURCES: Final = Path(__file__).parents[3] / "isolation/simgpu/cuda"
+CUDA_HEADERS: Final = Package(
+    "nvidia-cuda-runtime", "13.5.37", "df2b79a8852f10d1fef8c848489c49eebb5754051bf870202a862831412b179d"
+)
+SIZES: Final = {
+    "CUlaunchAttribute": 72,
+    "CUlaunchConfig": 56,
+    "CUDA_LAUNCH_PARAMS": 56,
+    "CUDA_KERNEL_NODE_PARAMS_v1": 56,
+    "CUDA_KERNEL_NODE_PARAMS_v2": 72,
+    "CUDA_HOST_NODE_PARAMS_v1": 16,
+    "CUDA_MEMCPY3D": 200,
+    "CUDA_MEMSET_NODE_PARAMS_v1": 40,
+    "CUDA_MEM_ALLOC_NODE_PARAMS_v1": 120,
+    "CUgraphNodeParams": 256,
+    "CUgraphEdgeData": 8,
+    "CUDA_GRAPH_INSTANTIATE_PARAMS": 32,
+    "CUgraphExecUpdateResultInfo": 24,
+    "CUctxCreateParams": 24,
+    "CUuuid": 16,
+}
+
+
+def include() -> Path:
+    return next(unpacked(CUDA_HEADERS).rglob("cuda.h")).parent
+
+
+def table(kind: str) -> set[str]:
+    return set(re.findall(rf"^{kind}\((\w+)\)", (SOURCES / "names.def").read_text(), flags=re.MULTILINE))
+
+
+def test_the_tables_are_what_the_headers_and_the_sources_make_of_them() -> None:
+    command = [sys.executable, str(SOURCES / "names.py"), str(include()), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_the_built_library_exports_every_name_and_only_absent_ones_are_stubs() -> None:
+    command = ["nm", "-D", "--defined-only", str(built() / "libcuda.so")]
+    lines = [line.split() for line in subprocess.check_output(command, text=True).splitlines()]
+    stubs = {address for address, _, name in lines if name in table("ABSENT")}
+    assert len(stubs) == 1
+    assert {name for address, _, name in lines if address in stubs} == table("ABSENT")
+    assert {name for address, _, name in lines if address not in stubs} == table("REAL")
+
+
+def test_the_library_needs_libc_alone_and_has_the_name_that_programs_ask_for() -> None:
+    said = subprocess.check_output(["readelf", "-d", str(built() / "libcuda.so")], text=True)
+    assert re.findall(r"NEEDED.*\[(.*)\]", said) == ["libc.so.6"]
+    assert re.findall(r"SONAME.*\[(.*)\]", said) == ["libcuda.so.1"]
+
+
+def test_structures_have_the_sizes_of_the_header(tmp_path: Path) -> None:
+    source = tmp_path / "sizes.c"
+    asserts = [f'_Static_assert(sizeof({name}) == {size}, "{name}");' for name, size in SIZES.items()]
+    source.write_text("\n".join(["#include <cuda.h>", *asserts, ""]))
+    command = ["cc", "-fsyntax-only", f"-I{include()}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_results_have_the_numbers_of_the_header() -> None:
+    header = (include() / "cuda.h").read_text()
+    declared = re.search(r"typedef enum cudaError_enum \{(.*?)\}", header, flags=re.DOTALL)
+    assert declared is not None
+    theirs = dict(re.findall(r"(CUDA_\w+)\s*=\s*(\d+)", declared[1]))
+    listed = re.findall(r"^ERROR\((\w+), (\d+), ", (SOURCES / "errors.def").read_text(), flags=re.MULTILINE)
+    ours = dict(re.findall(r"^ {4}(CUDA_\w+) = (\d+),", (SOURCES / "abi.h").read_text(), flags=re.MULTILINE))
+    assert dict(listed) == theirs
+    assert ours.items() <= theirs.items()
+
+
+LOOK = """
+def look(name, version, flags=0, form="_v2"):
+    address, status = ctypes.c_void_p(7), ctypes.c_int(9)
+    last = [ctypes.byref(status)] if form else []
+    number = ask("cuGetProcAddress" + form, name.encode(), ctypes.byref(address), version, flags, *last)
+    return [number, address.value, status.value]
+def symbol(name): return ctypes.cast(getattr(cuda, name), ctypes.c_void_p).value
+"""
+FORMS: Final = [
+    ("cuMemAlloc", 3020, 0, "cuMemAlloc_v2"),
+    ("cuMemAlloc", 13000, 0, "cuMemAlloc_v2"),
+    ("cuMemAlloc", 2000, 0, "cuMemAlloc"),
+    ("cuLaunchKernel", 4000, 0, "cuLaunchKernel"),
+    ("cuLaunchKernel", 7000, 1, "cuLaunchKernel"),
+    ("cuLaunchKernel", 7000, 2, "cuLaunchKernel_ptsz"),
+    ("cuLaunchKernel", 6000, 2, "cuLaunchKernel"),
+    ("cuMemcpyHtoD", 13000, 2, "cuMemcpyHtoD_v2_ptds"),
+    ("cuMemAllocAsync", 11020, 2, "cuMemAllocAsync_ptsz"),
+    ("cuMemCreate", 12000, 2, "cuMemCreate"),
+    ("cuGraphInstantiate", 10000, 0, "cuGraphInstantiate"),
+    ("cuGraphInstantiate", 11000, 0, "cuGraphInstantiate_v2"),
+    ("cuMemPrefetchAsync", 8000, 0, "cuMemPrefetchAsync"),
+    ("cuMemPrefetchAsync", 12020, 2, "cuMemPrefetchAsync_v2_ptsz"),
+    ("cuIpcOpenMemHandle", 4010, 0, "cuIpcOpenMemHandle"),
+    ("cuIpcOpenMemHandle", 11000, 0, "cuIpcOpenMemHandle_v2"),
+    ("cuCtxCreate", 3020, 0, "cuCtxCreate_v2"),
+    ("cuCtxCreate", 11040, 0, "cuCtxCreate_v3"),
+    ("cuCtxCreate", 13000, 0, "cuCtxCreate_v4"),
+    ("cuCtxSynchronize", 2000, 0, "cuCtxSynchronize"),
+    ("cuCtxSynchronize", 13000, 0, "cuCtxSynchronize_v2"),
+    ("cuStreamGetCaptureInfo", 10010, 0, "cuStreamGetCaptureInfo"),
+    ("cuStreamGetCaptureInfo", 11030, 2, "cuStreamGetCaptureInfo_v2_ptsz"),
+    ("cuStreamGetCaptureInfo", 12030, 0, "cuStreamGetCaptureInfo_v3"),
+    ("cuEventElapsedTime", 12080, 0, "cuEventElapsedTime_v2"),
+    ("cuGetProcAddress", 11030, 0, "cuGetProcAddress"),
+    ("cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2"),
+]
+
+
+def test_a_name_has_the_form_of_the_version_and_of_the_default_stream_that_is_asked_for(node: SimulatedNode) -> None:
+    snippet = f"""
+for name, version, flags, wanted in {FORMS!r}:
+    for form in ("", "_v2"):
+        found = look(name, version, flags, form)
+        if found[:2] != [0, symbol(wanted)]: raise Refused(f"{{name}} {{version}} {{flags}} {{form}}: not {{wanted}}")
+tell("all")
+"""
+    assert run(node, LOOK + snippet) == "all"
+
+
+def test_what_cannot_be_found_is_said_and_why(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        LOOK
+        + """
+tell({
+    "unknown": look("cuNothing", 12000),
+    "unknown, first version": look("cuNothing", 12000, form="")[:2],
+    "empty": look("", 0),
+    "too old": look("cuMemAllocAsync", 11010),
+    "later than the driver": look("cuStreamBeginCaptureToCig", 13000),
+    "asked for later than the driver": look("cuMemAlloc", 13010)[:1],
+    "no flags": look("cuMemAlloc", 12000, 8)[:1],
+    "exported name": look("cuMemAlloc_v2", 12000),
+})
+""",
+    )
+    assert answers == {
+        "unknown": [0, None, 1],
+        "unknown, first version": [500, None],
+        "empty": [0, None, 1],
+        "too old": [0, None, 2],
+        "later than the driver": [0, None, 1],
+        "asked for later than the driver": [1],
+        "no flags": [1],
+        "exported name": [0, None, 1],
+    }
+
+
+def test_what_is_absent_says_so_and_export_tables_are_not_found(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        """
+        begin(); table = ctypes.c_void_p(7)
+        tell([ask("cuGreenCtxCreate"), ask("cuCheckpointProcessLock", os.getpid(), None),
+              ask("cuGetExportTable", ctypes.byref(table), bytes(16)), table.value])
+        """,
+    )
+    assert answers == [801, 801, 500, None]

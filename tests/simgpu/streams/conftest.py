@@ -1,0 +1,17 @@
+"""A node with two linked cards for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from support.simgpu import simulated_node
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[SimulatedNode]:
+    with simulated_node(tmp_path, cards=("h100", "h100")) as node:
+        yield node

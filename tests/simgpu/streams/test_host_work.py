@@ -1,0 +1,134 @@
+"""Streams that wait for the host: callbacks and values in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.cuda.programs import run
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_host_function_runs_after_what_is_before_it_and_holds_what_is_behind(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        """
+        begin(); s = stream(); gate = Gate()
+        launch("sim_30ms", s); first = recorded(s)
+        gate.close(s); launch("sim_1ms", s); behind = recorded(s)
+        gate.entered.wait(DEADLINE_S)
+        told = [ask("cuEventQuery", first), ask("cuEventQuery", behind), ask("cuStreamQuery", s)]
+        gate.open(); synchronize(s)
+        tell([*told, ask("cuEventQuery", behind), ask("cuStreamQuery", s)])
+        """,
+    )
+    assert answers == [0, 600, 600, 0, 0]
+
+
+def test_host_functions_run_in_order_and_not_in_the_launching_thread(node: SimulatedNode) -> None:
+    order, foreign = run(
+        node,
+        """
+        begin(); s = stream(); order, threads, kept = [], set(), []
+        for n in range(20):
+            kept.append(HOST_FUNCTION(lambda _, n=n: (order.append(n), threads.add(threading.get_native_id()))))
+            call("cuLaunchHostFunc", s, kept[-1], None); launch("sim_10us", s)
+        synchronize(s); tell([order, threading.get_native_id() not in threads and len(threads) == 1])
+        """,
+    )
+    assert order == list(range(20))
+    assert foreign
+
+
+def test_the_legacy_stream_waits_for_host_functions_of_blocking_ones_and_the_other_way_round(
+    node: SimulatedNode,
+) -> None:
+    answers = run(
+        node,
+        """
+        begin(); told = []
+        for held, other in ((stream(0), 0), (0, stream(0))):
+            gate = Gate(); gate.close(held); gate.entered.wait(DEADLINE_S)
+            launch("sim_10us", other); behind = recorded(other)
+            free = stream(1); launch("sim_10us", free); synchronize(free)
+            told.append(ask("cuEventQuery", behind)); gate.open()
+            call("cuEventSynchronize", behind); told.append(ask("cuEventQuery", behind))
+        tell(told)
+        """,
+    )
+    assert answers == [600, 0, 600, 0]
+
+
+def test_an_event_behind_a_host_function_holds_the_stream_that_waits_for_it(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        """
+        begin(); a, b = stream(), stream(); gate = Gate(); gate.close(a); one = recorded(a)
+        call("cuStreamWaitEvent", b, one, 0); launch("sim_10us", b)
+        gate.entered.wait(DEADLINE_S); held = ask("cuStreamQuery", b); gate.open(); synchronize(b)
+        tell([held, ask("cuEventQuery", one)])
+        """,
+    )
+    assert answers == [600, 0]
+
+
+def test_a_callback_is_told_the_stream_and_success(node: SimulatedNode) -> None:
+    told = run(
+        node,
+        """
+        begin(); s = stream(); told = []
+        heard = CALLBACK(lambda stream, status, data: told.append([stream == s, status, data]))
+        call("cuStreamAddCallback", s, heard, 7, 0); synchronize(s); tell(told)
+        """,
+    )
+    assert told == [[True, 0, 7]]
+
+
+def test_the_helper_thread_takes_no_signal(node: SimulatedNode) -> None:
+    blocked = run(
+        node,
+        """
+        begin(); s = stream(); ids = []
+        heard = HOST_FUNCTION(lambda _: ids.append(threading.get_native_id()))
+        call("cuLaunchHostFunc", s, heard, None); synchronize(s)
+        status = open(f"/proc/self/task/{ids[0]}/status").read()
+        tell(int(status.split("SigBlk:")[1].split()[0], 16))
+        """,
+    )
+    assert [number for number in (2, 10, 15, 17) if not blocked & 1 << number - 1] == []
+
+
+def test_a_stream_waits_for_a_value_and_goes_on_when_another_stream_writes_it(node: SimulatedNode) -> None:
+    answers = run(
+        node,
+        """
+        begin(); a, b = stream(), stream(); word = made("cuMemAlloc_v2", 4096)
+        call("cuMemsetD8_v2", word, 0, 4096)
+        call("cuStreamWaitValue32_v2", a, word, 5, 0); launch("sim_1us", a)
+        held = ask("cuStreamQuery", a)
+        call("cuStreamWriteValue32_v2", b, word, 4, 0); synchronize(b); still = ask("cuStreamQuery", a)
+        call("cuStreamWriteValue32_v2", b, word, 6, 0); synchronize(a)
+        tell([held, still, ask("cuStreamQuery", a)])
+        """,
+    )
+    assert answers == [600, 600, 0]
+
+
+@pytest.mark.parametrize(("flag", "value", "met"), [(0, 6, 0), (1, 5, 1), (2, 8, 4), (3, 0xFFFFFFFF, None)])
+def test_waiting_knows_four_comparisons(node: SimulatedNode, flag: int, value: int, met: int | None) -> None:
+    """The word is 7 to begin with: at least 6, equal 5, and with 8, nor."""
+    answer, after = run(
+        node,
+        f"""
+        begin(); a, b = stream(), stream(); word = made("cuMemAlloc_v2", 4096)
+        call("cuMemsetD32_v2", word, 7, 1024)
+        call("cuStreamWaitValue32_v2", a, word, {value}, {flag})
+        for _ in range(3): launch("sim_100us", b); synchronize(b)
+        holds = ask("cuStreamQuery", a)
+        call("cuStreamWriteValue32_v2", b, word, {5 if flag == 1 else 8}, 0); synchronize(b)
+        if {met is not None}: synchronize(a)
+        tell([holds, ask("cuStreamQuery", a)])
+        """,
+    )
+    assert (answer, after) == {0: (0, 0), 1: (600, 0), 2: (600, 0), 3: (600, 600)}[flag]

@@ -1,5 +1,7 @@
 """Processes that take and give back memory of every kind at random, some of which are killed or stopped at it.
 
+Every second one lives in namespaces of its own, as in a container: simgpud sees it by another pid than it does itself.
+
 After each round nothing moves: then each process must hold on the card, by the card's own books, just the bytes that it
 says it holds and its context; and the card as a whole what its processes hold.
 """
@@ -7,7 +9,9 @@ says it holds and its context; and the card as a whole what its processes hold.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import random
 import signal
 import subprocess
@@ -24,18 +28,25 @@ _LARGEST_MIB: Final = 64
 _TOO_FULL: Final = "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"
 _GONE_S: Final = 30.0
 _LATEST_S: Final = 0.005
+_OWN: Final = ("--mount", "--pid", "--ipc", "--uts", "--net", "--fork", "--kill-child")
+_CONTAINED: Final = ("unshare", *(() if os.geteuid() == 0 else ("--user",)), *_OWN)
 
 
 class Churner:
     """One process."""
 
-    def __init__(self, node: SimulatedNode, operations: int, seed: int) -> None:
+    def __init__(self, node: SimulatedNode, operations: int, seed: int, *, contained: bool) -> None:
         options = ("--kind", "random", "--count", str(operations), "--seed", str(seed), "--mib", str(_LARGEST_MIB))
-        argv: list[str | Path] = [built() / "allocate", *options]
+        argv: list[str | Path] = [*(_CONTAINED if contained else ()), built() / "allocate", *options]
         self._process = subprocess.Popen(
-            argv, bufsize=0, env=node.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            argv,
+            bufsize=0,
+            env=node.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if contained else None,  # of a child that is killed unshare says nonsense
         )
-        self.pid = self._process.pid
+        self.pid = self._inside() if contained else self._process.pid
 
     def begin(self) -> None:
         """A round of operations, unless it could not begin."""
@@ -54,8 +65,10 @@ class Churner:
         return int(told["holds"])
 
     def send(self, number: signal.Signals) -> None:
-        """A signal."""
-        self._process.send_signal(number)
+        """A signal, unless it has ended."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def finish(self) -> None:
         """It gives everything back and ends, or has been killed."""
@@ -65,6 +78,13 @@ class Churner:
         self._process.wait()
         self._process.stdout.close()
 
+    def _inside(self) -> int:
+        """The program itself, by the pid that this process sees; whoever made its namespaces is its parent."""
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        while not (found := children.read_text().split()):
+            time.sleep(0.001)
+        return int(found[0])
+
 
 class Churning:
     """Several of them on the first card of a node."""
@@ -72,6 +92,7 @@ class Churning:
     def __init__(self, node: SimulatedNode, *, processes: int, operations: int, context_mib: int, seed: int) -> None:
         self._node, self._operations, self._context = node, operations, context_mib * _MIB
         self._random = random.Random(seed)  # noqa: S311 (choices that can be repeated)
+        self._made = itertools.count()
         self._churners = [self._another() for _ in range(processes)]
         self.done = self.killed = self.stopped = self.compared = 0
 
@@ -116,7 +137,8 @@ class Churning:
         self._churners[index] = self._another()
 
     def _another(self) -> Churner:
-        return Churner(self._node, self._operations, self._random.randrange(1 << 32))
+        seed, contained = self._random.randrange(1 << 32), bool(next(self._made) % 2)
+        return Churner(self._node, self._operations, seed, contained=contained)
 
     def _compared(self, holds: dict[int, int]) -> list[str]:
         status = self._status_of(set(holds))

@@ -1,0 +1,75 @@
+"""What simgpud writes down of how a card is used."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.daemon.users import until
+from simgpu.daemon.wire import Ask, Caller
+
+_ROW_AT, _ROW_BYTES = 64, 64
+"""Where a timeline has its rows' published words."""
+_A_YEAR = 365 * 86_400 * 10**9
+
+
+def _compute(caller: Caller, row: int, until_ns: int) -> None:
+    """This row has work up to a local time."""
+    struct.pack_into("<Q", caller.timelines, _ROW_AT + row * _ROW_BYTES, until_ns)
+
+
+def test_a_card_in_use_is_sampled_as_busy_and_an_idle_one_as_idle(node: SimulatedNode) -> None:
+    with Caller(node.root) as caller:
+        row = caller.call(Ask.ATTACH).row
+        until(lambda: caller.node().card[0].samples > 0)
+        assert caller.node().card[0].sample[0].busy_milli == 0
+        _compute(caller, row, _A_YEAR)
+        until(lambda: _latest(caller) == (1000, 1000))
+        assert caller.node().card[0].busy_ns > 0
+
+
+def _latest(caller: Caller) -> tuple[int, int]:
+    """Of the card, and of the first row."""
+    card = caller.node().card[0]
+    sample = card.sample[(card.samples - 1) % 64]
+    return sample.busy_milli, sample.row_busy_milli[0]
+
+
+def test_the_work_of_a_process_that_failed_is_dropped_even_if_it_goes_on_publishing(node: SimulatedNode) -> None:
+    with Caller(node.root) as caller:
+        row = caller.call(Ask.ATTACH).row
+        _compute(caller, row, _A_YEAR)
+        node.control("xid 0 31")
+        _compute(caller, row, _A_YEAR)
+        until(lambda: struct.unpack_from("<Q", caller.timelines, _ROW_AT + row * _ROW_BYTES)[0] < _A_YEAR)
+
+
+def test_a_process_is_told_only_its_own_time_in_a_row_that_others_had(node: SimulatedNode) -> None:
+    with Caller(node.root) as caller:
+        row = caller.call(Ask.ATTACH).row
+        _compute(caller, row, _A_YEAR)
+        until(lambda: _busy(caller) > 0)
+        caller.call(Ask.DETACH)
+        assert caller.call(Ask.ATTACH).row == row
+        assert _busy(caller) == 0
+
+
+def _busy(caller: Caller) -> int:
+    return caller.call(Ask.PROCESSES).processes[0][3]
+
+
+def test_nothing_ticks_while_nobody_is_there(node: SimulatedNode) -> None:
+    with Caller(node.root) as caller:
+        until(lambda: _ticks(node))
+        caller.hang_up()
+        until(lambda: not _ticks(node))
+    with Caller(node.root):
+        until(lambda: _ticks(node))
+
+
+def _ticks(node: SimulatedNode) -> bool:
+    """Whether the timer of simgpud is armed."""
+    infos = [info.read_text() for info in Path(f"/proc/{node.pid}/fdinfo").iterdir()]
+    (timer,) = [info for info in infos if "it_interval" in info]
+    return "it_interval: (0, 0)" not in timer

@@ -1,0 +1,131 @@
+"""Processes that use a card, as tests order them; and what simgpud says of them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from partage_isolation.simulation.node import SimulatedNode
+from partage_isolation.simulation.statuses import CardStatus, statuses_of
+from simgpu.daemon.wire import BLOCK, REPLY, Ask, Fields, Reply, Result, reply_of, request
+from support.simgpu import card, simulated_node
+
+DEADLINE_S: Final = 30.0
+_RELAY: Final = Path(__file__).with_name("relay.py")
+
+
+class User:
+    """A process of its own that does what it is told, and can be killed and stopped."""
+
+    def __init__(self, root: Path, *, through: Sequence[str] = ()) -> None:
+        self._process = subprocess.Popen(
+            [*through, sys.executable, "-S", _RELAY, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.own_pid = int(self._line())
+        """As its own pid namespace has it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _: TracebackType | None) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, ask: Ask, **fields: Unpack[Fields]) -> Reply:
+        self.begin(ask, **fields)
+        return self.answer()
+
+    def begin(self, ask: Ask, **fields: Unpack[Fields]) -> None:
+        """Asks, and does not wait for the answer."""
+        self.tell(request(ask, **fields).hex())
+
+    def answer(self) -> Reply:
+        *numbers, token, rest = self._line().rstrip("\n").split(" ")
+        result, row, number, amount, pid, count = map(int, numbers)
+        packet = REPLY.pack(result, row, number, amount, pid, count, bytes.fromhex(token)) + bytes.fromhex(rest)
+        return reply_of(packet)
+
+    def take(self, amount: int) -> int:
+        """The piece."""
+        reply = self.ask(Ask.TAKE, kind=BLOCK, size=amount)
+        assert reply.result == Result.OK, reply
+        return reply.id
+
+    def do(self, what: str) -> str:
+        self.tell(what)
+        return self._line().strip()
+
+    def tell(self, what: str) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(what + "\n")
+        self._process.stdin.flush()
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Ends it and waits until it is gone."""
+        if self._process.returncode is None:
+            self.send(
+                signal.SIGKILL
+            )  # itself: Popen looks first whether it is a child, and a fork of ours may call this
+            self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream
+            try:
+                stream.close()
+            except BrokenPipeError:  # what it was told last did not reach it
+                continue
+
+    def _line(self) -> str:
+        assert self._process.stdout
+        ready, _, _ = select.select([self._process.stdout], [], [], DEADLINE_S)
+        assert ready, "the process does not answer"
+        return self._process.stdout.readline()
+
+
+def status(node: SimulatedNode, index: int = 0) -> CardStatus:
+    return statuses_of(node.control("status"))[index]
+
+
+def used(node: SimulatedNode, index: int = 0) -> int:
+    return status(node, index).used_bytes
+
+
+def totals(node: SimulatedNode) -> dict[str, int]:
+    """What the whole node has: processes, clients, pieces, kept."""
+    words = (word.partition("=") for word in node.control("status").splitlines()[0].split())
+    return {name: int(value) for name, _, value in words if value.isdigit()}
+
+
+def descriptors(node: SimulatedNode) -> int:
+    """How many simgpud has open."""
+    return len(list(Path(f"/proc/{node.pid}/fd").iterdir()))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for something that happens by itself."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.002)
+
+
+@contextmanager
+def small_node(folder: Path, count: int = 1, *, context_mib: int = 64) -> Generator[SimulatedNode]:
+    """Cards of 1000 MiB of which 100 are the driver's."""
+    small = card("t4", memory_mib=1000, reserved_mib=100, context_mib=context_mib)
+    with simulated_node(folder, cards=(small,) * count) as node:
+        yield node

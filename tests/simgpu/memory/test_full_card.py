@@ -1,0 +1,103 @@
+"""A full, lost or failing card says so, and nothing is lost with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.memory.programs import (
+    INVALID_VALUE,
+    MIB,
+    NOT_INITIALIZED,
+    OUT_OF_MEMORY,
+    UNAVAILABLE,
+    Program,
+    eventually,
+    program,
+    used,
+)
+
+pytestmark = pytest.mark.slow
+
+EVERY_KIND = (
+    ("cuMemAlloc_v2", "200 * MIB"),
+    ("cuMemAllocManaged", "200 * MIB, 1"),
+    ("cuMemAllocAsync", "200 * MIB, 0"),
+    ("cuMemAllocFromPoolAsync", "200 * MIB, pool_of(), 0"),
+    ("cuMemCreate", "200 * MIB, properties(), 0"),
+    ("cuArray3DCreate_v2", "words(100_000, 2000, 0) + words(1, 1, 0, 0, width=4)"),
+    ("cuMipmappedArrayCreate", "words(100_000, 2000, 0) + words(1, 1, 0, 0, width=4), 1"),
+)
+
+
+@pytest.mark.parametrize(("name", "arguments"), EVERY_KIND)
+def test_what_does_not_fit_is_refused_and_the_pointer_untouched(
+    node: SimulatedNode, one: Program, name: str, arguments: str
+) -> None:
+    one.ask("filling = alloc(800 * MIB)")
+    before = used(node)
+    one.ask("value = WORD(4711)")
+    assert one.error(f'call("{name}", ctypes.byref(value), {arguments})') == OUT_OF_MEMORY
+    assert one.ask("value.value") == 4711
+    assert used(node) == before
+    one.ask("free(filling)")
+    one.ask(f'call("{name}", ctypes.byref(value), {arguments})')
+
+
+def test_the_last_block_can_be_had_and_no_more(node: SimulatedNode, one: Program) -> None:
+    unused, total = one.ask("info()")
+    one.ask(f"alloc({unused - 2 * MIB})")
+    one.ask("alloc(2 * MIB)")
+    assert one.ask("info()") == [0, total]
+    assert one.error("alloc(1)") == OUT_OF_MEMORY
+    assert used(node) == total
+
+
+def test_absurd_sizes_do_not_fit(one: Program) -> None:
+    for size in (1 << 43, 1 << 63, (1 << 64) - 1):
+        assert one.error(f"alloc({size})") == OUT_OF_MEMORY
+        assert one.error(f"alloc_async({size})") == OUT_OF_MEMORY
+        assert one.error(f"managed({size})") == OUT_OF_MEMORY
+    assert one.error("pitched(1 << 40, 1 << 40)") == OUT_OF_MEMORY
+    assert one.error("create(1 << 50)") == OUT_OF_MEMORY
+
+
+def test_programs_share_one_card(node: SimulatedNode, one: Program) -> None:
+    one.ask("a = alloc(600 * MIB)")
+    with program(node) as two:
+        assert two.error("alloc(400 * MIB)") == OUT_OF_MEMORY
+        one.ask("free(a)")
+        two.ask("alloc(400 * MIB)")
+        two.kill()
+    eventually(lambda: used(node) == 64 * MIB, "the dead program's memory is free")
+    one.ask("alloc(900 * MIB)")
+
+
+def test_failures_that_were_asked_for_happen_so_often(node: SimulatedNode, one: Program) -> None:
+    node.control("fail 0 2")
+    assert one.error("alloc(64)") == OUT_OF_MEMORY
+    assert one.error("alloc_async(64)") == OUT_OF_MEMORY
+    one.ask("write(alloc(64), 'works')")
+
+
+def test_a_lost_card_has_no_memory_any_more(node: SimulatedNode, one: Program) -> None:
+    one.ask("a = alloc(64)")
+    node.control("lose 0")
+    for everything in ("alloc(64)", "free(a)", "write(a, 'x')", "alloc_async(64)", "managed(64)", "info()"):
+        assert one.error(everything) == UNAVAILABLE
+    one.ask("start(1)")
+    one.ask("write(alloc(64), 'the other card works')")
+
+
+def test_without_simgpud_calls_fail_and_none_hangs(node: SimulatedNode, one: Program) -> None:
+    one.ask("a = alloc(64)")
+    node.kill()
+    assert one.error("alloc(64 * MIB)") not in (0, OUT_OF_MEMORY, INVALID_VALUE)
+    assert one.error("create(2 * MIB)") not in (0, OUT_OF_MEMORY)
+    assert one.error("ipc_handle(a)") != 0
+
+
+def test_children_after_a_fork_have_no_card(one: Program) -> None:
+    one.ask("a = alloc(64)")
+    assert one.ask("forked()") == NOT_INITIALIZED
+    one.ask("write(a, 'the parent still has it')")

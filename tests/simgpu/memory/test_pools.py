@@ -1,0 +1,207 @@
+"""Pools keep what was freed, hand it out in the order of streams, and give it back when they must."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.memory.programs import (
+    CHUNK,
+    INVALID_VALUE,
+    MIB,
+    NOT_SUPPORTED,
+    OUT_OF_MEMORY,
+    RESERVED,
+    RESERVED_HIGH,
+    THRESHOLD,
+    USED,
+    USED_HIGH,
+    Program,
+    eventually,
+    used,
+)
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_pool_grows_in_chunks_that_many_allocations_share(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("pool = pool_of()")
+    for _ in range(4):
+        one.ask("alloc_async(8 * MIB)")
+    assert used(node) - before == one.ask(f"pool_get(pool, {RESERVED})") == CHUNK
+    one.ask("alloc_async(1)")
+    assert used(node) - before == one.ask(f"pool_get(pool, {RESERVED})") == 2 * CHUNK
+    assert one.ask(f"pool_get(pool, {USED})") == 32 * MIB + 512
+
+
+def test_an_allocation_greater_than_a_chunk_takes_as_many_as_it_needs(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("alloc_async(33 * MIB)")
+    assert used(node) - before == 2 * CHUNK
+
+
+def test_freed_memory_stays_reserved_until_somebody_synchronises(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("a = alloc_async(MIB)")
+    one.ask("free_async(a)")
+    assert used(node) - before == CHUNK
+    assert one.ask(f"pool_get(pool_of(), {USED})") == 0
+    one.ask("synchronize()")
+    assert used(node) == before
+
+
+def test_memory_below_the_release_threshold_stays(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("pool = pool_of()")
+    one.ask(f"pool_set(pool, {THRESHOLD}, 64 * MIB)")
+    one.ask("addresses = [alloc_async(32 * MIB) for _ in range(4)]")
+    one.ask("[free_async(address) for address in addresses] and None")
+    one.ask("synchronize()")
+    assert used(node) - before == 64 * MIB
+    one.ask('call("cuMemPoolTrimTo", pool, 33 * MIB)')
+    assert used(node) - before == 64 * MIB
+    one.ask('call("cuMemPoolTrimTo", pool, 32 * MIB)')
+    assert used(node) - before == 32 * MIB
+    one.ask('call("cuMemPoolTrimTo", pool, 0)')
+    assert used(node) == before
+
+
+def test_high_water_marks_rise_by_themselves_and_fall_when_set_back(one: Program) -> None:
+    one.ask("pool = pool_of()")
+    one.ask("a = alloc_async(40 * MIB)")
+    one.ask("free(a)")
+    assert one.ask(f"pool_get(pool, {RESERVED_HIGH})") == 2 * CHUNK
+    assert one.ask(f"pool_get(pool, {USED_HIGH})") == 40 * MIB
+    assert one.error(f"pool_set(pool, {USED_HIGH}, 1)") == INVALID_VALUE
+    one.ask(f"pool_set(pool, {USED_HIGH}, 0)")
+    one.ask(f"pool_set(pool, {RESERVED_HIGH}, 0)")
+    assert one.ask(f"pool_get(pool, {USED_HIGH})") == one.ask(f"pool_get(pool, {RESERVED_HIGH})") == 0
+
+
+def test_the_stream_that_freed_memory_has_it_again_before_its_work_is_done(node: SimulatedNode, one: Program) -> None:
+    one.ask("one, two = stream(), stream()")
+    one.ask("a = alloc_async(20 * MIB, one)")
+    one.ask('occupy(one, "sim_forever")')
+    full = used(node)
+    one.ask("free_async(a, one)")
+    assert one.ask("alloc_async(20 * MIB, two)") != one.ask("a")
+    assert used(node) - full == CHUNK
+    assert one.ask("alloc_async(20 * MIB, one)") == one.ask("a")
+    assert used(node) - full == CHUNK
+
+
+def test_other_streams_have_memory_again_once_the_work_before_its_free_is_done(one: Program) -> None:
+    one.ask("one, two = stream(), stream()")
+    one.ask("keep = alloc_async(MIB, one)")
+    one.ask("a = alloc_async(20 * MIB, one)")
+    one.ask('occupy(one, "sim_20ms")')
+    one.ask("free_async(a, one)")
+    one.ask("synchronize(one)")
+    assert one.ask("alloc_async(20 * MIB, two)") == one.ask("a")
+
+
+def test_memory_that_is_freed_piece_by_piece_becomes_whole_again(node: SimulatedNode, one: Program) -> None:
+    one.ask("one = stream()")
+    one.ask("pieces = [alloc_async(8 * MIB, one) for _ in range(4)]")
+    one.ask('occupy(one, "sim_forever")')
+    full = used(node)
+    one.ask("[free_async(pieces[n], one) for n in (2, 0, 3, 1)] and None")
+    assert one.ask("alloc_async(32 * MIB, one)") == one.ask("pieces[0]")
+    assert used(node) == full
+
+
+def test_what_streams_still_wait_to_free_is_not_trimmed(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("one = stream()")
+    one.ask("a = alloc_async(MIB, one)")
+    one.ask('occupy(one, "sim_100ms")')
+    one.ask("free_async(a, one)")
+    one.ask('call("cuMemPoolTrimTo", pool_of(), 0)')
+    assert used(node) - before >= CHUNK
+    one.ask("synchronize(one)")
+    one.ask('call("cuMemPoolTrimTo", pool_of(), 0)')
+    assert used(node) - before < CHUNK
+
+
+def test_a_full_card_makes_pools_give_back_what_they_keep(node: SimulatedNode, one: Program) -> None:
+    one.ask("pool = pool_of()")
+    one.ask(f"pool_set(pool, {THRESHOLD}, 1 << 40)")
+    one.ask("a = alloc_async(500 * MIB)")
+    one.ask("free_async(a)")
+    one.ask("synchronize()")
+    assert used(node) > 500 * MIB
+    one.ask("alloc(700 * MIB)")
+    assert one.ask(f"pool_get(pool, {RESERVED})") == 0
+    assert one.error("alloc_async(500 * MIB)") == OUT_OF_MEMORY
+
+
+def test_a_pool_never_has_more_than_its_bound(one: Program) -> None:
+    one.ask("pool = make_pool(most=64 * MIB)")
+    one.ask("alloc_from(pool, 60 * MIB)")
+    assert one.error("alloc_from(pool, 60 * MIB)") == OUT_OF_MEMORY
+
+
+def test_a_destroyed_pool_lives_until_its_last_memory_is_freed(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("pool = make_pool()")
+    one.ask("a = alloc_from(pool, MIB)")
+    one.ask('call("cuMemPoolDestroy", pool)')
+    assert one.error("alloc_from(pool, MIB)") == INVALID_VALUE
+    one.ask('write(a, "still here")')
+    assert one.ask("text(a, 10)") == "still here"
+    one.ask("free_async(a)")
+    one.ask("synchronize()")
+    eventually(lambda: used(node) == before, "the pool's memory is free")
+
+
+def test_the_default_pool_cannot_be_destroyed_and_another_can_be_chosen(one: Program) -> None:
+    assert one.error('call("cuMemPoolDestroy", pool_of())') == INVALID_VALUE
+    one.ask("pool = make_pool()")
+    one.ask('call("cuDeviceSetMemPool", 0, pool)')
+    assert one.ask('told("cuDeviceGetMemPool", 0)') == one.ask("pool")
+    assert one.ask('told("cuMemGetMemPool", location(), PINNED)') == one.ask("pool")
+    one.ask("alloc_async(MIB)")
+    assert one.ask(f"pool_get(pool, {RESERVED})") == CHUNK
+    one.ask('call("cuMemPoolDestroy", pool)')
+    assert one.ask('told("cuDeviceGetMemPool", 0)') == one.ask("pool_of()")
+    assert one.ask('told("cuMemGetDefaultMemPool", location(), PINNED)') == one.ask("pool_of()")
+
+
+def test_pools_are_only_chosen_for_their_own_device(one: Program) -> None:
+    one.ask("pool = make_pool(device=1)")
+    assert one.error('call("cuDeviceSetMemPool", 0, pool)') == INVALID_VALUE
+    assert one.error('call("cuDeviceSetMemPool", 0, 12345)') == INVALID_VALUE
+
+
+def test_access_of_other_devices_is_remembered_and_ones_own_cannot_be_taken_away(one: Program) -> None:
+    one.ask("pool = make_pool()")
+    one.ask("wanted = location(1) + words(READWRITE, width=4)")
+    one.ask('call("cuMemPoolSetAccess", pool, wanted, 1)')
+    assert one.ask('told("cuMemPoolGetAccess", pool, location(1))') == 3
+    assert one.error('call("cuMemPoolSetAccess", pool, location(0) + words(0, width=4), 1)') == INVALID_VALUE
+
+
+def test_managed_pools_are_not_supported(one: Program) -> None:
+    assert one.error('told("cuMemPoolCreate", words(2, 0, width=4) + location() + bytes(72))') == NOT_SUPPORTED
+
+
+def test_per_thread_forms_do_the_same(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask('a = told("cuMemAllocAsync_ptsz", MIB, 0)')
+    one.ask('b = told("cuMemAllocFromPoolAsync_ptsz", MIB, pool_of(), 0)')
+    one.ask('call("cuMemFreeAsync_ptsz", a, 0)')
+    one.ask('call("cuMemFreeAsync_ptsz", b, 2)')
+    one.ask('call("cuStreamSynchronize", 2)')
+    one.ask('call("cuMemPoolTrimTo", pool_of(), 0)')
+    assert used(node) == before
+
+
+def test_memory_of_a_pool_can_be_freed_at_once_and_a_blocks_in_order(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("a = alloc(MIB)")
+    one.ask("free_async(a)")
+    assert used(node) == before
+    one.ask("a = alloc_async(MIB)")
+    one.ask("free(a)")
+    assert used(node) == before

@@ -1,0 +1,208 @@
+"""Memory of one process in another: the same bytes, as long as either wants them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.memory.programs import (
+    CHUNK,
+    INVALID_CONTEXT,
+    INVALID_VALUE,
+    MIB,
+    Program,
+    eventually,
+    program,
+    used,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def two(node: SimulatedNode) -> Iterator[Program]:
+    """Another program."""
+    with program(node) as started:
+        yield started
+
+
+@contextmanager
+def received(sender: Program, descriptor: int) -> Generator[int]:
+    """A descriptor of another process, as one of ours that children inherit."""
+    file = os.open(f"/proc/{sender.pid}/fd/{descriptor}", os.O_RDONLY)
+    os.set_inheritable(file, True)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def test_both_see_what_either_writes(one: Program, two: Program) -> None:
+    one.ask("before = alloc(1000)")
+    one.ask("a = alloc(100_000)")
+    one.ask("write(a, 'from one')")
+    handle = one.ask("ipc_handle(a)")
+    two.ask(f"b = ipc_open('{handle}')")
+    assert two.ask("text(b, 8)") == "from one"
+    two.ask("write(b + 99_990, 'from two')")
+    assert one.ask("text(a + 99_990, 8)") == "from two"
+    assert two.ask("span(b)") == [two.ask("b"), 100_000]
+
+
+def test_sharing_takes_no_more_of_the_card(node: SimulatedNode, one: Program, two: Program) -> None:
+    one.ask("a = alloc(10 * MIB)")
+    before = used(node)
+    two.ask(f"b = ipc_open('{one.ask('ipc_handle(a)')}')")
+    assert used(node) == before
+    two.ask("ipc_close(b)")
+    assert used(node) == before
+    assert one.error("ipc_close(a)") == INVALID_VALUE
+
+
+def test_memory_outlives_the_process_that_made_it(node: SimulatedNode, one: Program, two: Program) -> None:
+    before = used(node)
+    one.ask("a = alloc(10 * MIB)")
+    one.ask("write(a, 'last words')")
+    two.ask(f"b = ipc_open('{one.ask('ipc_handle(a)')}')")
+    one.kill()
+    eventually(lambda: used(node) == before - 64 * MIB + 10 * MIB, "only the shared memory is left")
+    assert two.ask("text(b, 10)") == "last words"
+    two.ask("ipc_close(b)")
+    assert used(node) == before - 64 * MIB
+
+
+def test_memory_outlives_its_free_and_is_not_written_over(node: SimulatedNode, one: Program, two: Program) -> None:
+    one.ask("a = alloc(4 * MIB)")
+    one.ask("write(a, 'kept')")
+    two.ask(f"b = ipc_open('{one.ask('ipc_handle(a)')}')")
+    one.ask("free(a)")
+    one.ask("[write(alloc(4 * MIB), 'over') for _ in range(5)] and None")
+    assert two.ask("text(b, 4)") == "kept"
+    assert used(node) == 2 * 64 * MIB + 6 * 4 * MIB
+
+
+def test_the_same_handle_opened_twice_is_the_same_address_until_closed_twice(one: Program, two: Program) -> None:
+    handle = one.ask("ipc_handle(alloc(3 * MIB))")
+    two.ask(f"b = ipc_open('{handle}')")
+    assert two.ask(f"ipc_open('{handle}')") == two.ask("b")
+    two.ask("ipc_close(b)")
+    two.ask("write(b, 'x')")
+    two.ask("ipc_close(b)")
+    assert two.error("write(b, 'x')") == INVALID_VALUE
+
+
+def test_ones_own_handle_cannot_be_opened(one: Program) -> None:
+    assert one.error(f"ipc_open('{one.ask('ipc_handle(alloc(64))')}')") == INVALID_CONTEXT
+
+
+def test_only_memory_of_cualloc_has_a_handle(one: Program) -> None:
+    for other in ("alloc_async(64)", "managed(64)", "opened(create(2 * MIB), 2 * MIB)", "host(64)"):
+        assert one.error(f"ipc_handle({other})") == INVALID_VALUE
+
+
+def test_a_handle_of_freed_memory_opens_nothing(one: Program, two: Program) -> None:
+    one.ask("a = alloc(3 * MIB)")
+    handle = one.ask("ipc_handle(a)")
+    one.ask("free(a)")
+    assert two.error(f"ipc_open('{handle}')") == INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("first", "bytes_"),
+    [
+        (0, "00" * 4),
+        (8, "00" * 16),
+        (24, "ff" * 8),
+        (24, "0000000000200000"),
+        (32, "ff" * 8),
+        (40, "ff" * 8),
+        (40, "00" * 8),
+        (4, "03000000"),
+    ],
+)
+def test_forged_handles_are_refused(node: SimulatedNode, one: Program, two: Program, first: int, bytes_: str) -> None:
+    handle = one.ask("ipc_handle(alloc(100))")
+    forged = handle[: 2 * first] + bytes_ + handle[2 * first + len(bytes_) :]
+    before = used(node)
+    assert two.error(f"ipc_open('{forged}')") != 0
+    assert used(node) == before
+    assert two.ask(f"text(ipc_open('{handle}'), 1)") == "\0"
+
+
+def test_a_stopped_exporter_stops_nobody(one: Program, two: Program) -> None:
+    one.ask("a = alloc(MIB)")
+    one.ask("write(a, 'asleep')")
+    handle = one.ask("ipc_handle(a)")
+    one.send(signal.SIGSTOP)
+    try:
+        assert two.ask(f"text(ipc_open('{handle}'), 6)") == "asleep"
+    finally:
+        one.send(signal.SIGCONT)
+
+
+def test_virtual_memory_travels_as_a_descriptor(node: SimulatedNode, one: Program) -> None:
+    one.ask("h = create(4 * MIB, shared=True)")
+    one.ask("a = opened(h, 4 * MIB)")
+    one.ask("write(a + 3 * MIB, 'through')")
+    before = used(node)
+    with received(one, one.ask("export_memory(h)")) as file, program(node, pass_fds=(file,)) as two:
+        two.ask(f"h = import_memory({file})")
+        two.ask("b = opened(h, 4 * MIB)")
+        assert two.ask("text(b + 3 * MIB, 7)") == "through"
+        one.ask("release(h)")
+        one.ask("unmap(a, 4 * MIB)")
+        assert used(node) == before + 64 * MIB
+        two.ask("release(h)")
+        assert used(node) == before + 64 * MIB
+        two.ask("unmap(b, 4 * MIB)")
+        assert used(node) == before + 64 * MIB - 4 * MIB
+
+
+def test_a_descriptor_imported_at_home_is_another_handle_of_the_same_memory(node: SimulatedNode, one: Program) -> None:
+    before = used(node)
+    one.ask("h = create(4 * MIB, shared=True)")
+    assert one.ask("import_memory(export_memory(h))") == one.ask("h")
+    one.ask("release(h)")
+    assert used(node) - before == 4 * MIB
+    one.ask("release(h)")
+    assert used(node) == before
+
+
+def test_memory_that_was_not_made_for_it_is_not_exported(one: Program) -> None:
+    assert one.error("export_memory(create(2 * MIB))") == INVALID_VALUE
+    assert one.error("export_pool(make_pool())") == INVALID_VALUE
+    assert one.error("export_pointer(alloc_async(64))") == INVALID_VALUE
+
+
+def test_descriptors_of_anything_else_are_refused(one: Program) -> None:
+    one.ask("import os")
+    one.ask('zero, empty = os.open("/dev/zero", 0), os.open("/dev/null", 0)')
+    for wrong in ("zero", "empty", "999", "export_memory(create(2 * MIB, shared=True))"):
+        assert one.error(f"import_pool({wrong})") == INVALID_VALUE
+    for wrong in ("zero", "empty", "999", "export_pool(make_pool(shared=True))"):
+        assert one.error(f"import_memory({wrong})") == INVALID_VALUE
+
+
+def test_pools_and_their_pointers_travel(node: SimulatedNode, one: Program) -> None:
+    one.ask("pool = make_pool(shared=True)")
+    one.ask("[alloc_from(pool, 5000) for _ in range(3)] and None")
+    one.ask("a = alloc_from(pool, 70_000)")
+    one.ask("write(a, 'pooled')")
+    before = used(node)
+    with received(one, one.ask("export_pool(pool)")) as file, program(node, pass_fds=(file,)) as two:
+        two.ask(f"pool = import_pool({file})")
+        two.ask(f"b = import_pointer(pool, '{one.ask('export_pointer(a)')}')")
+        assert used(node) == before + 64 * MIB
+        assert two.ask("text(b, 6)") == "pooled"
+        assert two.error("alloc_from(pool, 64)") == INVALID_VALUE
+        two.ask("write(b, 'shared')")
+        assert one.ask("text(a, 6)") == "shared"
+        two.ask("free_async(b)")
+        assert two.error("free_async(b)") == INVALID_VALUE
+    eventually(lambda: used(node) == before, "the importer is gone")
+    assert one.ask("pool_get(pool, 5)") == CHUNK

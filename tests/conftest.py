@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 # Nothing depends on the clock or on earlier runs, so that a slow machine and a fresh checkout see the same tests.
 _SAME = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", _SAME, max_examples=100, derandomize=True)
+settings.register_profile("quick", _SAME, max_examples=25, derandomize=True)
 settings.register_profile("long", _SAME, max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -17,3 +17,7 @@ export VIRTUAL_ENV=$PWD/.venv
 export PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 export PYRIGHT_PYTHON_CACHE_DIR=$PWD/.cache/pyright
 export RUFF_CACHE_DIR=$PWD/.cache/ruff
+
+# Python keeps what it compiled, in one place: tests start hundreds of interpreters, whose start would else be most of it.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX=$PWD/.cache/python

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "words.h"
 #include "timeline.h"
+#include "words.h"
 
 enum {
     SIM_CARDS = 32,                /* cards and MIG instances together */

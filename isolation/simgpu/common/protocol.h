@@ -40,17 +40,27 @@ enum sim_ask {
     SIM_USED,
 };
 
-enum sim_piece_kind { SIM_CONTEXT, SIM_BLOCK, SIM_LARGE, SIM_POOL, SIM_ARRAY, SIM_VMM, SIM_MANAGED, SIM_GRAPH, SIM_MODULE };
+enum sim_piece_kind {
+    SIM_CONTEXT,
+    SIM_BLOCK,
+    SIM_LARGE,
+    SIM_POOL,
+    SIM_ARRAY,
+    SIM_VMM,
+    SIM_MANAGED,
+    SIM_GRAPH,
+    SIM_MODULE
+};
 
 enum sim_result {
     SIM_OK,
     SIM_NO_MEMORY,
     SIM_CARD_LOST,
-    SIM_UNKNOWN,       /* no such card, piece or token */
-    SIM_NO_ROOM,       /* no row or piece is free */
-    SIM_MISUSED,       /* the request makes no sense */
-    SIM_MADE_TO_FAIL,  /* an allocation failure was injected */
-    SIM_BROKEN,        /* no answer: simgpud is gone. Only connection.c says it. */
+    SIM_UNKNOWN, /* no such card, piece or token */
+    SIM_NO_ROOM, /* no row or piece is free */
+    SIM_MISUSED, /* the request makes no sense */
+    SIM_MADE_TO_FAIL, /* an allocation failure was injected */
+    SIM_BROKEN, /* no answer: simgpud is gone. Only connection.c says it. */
 };
 
 struct sim_token {
@@ -72,7 +82,7 @@ struct sim_reply {
 };
 
 struct sim_process {
-    u32 pid;           /* 0: not to be seen from the caller's pid namespace */
+    u32 pid; /* 0: not to be seen from the caller's pid namespace */
     u32 row;
     u64 bytes;
     u64 busy_ns;

@@ -61,8 +61,6 @@ static void begin_row(struct node *node, u32 card, struct process *process, int 
     account->row = row;
     account->received_before = sim_share_of(&node->lines[card], (u32)row, NULL).received;
     node->in_row[card][row] = process;
-    atomic_store(&live->fault[row], 0);
-    atomic_store(&live->row_peak[row], 0);
     show(node, card, account);
     atomic_store(&live->pid[row], process->pid);
 }

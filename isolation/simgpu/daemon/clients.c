@@ -68,13 +68,11 @@ static void readable(struct node *node, struct watch *watch, unsigned events) {
     int fd;
     (void)events;
     enum packet packet = socket_receive(watch->fd, &request, &bytes, &fd);
-    bool stays = packet != PACKET_END;
-    if (packet == PACKET_READ || packet == PACKET_TOO_LONG) {
-        answer_packet(node, client, &request, packet == PACKET_READ ? bytes : 0, &fd, &answer);
-        stays = socket_send(watch->fd, &answer, answer.bytes, answer.fds);
-    }
+    bool is_asked = packet == PACKET_READ || packet == PACKET_TOO_LONG;
+    if (is_asked) answer_packet(node, client, &request, packet == PACKET_READ ? bytes : 0, &fd, &answer);
     if (fd >= 0) close(fd);
-    if (!stays) leave(node, client);
+    if (packet == PACKET_END || (is_asked && !socket_send(watch->fd, &answer, answer.bytes, answer.fds)))
+        leave(node, client);
 }
 
 /* ---- coming ----------------------------------------------------------------------------------------------------- */

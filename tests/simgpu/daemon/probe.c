@@ -1,4 +1,5 @@
-/* What libcuda and libnvidia-ml are to a program, as far as the way to the node goes: a library that has connection.c. */
+/* What libcuda and libnvidia-ml are to a program, as far as the way to the node goes: a library that has connection.c.
+ */
 #include "connection.h"
 
 #include <pthread.h>

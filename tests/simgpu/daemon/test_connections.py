@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Self
 
 import pytest
@@ -19,6 +20,8 @@ from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
 _SIMGPU = Path(__file__).parents[3] / "isolation/simgpu"
+_FOLDER = TemporaryDirectory(prefix="partage-probe-")
+atexit.register(_FOLDER.cleanup)
 _OK, _BROKEN = 0, 7
 _PROGRAM = """
 import ctypes, os, sys
@@ -32,7 +35,7 @@ for line in sys.stdin:
 
 @cache
 def _probe() -> Path:
-    built = Path(mkdtemp(prefix="partage-probe-")) / "libprobe.so"
+    built = Path(_FOLDER.name) / "libprobe.so"
     sources = [Path(__file__).with_name("probe.c"), _SIMGPU / "common/connection.c"]
     flags = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
     subprocess.run(["cc", *flags, "-I", _SIMGPU / "common", *sources, "-o", built], check=True)

@@ -117,6 +117,19 @@ def test_a_piece_outlives_its_taker_while_others_hold_it(node: SimulatedNode) ->
         assert holder.call(Ask.OPEN, token=token).result == Result.UNKNOWN
 
 
+@pytest.mark.slow
+def test_who_gave_a_piece_away_and_opens_it_again_is_a_holder_like_any_other(node: SimulatedNode) -> None:
+    with User(node.root) as other, Caller(node.root) as taker:
+        piece = taker.call(Ask.TAKE, kind=BLOCK, size=MIB).id
+        token = taker.call(Ask.SHARE, id=piece).token
+        other.ask(Ask.OPEN, token=token)
+        for _ in range(2):
+            taker.call(Ask.GIVE, id=piece)
+            assert taker.call(Ask.USED).size == 0
+            assert taker.call(Ask.OPEN, token=token).id == piece
+        assert used(node) == MIB
+
+
 def test_a_shared_descriptor_is_kept_once_and_handed_to_those_who_open(node: SimulatedNode) -> None:
     with Caller(node.root) as caller:
         piece = caller.call(Ask.TAKE, kind=BLOCK, size=1).id
@@ -154,6 +167,20 @@ def test_exec_ends_contexts_and_returns_memory(node: SimulatedNode) -> None:
         assert user.do("exec") == "new"
         until(lambda: used(node) == 0)
         assert user.pid > 0
+
+
+def test_a_second_connection_that_comes_and_goes_costs_a_process_nothing(node: SimulatedNode) -> None:
+    """Not even one that has unmapped the timelines, and so looks as if it were another program."""
+    with Caller(node.root) as caller:
+        caller.call(Ask.ATTACH)
+        caller.timelines.close()
+        with Caller(node.root) as second:
+            assert second.call(Ask.USED).size == CONTEXT_BYTES
+            second.timelines.close()
+            with Caller(node.root) as third:
+                assert third.call(Ask.USED).size == CONTEXT_BYTES
+        until(lambda: totals(node)["clients"] == 1)
+        assert caller.call(Ask.USED).size == CONTEXT_BYTES
 
 
 @pytest.mark.slow

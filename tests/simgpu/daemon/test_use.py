@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from pathlib import Path
 
 from partage_isolation.simulation.node import SimulatedNode
@@ -43,6 +44,28 @@ def test_the_work_of_a_process_that_failed_is_dropped_even_if_it_goes_on_publish
         node.control("xid 0 31")
         _compute(caller, row, _A_YEAR)
         until(lambda: struct.unpack_from("<Q", caller.timelines, _ROW_AT + row * _ROW_BYTES)[0] < _A_YEAR)
+
+
+def test_what_ran_until_its_process_ended_did_run(node: SimulatedNode) -> None:
+    with Caller(node.root) as caller:
+        row = caller.call(Ask.ATTACH).row
+        _compute(caller, row, _A_YEAR)
+        begun = time.monotonic_ns()
+        until(lambda: caller.node().card[0].busy_ns > 0)
+        ran = time.monotonic_ns() - begun
+        caller.call(Ask.DETACH)
+        until(lambda: caller.node().card[0].busy_ns >= ran)
+
+
+def test_a_reload_forgets_how_cards_were_used(node: SimulatedNode) -> None:
+    with Caller(node.root) as caller:
+        row = caller.call(Ask.ATTACH).row
+        _compute(caller, row, _A_YEAR)
+        until(lambda: caller.node().card[0].busy_ns > 0)
+        node.control("reload")
+    with Caller(node.root) as caller:
+        until(lambda: caller.node().card[0].samples > 1)
+        assert caller.node().card[0].busy_ns == 0
 
 
 def test_a_process_is_told_only_its_own_time_in_a_row_that_others_had(node: SimulatedNode) -> None:

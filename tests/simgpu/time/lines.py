@@ -5,6 +5,7 @@ The model goes from decision to decision and never skips anything; it remembers 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import mmap
 import os
@@ -12,10 +13,12 @@ import subprocess
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Final
 
 SIMGPU: Final = Path(__file__).parents[3] / "isolation/simgpu"
+_FOLDER: Final = TemporaryDirectory(prefix="partage-lines-")
+atexit.register(_FOLDER.cleanup)
 ROWS: Final = 64
 RUNS: Final = 8
 DAEMON: Final = ROWS
@@ -89,7 +92,7 @@ def worker() -> Path:
 
 @cache
 def _built(name: str, *options: str) -> Path:
-    built = Path(mkdtemp(prefix="partage-lines-")) / name
+    built = Path(_FOLDER.name) / name
     sources = [Path(__file__).with_name("worker.c"), SIMGPU / "common/timeline.c"]
     subprocess.run(
         [

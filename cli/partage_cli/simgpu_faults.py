@@ -93,6 +93,15 @@ def fail(target: Target, card: int, count: int) -> None:
     target().control(f"fail {card} {count}")
 
 
+@inject.command()
+@_CARD
+@click.option("--pid", type=click.IntRange(1), help="The process that it hits.  [default: all on that card]")
+@click.pass_obj
+def stick(target: Target, card: int, pid: int | None) -> None:
+    """Let the next kernel on CARD never end. Only the end of its process helps."""
+    target().control(f"stick {card}" + (f" {pid}" if pid else ""))
+
+
 @inject.command(name="reload")
 @click.pass_obj
 def reload_(target: Target) -> None:

@@ -62,6 +62,7 @@ struct sim_live {
     _Atomic u64 busy_ns;           /* time that any process ran, since simgpud began */
     _Atomic u64 copied_ns;
     _Atomic u32 fault[SIM_ROWS];   /* the CUresult that every call of the process in this row answers; 0: none */
+    _Atomic u32 stuck[SIM_ROWS]; /* whenever it changes, the next kernel that the process launches never ends */
     _Atomic u32 pid[SIM_ROWS];     /* host pid of the row's process; 0: free */
     _Atomic u64 row_bytes[SIM_ROWS];
     _Atomic u64 row_peak[SIM_ROWS];

@@ -48,6 +48,7 @@ CUresult context_begin(struct context *context, u32 flags) {
     CUresult result = ask(SIM_ATTACH, device, &reply);
     if (result) return result;
     device->row = (int)reply.row;
+    device_sticks(device); /* what befell an earlier process in this row is over */
     device->contexts++;
     device_advance(device);
     result = stream_new(context, 0, 0, &context->legacy);

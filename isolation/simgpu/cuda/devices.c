@@ -125,6 +125,13 @@ CUresult device_fault(const struct device *device) {
                                                                                  : CUDA_SUCCESS;
 }
 
+bool device_sticks(struct device *device) {
+    if (device->row < 0) return false;
+    u32 said = atomic_load_explicit(&device->about->live.stuck[device->row], memory_order_relaxed);
+    return said != atomic_load_explicit(&device->stuck, memory_order_relaxed) &&
+           said != atomic_exchange(&device->stuck, said);
+}
+
 CALL(cuDeviceGetCount, int *count) {
     CUresult ready = driver_ready();
     if (ready) return ready;

@@ -28,6 +28,7 @@ struct device {
     pthread_mutex_t advancing;         /* guards what follows, but for single reads */
     _Atomic u64 received;              /* latest known local time */
     _Atomic u64 lag; /* wall time minus `received` then: at `now` no more than now - lag is received */
+    _Atomic u32 stuck;                 /* what the node file last said, see there */
     u64 looked_at;                     /* wall time when simgpud was last seen alive */
     struct event *timing, *timing_last; /* recorded events whose wall time isn't known yet, earliest first */
     struct after *after;               /* actions that wait for a time */
@@ -84,6 +85,9 @@ CUresult context_of(CUcontext handle, struct context **found);
 
 /* What a call must answer since the card or this process's row was made to fail; CUDA_SUCCESS as a rule. */
 CUresult device_fault(const struct device *device);
+
+/* Whether the kernel that is launched now was made one that never ends; asking uses it up. */
+bool device_sticks(struct device *device);
 
 /* ---- streams.c: order and time ---------------------------------------------------------------------------------- */
 

@@ -22,7 +22,8 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
     if (result) return result;
     if (capturing) return capture_kernel(stream, function, shape, duration_ns);
     result = function_load(function, stream->context->device);
-    return result ? result : stream_enqueue(stream, duration_ns, NULL);
+    if (result) return result;
+    return stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
 }
 
 #define SHAPE(gx, gy, gz, bx, by, bz, shared) (&(struct shape){{gx, gy, gz}, {bx, by, bz}, shared})

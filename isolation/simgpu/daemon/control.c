@@ -55,18 +55,32 @@ static bool card_of(const struct order *order, u32 *card) {
 
 /* ---- the orders ------------------------------------------------------------------------------------------------- */
 
+/* The process that the word names, which must be on the card; NULL, for all, where there is no such word. */
+static bool process_on(const struct order *order, int word, u32 card, const struct process **process) {
+    u64 pid;
+    *process = NULL;
+    if (order->words <= word) return true;
+    if (!number(order, word, UINT32_MAX, &pid)) return false;
+    *process = process_with(order->node, (u32)pid);
+    if (*process && (*process)->account[card].contexts) return true;
+    return refuse(order, "process %s has no context on card %u", order->word[word], card);
+}
+
 static bool order_xid(const struct order *order) {
-    u64 xid, pid;
+    u64 xid;
     u32 card;
-    const struct process *process = NULL;
+    const struct process *process;
     if (!card_of(order, &card) || !number(order, 2, UINT32_MAX, &xid)) return false;
-    if (order->words == 4) {
-        if (!number(order, 3, UINT32_MAX, &pid)) return false;
-        process = process_with(order->node, (u32)pid);
-        if (!process || !process->account[card].contexts)
-            return refuse(order, "process %s has no context on card %u", order->word[3], card);
-    }
+    if (!process_on(order, 3, card, &process)) return false;
     fault_xid(order->node, card, (u32)xid, process);
+    return true;
+}
+
+static bool order_stick(const struct order *order) {
+    u32 card;
+    const struct process *process;
+    if (!card_of(order, &card) || !process_on(order, 2, card, &process)) return false;
+    fault_stick(order->node, card, process);
     return true;
 }
 
@@ -182,6 +196,7 @@ static const struct {
     {"lose", "CARD", 2, 2, order_lose},
     {"restore", "CARD", 2, 2, order_restore},
     {"fail", "CARD COUNT", 3, 3, order_fail},
+    {"stick", "CARD [PID]", 2, 3, order_stick},
     {"nvml", "hang|resume|delay MILLISECONDS|answer NUMBER", 2, 3, order_nvml},
     {"reload", "", 1, 1, order_reload},
     {"peaks", "reset", 2, 2, order_peaks},

@@ -94,3 +94,9 @@ void fault_ecc(struct node *node, u32 card, bool corrected, u64 count) {
     atomic_fetch_add(corrected ? &live->ecc_corrected : &live->ecc_uncorrected, count);
     node_tell(node, card, corrected ? SINGLE_BIT_ECC : DOUBLE_BIT_ECC, 0);
 }
+
+void fault_stick(struct node *node, u32 card, const struct process *process) {
+    for (u32 row = 0; row < SIM_ROWS; row++)
+        if (!process || node->in_row[card][row] == process)
+            atomic_fetch_add(&node->file->card[card].live.stuck[row], 1);
+}

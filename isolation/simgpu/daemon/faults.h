@@ -13,4 +13,7 @@ void fault_restore(struct node *node, u32 card);
 void fault_xid(struct node *node, u32 card, u32 xid, const struct process *process);
 
 /* So many more errors of memory. */
+/* The next kernel of `process`, or of each process on the card, never ends. */
+void fault_stick(struct node *node, u32 card, const struct process *process);
+
 void fault_ecc(struct node *node, u32 card, bool corrected, u64 count);

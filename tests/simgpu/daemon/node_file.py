@@ -9,7 +9,7 @@ from typing import Final
 ROWS: Final = 64
 STARTING, RUNNING, RELOADING, GONE = range(4)
 HEALTHY, LOST = range(2)
-_CARD_BYTES: Final = 19640
+_CARD_BYTES: Final = 19896
 _MODEL_BYTES: Final = 632
 
 
@@ -56,6 +56,7 @@ class Card(ctypes.Structure):
         ("busy_ns", ctypes.c_uint64),
         ("copied_ns", ctypes.c_uint64),
         ("fault", ctypes.c_uint32 * ROWS),
+        ("stuck", ctypes.c_uint32 * ROWS),
         ("pid", ctypes.c_uint32 * ROWS),
         ("row_bytes", ctypes.c_uint64 * ROWS),
         ("row_peak", ctypes.c_uint64 * ROWS),
@@ -70,6 +71,7 @@ class Card(ctypes.Structure):
     ecc_uncorrected: int
     busy_ns: int
     fault: list[int]
+    stuck: list[int]
     pid: list[int]
     samples: int
     sample: list[Sample]

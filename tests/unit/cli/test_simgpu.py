@@ -150,6 +150,7 @@ def test_rm_takes_no_folder_that_is_no_node(lab: Lab) -> None:
         ("lose 0", "health=lost"),
         ("ecc 0 corrected 3", "health=healthy"),
         ("fail 0 2", "health=healthy"),
+        ("stick 0", "health=healthy"),
         ("restore 0", "health=healthy"),
         ("reload", "health=healthy"),
         ("peaks", "health=healthy"),

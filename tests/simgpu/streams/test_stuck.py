@@ -1,0 +1,58 @@
+"""A kernel can be made to never end: its process waits for ever, and others share the card with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_isolation.simulation.errors import ControlRefused
+from partage_isolation.simulation.node import SimulatedNode
+from simgpu.cuda.programs import run, running
+
+PROGRAM = """
+begin(); s = stream(); launch("sim_1us", s); synchronize(s); tell(0)
+input(); launch("sim_1us", s); done = recorded(s)
+for _ in range(100): launch("sim_1ns", s)
+input(); eventually(lambda: ask("cuEventQuery", done) == 0); tell(ask("cuStreamQuery", s))
+"""
+UNTIL_OTHERS_ARE_DONE = "begin(); s = stream(); launch('sim_20ms', s); synchronize(s); tell(0)"
+
+
+def test_the_next_kernel_of_one_process_never_ends_and_anothers_does(node: SimulatedNode) -> None:
+    with running(node, PROGRAM) as one, running(node, PROGRAM.replace("== 0", "== 600")) as stuck:
+        assert (one.hear(), stuck.hear()) == (0, 0)
+        node.control(f"stick 0 {stuck.pid}")
+        for each in (one, stuck):
+            each.say()
+        run(node, UNTIL_OTHERS_ARE_DONE)
+        for each in (one, stuck):
+            each.say()
+        assert (one.hear(), stuck.hear()) == (0, 600)
+
+
+def test_only_one_kernel_is_made_so(node: SimulatedNode) -> None:
+    """In another stream the next one ends: it waits for nobody."""
+    with running(
+        node,
+        """
+        begin(); a, b = stream(), stream(); tell(0); input()
+        launch("sim_1us", a); launch("sim_1us", b); synchronize(b); tell(ask("cuStreamQuery", a))
+        """,
+    ) as program:
+        program.hear()
+        node.control("stick 0")
+        program.say()
+        assert program.hear() == 600
+
+
+def test_with_its_process_it_is_gone_and_later_ones_know_nothing_of_it(node: SimulatedNode) -> None:
+    with running(node, "begin(); tell(0); input(); launch('sim_1us'); tell(1); input()") as program:
+        program.hear()
+        node.control("stick 0")
+        program.say()
+        program.hear()
+    assert run(node, "begin(); launch('sim_1us'); synchronize(); tell(ask('cuStreamQuery', 0))") == 0
+
+
+def test_a_process_that_is_not_there_cannot_be_hit(node: SimulatedNode) -> None:
+    with pytest.raises(ControlRefused, match="stick: process 1 has no context on card 0"):
+        node.control("stick 0 1")

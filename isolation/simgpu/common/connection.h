@@ -15,8 +15,9 @@ struct sim_node {
  * is told SIM_BROKEN for ever, as a child of a process that uses CUDA is. */
 int sim_connect(struct sim_node **node);
 
-/* Forgets the node, so that the next sim_connect finds the simgpud that then lives. The files are no longer mapped: no
- * other call may be under way. Not for a library that computes; for it, simgpud's death is for ever. */
+/* Forgets the node, so that the next sim_connect finds the simgpud that then lives, in a forked child too. The files
+ * are no longer mapped: no other call may be under way. Not for a library that computes; for it, simgpud's death is for
+ * ever. */
 void sim_disconnect(void);
 
 /* One request, one reply. A descriptor to send is `*fd` >= 0 before, one received is `*fd` after, or -1; NULL where

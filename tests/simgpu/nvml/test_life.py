@@ -90,12 +90,13 @@ def test_a_child_of_a_fork_sees_what_its_parent_sees(nvml: Program, tmp_path: Pa
     said = tmp_path / "said"
     line = (
         "(pid := os.fork()) or (open(%r, 'w').write(__import__('json').dumps("
-        "[nvmlDeviceGetCount(), nvmlDeviceGetIndex(card), nvmlDeviceGetMemoryInfo(card).total]))"
+        "[nvmlDeviceGetCount(), nvmlDeviceGetIndex(card), nvmlDeviceGetMemoryInfo(card).total, "
+        "nvmlDeviceGetComputeRunningProcesses(card)]))"
         ", os._exit(0))"
     )
     nvml.ask(f"[{line % str(said)}, os.waitpid(pid, 0)]")
-    count, index, total = json.loads(said.read_text())
-    assert (count, index) == (3, 0)
+    count, index, total, processes = json.loads(said.read_text())
+    assert (count, index, processes) == (3, 0, [])
     assert total == nvml.ask("nvmlDeviceGetMemoryInfo(card).total")
     assert nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)") == []  # the parent's connection is as it was
 

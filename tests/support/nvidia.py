@@ -20,8 +20,6 @@ class Package(NamedTuple):
     sha256: str
 
 
-PYNVML = Package("nvidia-ml-py", "13.615.71", "959bf4adf6fe1308e4bd739e722236b0d1ec8392e2cefad33ff70c311380b9b6")
-"""The bindings that everyone uses: one file, pynvml.py."""
 NVML_HEADER = Package("nvidia-nvml-dev", "13.5.37", "7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff208d217a8a884947113ae6d")
 """nvml.h."""
 

@@ -24,7 +24,6 @@ from simgpu.memory.programs import (
     MIB,
     OUT_OF_MEMORY,
     RESERVED,
-    DriverSaid,
     Program,
     eventually,
     program,
@@ -32,6 +31,7 @@ from simgpu.memory.programs import (
     used,
 )
 from support.simgpu import card, simulated_node
+from support.steered import Said
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ class Model:
         enders: list[Callable[[], None]] = [self._free, self._free, self._free_pooled, self._end_other]
         try:
             self._chosen.choice(makers if self._chosen.random() < 0.55 else enders)()
-        except DriverSaid as said:
+        except Said as said:
             if said.number != OUT_OF_MEMORY:
                 raise
 

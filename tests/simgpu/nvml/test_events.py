@@ -11,11 +11,11 @@ from simgpu.nvml.programs import (
     NOT_SUPPORTED,
     TIMEOUT,
     UNKNOWN,
-    NvmlSaid,
     Program,
     eventually,
     program,
 )
+from support.steered import Said
 
 pytestmark = pytest.mark.slow
 
@@ -136,7 +136,7 @@ def test_a_driver_that_goes_ends_every_wait(node: SimulatedNode, nvml: Program, 
     nvml.say(f"nvmlEventSetWait_v2(events, {LONG_MS})")
     eventually(nvml.waits_in_futex, "the program waits")
     getattr(node, how)()
-    with pytest.raises(NvmlSaid) as said:
+    with pytest.raises(Said) as said:
         nvml.answer()
     assert said.value.number == UNKNOWN
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_isolation.simulation.node import SimulatedNode
-from simgpu.nvml.programs import GPU_IS_LOST, UNKNOWN, NvmlSaid, Program, bare_program, eventually
+from simgpu.nvml.programs import GPU_IS_LOST, UNKNOWN, Program, bare_program, eventually
+from support.steered import Said
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def test_who_hangs_is_let_go_when_the_driver_dies(node: SimulatedNode, nvml: Pro
     nvml.say("nvmlDeviceGetCount()")
     eventually(nvml.waits_in_futex, "the call hangs")
     node.kill()
-    with pytest.raises(NvmlSaid) as said:
+    with pytest.raises(Said) as said:
         nvml.answer()
     assert said.value.number == UNKNOWN
 

@@ -1,0 +1,102 @@
+"""Child processes that do what a test tells them: each line of Python is answered with a line of JSON.
+
+An answer is a pair: `ok` and the value, or the name of whoever refused and its number, or anything else and why. The
+child's own side is a script of the tests that use it.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+DEADLINE_S: Final = 60.0
+"""A bound for what happens at once on a machine that is not overloaded."""
+
+
+class Said(Exception):
+    """What the child asked answered with an error."""
+
+    def __init__(self, who: str, number: int) -> None:
+        super().__init__(f"{who} answered {number}")
+        self.number = number
+
+
+class Steered:
+    """One child."""
+
+    def __init__(
+        self, command: Sequence[str | Path], *, env: Mapping[str, str], refusals: str, pass_fds: Sequence[int] = ()
+    ) -> None:
+        """`refusals` is the name under which it tells errors that are numbers."""
+        self._refusals = refusals
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            command, env=env, text=True, bufsize=1, pass_fds=pass_fds, stdin=pipe, stdout=pipe
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def say(self, line: str) -> None:
+        """Sends a line without waiting for what becomes of it."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def has_answered(self, *, within_s: float = 0) -> bool:
+        """Whether there is an answer to read."""
+        assert self.process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            return bool(selector.select(within_s))
+
+    def answer(self) -> Any:
+        """The value of the line that was sent last."""
+        assert self.process.stdout is not None
+        assert self.has_answered(within_s=DEADLINE_S), "the program does not answer"
+        line = self.process.stdout.readline()
+        assert line, f"the program ended with {self.process.wait(DEADLINE_S)}"
+        kind, value = json.loads(line)
+        if kind == self._refusals:
+            raise Said(kind, value)
+        assert kind == "ok", value
+        return value
+
+    def ask(self, line: str) -> Any:
+        """The value of an expression, or None of a statement."""
+        self.say(line)
+        return self.answer()
+
+    def error(self, line: str) -> int:
+        """The error of an expression; 0 if there is none."""
+        try:
+            self.ask(line)
+        except Said as said:
+            return said.number
+        return 0
+
+    def send(self, number: int) -> None:
+        """A signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> int:
+        """Lets it end, or makes it; its status."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.close()
+            return self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            self.process.stdout.close()

@@ -65,6 +65,7 @@ static void add_device(u32 card) {
         .row = -1,
     };
     pthread_mutex_init(&device->advancing, NULL);
+    ticks_begin(&device->ticks);
 }
 
 static CUresult find_devices(void) {

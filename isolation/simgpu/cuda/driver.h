@@ -11,6 +11,7 @@
 
 #include "../common/connection.h"
 #include "abi.h"
+#include "ticks.h"
 
 #include <pthread.h>
 
@@ -28,6 +29,7 @@ struct device {
     pthread_mutex_t advancing;         /* guards what follows, but for single reads */
     _Atomic u64 received;              /* latest known local time */
     _Atomic u64 lag; /* wall time minus `received` then: at `now` no more than now - lag is received */
+    struct ticks ticks;
     _Atomic u32 stuck;                 /* what the node file last said, see there */
     u64 looked_at;                     /* wall time when simgpud was last seen alive */
     struct event *timing, *timing_last; /* recorded events whose wall time isn't known yet, earliest first */

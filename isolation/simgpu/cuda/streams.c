@@ -125,8 +125,10 @@ u64 stream_start(struct stream *stream) {
         other = atomic_load_explicit(&context->legacy->tail, memory_order_acquire);
     if (other > start) start = other;
     /* Not surely busy until now: what begins now begins at the local time that it is now. */
-    u64 now = sim_now();
-    if (start + atomic_load_explicit(&device->lag, memory_order_acquire) <= now) {
+    u64 surely_until = start + atomic_load_explicit(&device->lag, memory_order_acquire);
+    if (surely_until > ticks_latest(&device->ticks)) return start;
+    u64 now = ticks_now(&device->ticks);
+    if (surely_until <= now) {
         device_advance_to(device, now);
         u64 received = atomic_load_explicit(&device->received, memory_order_relaxed);
         if (received > start) start = received;

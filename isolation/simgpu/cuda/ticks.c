@@ -1,0 +1,40 @@
+#include "ticks.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+enum {
+    LEARNT_NS = 10000000,
+    MORE = 64
+}; /* a sixty-fourth more than measured, so that drift never makes it too little */
+
+static bool runs_at_one_speed(void) {
+#ifdef __x86_64__
+    enum { POWER_MANAGEMENT = 0x80000007, INVARIANT = 1 << 8 };
+    unsigned a, b, c, d;
+    return __get_cpuid(POWER_MANAGEMENT, &a, &b, &c, &d) && (d & INVARIANT);
+#else
+    return false;
+#endif
+}
+
+void ticks_begin(struct ticks *ticks) {
+    ticks->usable = runs_at_one_speed();
+    ticks->began = ticks_count();
+    ticks->began_ns = sim_now();
+}
+
+/* The counter is read before the clock: at that count it was this late at most. */
+u64 ticks_now(struct ticks *ticks) {
+    u64 count = ticks_count(), now = sim_now();
+    u64 rate = atomic_load_explicit(&ticks->rate, memory_order_relaxed);
+    if (!rate) {
+        if (!ticks->usable || now - ticks->began_ns < LEARNT_NS || count <= ticks->began) return now;
+        rate = (u64)(((unsigned __int128)(now - ticks->began_ns) << 32) / (count - ticks->began));
+        rate += rate / MORE;
+    }
+    atomic_store_explicit(&ticks->offset, now - ticks_ns(count, rate), memory_order_relaxed);
+    atomic_store_explicit(&ticks->rate, rate, memory_order_release);
+    return now;
+}

@@ -6,8 +6,9 @@
 
 enum {
     LEARNT_NS = 10000000,
-    MORE = 64
-}; /* a sixty-fourth more than measured, so that drift never makes it too little */
+    MORE = 64,      /* a sixty-fourth more than measured, so that drift never makes it too little */
+    APART_NS = 500, /* counters of two processors, and reads that overtake each other */
+};
 
 static bool runs_at_one_speed(void) {
 #ifdef __x86_64__
@@ -25,16 +26,21 @@ void ticks_begin(struct ticks *ticks) {
     ticks->began_ns = sim_now();
 }
 
+/* Several may measure at once; all that is said must be of one rate. */
+static u64 measured(struct ticks *ticks, u64 count, u64 now) {
+    u64 rate = atomic_load(&ticks->first);
+    if (rate || !ticks->usable || now - ticks->began_ns < LEARNT_NS || count <= ticks->began) return rate;
+    u64 mine = (u64)(((unsigned __int128)(now - ticks->began_ns) << 32) / (count - ticks->began));
+    mine += mine / MORE;
+    return atomic_compare_exchange_strong(&ticks->first, &rate, mine) ? mine : rate;
+}
+
 /* The counter is read before the clock: at that count it was this late at most. */
 u64 ticks_now(struct ticks *ticks) {
     u64 count = ticks_count(), now = sim_now();
-    u64 rate = atomic_load_explicit(&ticks->rate, memory_order_relaxed);
-    if (!rate) {
-        if (!ticks->usable || now - ticks->began_ns < LEARNT_NS || count <= ticks->began) return now;
-        rate = (u64)(((unsigned __int128)(now - ticks->began_ns) << 32) / (count - ticks->began));
-        rate += rate / MORE;
-    }
-    atomic_store_explicit(&ticks->offset, now - ticks_ns(count, rate), memory_order_relaxed);
+    u64 rate = measured(ticks, count, now);
+    if (!rate) return now;
+    atomic_store_explicit(&ticks->offset, now + APART_NS - ticks_ns(count, rate), memory_order_relaxed);
     atomic_store_explicit(&ticks->rate, rate, memory_order_release);
     return now;
 }

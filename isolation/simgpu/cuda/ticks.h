@@ -15,6 +15,7 @@
 struct ticks {
     bool usable;
     u64 began, began_ns;
+    _Atomic u64 first; /* the rate that was measured first, which is everybody's */
     _Atomic u64 rate;   /* ns of a tick, times 2^32, and a little more than that; 0: not known yet */
     _Atomic u64 offset; /* time = ticks * rate + offset, or less */
 };
@@ -33,7 +34,8 @@ static inline u64 ticks_ns(u64 count, u64 rate) { return (u64)(((unsigned __int1
 static inline u64 ticks_latest(const struct ticks *ticks) {
     u64 rate = atomic_load_explicit(&ticks->rate, memory_order_acquire);
     if (!rate) return UINT64_MAX;
-    return ticks_ns(ticks_count(), rate) + atomic_load_explicit(&ticks->offset, memory_order_relaxed);
+    u64 offset = atomic_load_explicit(&ticks->offset, memory_order_acquire); /* before the counter: never of later */
+    return ticks_ns(ticks_count(), rate) + offset;
 }
 
 /* Before anybody else uses it. */

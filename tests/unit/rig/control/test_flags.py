@@ -109,6 +109,6 @@ def test_benchmarks_have_etcd_and_the_api_server(tmp_path: Path) -> None:
 
 def test_a_component_sees_nothing_of_the_machines_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("KUBECONFIG", "/root/.kube/config")
+    monkeypatch.setenv("KUBECONFIG", "/elsewhere/config")
     for component in plane(tmp_path).components:
         assert not {"HTTPS_PROXY", "KUBECONFIG"} & component.program.environment().keys()

@@ -60,10 +60,10 @@ def tell(machine: Machine, command: str) -> str:
     return control(machine.path(DRIVER), command)
 
 
-def generate_cdi(machine: Machine) -> dict[str, Any]:
-    """What NVIDIA's tool writes of the machine's cards, which is then in force."""
+def generate_cdi(machine: Machine, driver_root: str = DRIVER) -> dict[str, Any]:
+    """What NVIDIA's tool writes of the cards of a driver in the machine, which is then in force."""
     programs = ensure("nvidia", say=print)
-    flags = (f"--driver-root={DRIVER}", f"--nvidia-cdi-hook-path={programs['nvidia-cdi-hook']}", "--format=json")
+    flags = (f"--driver-root={driver_root}", f"--nvidia-cdi-hook-path={programs['nvidia-cdi-hook']}", "--format=json")
     machine.run(str(programs["nvidia-ctk"]), "cdi", "generate", *flags, f"--output={CDI}/nvidia.json")
     document: dict[str, Any] = json.loads(machine.path(f"{CDI}/nvidia.json").read_text())
     return document

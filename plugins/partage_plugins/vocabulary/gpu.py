@@ -19,6 +19,7 @@ Pool = Literal["shared", "kubelet"]
 """Who hands out a card: us, or kubelet's device manager."""
 MIB: Final = 1 << 20
 _HEALTH = r"\A(ok|lost|degraded: [^\x00-\x1f\x7f]{1,256})\Z"
+_REASON = r"\A[^\x00-\x1f\x7f]{1,256}\Z"
 _CAPABILITIES = re.compile(r"([0-9]{1,3}\.[0-9]{1,3};)*", re.ASCII)
 GPU_IN_WORDS: Final = {_HEALTH: "ok, lost, or degraded: and why"}
 
@@ -27,6 +28,7 @@ GPU_IN_WORDS: Final = {_HEALTH: "ok, lost, or degraded: and why"}
 NameText = Annotated[str, Meta(min_length=1, max_length=128)]
 CapabilityText = Annotated[str, Meta(min_length=3, max_length=7)]
 HealthText = Annotated[str, Meta(pattern=_HEALTH)]
+ReasonText = Annotated[str, Meta(pattern=_REASON)]
 
 
 class Card(Struct, frozen=True, kw_only=True):
@@ -41,6 +43,8 @@ class Card(Struct, frozen=True, kw_only=True):
     pci: NameText
     numa_node: Small | None = field(name="numa", default=None)
     health: HealthText = "ok"
+    lost_because: ReasonText | None = field(name="why", default=None)
+    """Of a lost card, for people."""
     pool: Pool
     mig_profile: ShortText | None = field(name="mig", default=None)
     parent: CardIdText | None = None

@@ -1,6 +1,6 @@
 """Processes that take and give back memory of every kind at random, some of which are killed or stopped at it.
 
-Every second one lives in namespaces of its own, as in a container: simgpud sees it by another pid than it does itself.
+How they are started is someone else's to say; all that counts here is by which pid simgpud knows them.
 
 After each round nothing moves: then each process must hold on the card, by the card's own books, just the bytes that it
 says it holds and its context; and the card as a whole what its processes hold.
@@ -28,25 +28,43 @@ _LARGEST_MIB: Final = 64
 _TOO_FULL: Final = "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"
 _GONE_S: Final = 30.0
 _LATEST_S: Final = 0.005
-_OWN: Final = ("--mount", "--pid", "--ipc", "--uts", "--net", "--fork", "--kill-child")
-_CONTAINED: Final = ("unshare", *(() if os.geteuid() == 0 else ("--user",)), *_OWN)
+
+
+class Started(NamedTuple):
+    """A program that runs, or has ended already."""
+
+    process: subprocess.Popen[bytes]
+    """Whose input and output are the program's."""
+    pid: int | None
+    """The program's own, as simgpud and we see it. None: it had ended before anyone could know."""
+
+
+Start = Callable[[Sequence[str]], Started]
+"""Starts `allocate` with these arguments."""
+
+
+def outside(node: SimulatedNode) -> Start:
+    """As an ordinary process of the machine."""
+
+    def start(arguments: Sequence[str]) -> Started:
+        process = subprocess.Popen(
+            [built() / "allocate", *arguments],
+            bufsize=0,
+            env=node.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        return Started(process, process.pid)
+
+    return start
 
 
 class Churner:
     """One process."""
 
-    def __init__(self, node: SimulatedNode, operations: int, seed: int, *, contained: bool) -> None:
+    def __init__(self, start: Start, operations: int, seed: int) -> None:
         options = ("--kind", "random", "--count", str(operations), "--seed", str(seed), "--mib", str(_LARGEST_MIB))
-        argv: list[str | Path] = [*(_CONTAINED if contained else ()), built() / "allocate", *options]
-        self._process = subprocess.Popen(
-            argv,
-            bufsize=0,
-            env=node.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if contained else None,  # of a child that is killed unshare says nonsense
-        )
-        self.pid = self._inside() if contained else self._process.pid
+        self._process, self.pid = start(options)
 
     def begin(self) -> None:
         """A round of operations, unless it could not begin."""
@@ -66,7 +84,7 @@ class Churner:
 
     def send(self, number: signal.Signals) -> None:
         """A signal, unless it has ended."""
-        if self._process.poll() is None:
+        if self.pid is not None and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -77,13 +95,6 @@ class Churner:
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
-
-    def _inside(self) -> int:
-        """The program itself, by the pid that this process sees; whoever made its namespaces is its parent."""
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        while not (found := children.read_text().split()):
-            time.sleep(0.001)
-        return int(found[0])
 
 
 class Churning:

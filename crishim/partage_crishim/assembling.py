@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from partage_base.cri import PodResources, RuntimeClient, UnaryClient
+from partage_base.cri import CHECKPOINT, PodResources, RuntimeClient, UnaryClient
 from partage_base.keyring import Keyring
 from partage_crishim.booking import Booking
 from partage_crishim.collecting import Collector
@@ -19,7 +19,7 @@ from partage_crishim.granting import Granting, GrantPolicy, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import Changed, Judge, Told
-from partage_crishim.kubelet import CHECKPOINT, Kubelet
+from partage_crishim.kubelet import Kubelet
 from partage_crishim.plugins import MeasuredHost, host_settings
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations

@@ -7,29 +7,10 @@ it allocates and so before their create, in a file that only root reads. It is l
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
-import msgspec
-
-from partage_base.cri import CreateRequest, CriError, PodResources
+from partage_base.cri import CreateRequest, CriError, PodResources, recorded_uses
 from partage_crishim.deciding.guarding import card_ids
 from partage_plugins.vocabulary import CardId
-
-CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
-
-
-class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
-    pod_uid: str = msgspec.field(name="PodUID")
-    container_name: str
-    device_ids: dict[str, list[str]] | None = msgspec.field(name="DeviceIDs", default=None)
-
-
-class _Data(msgspec.Struct, frozen=True):
-    entries: list[_Entry] | None = msgspec.field(name="PodDeviceEntries", default=None)
-
-
-class _Checkpoint(msgspec.Struct, frozen=True):
-    data: _Data = msgspec.field(name="Data")
 
 
 class Kubelet:
@@ -52,14 +33,12 @@ class Kubelet:
         return self._written_down(request)
 
     def _written_down(self, request: CreateRequest) -> frozenset[CardId] | None:
-        try:
-            checkpoint = msgspec.json.decode(self._checkpoint.read_bytes(), type=_Checkpoint)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        uses = recorded_uses(self._checkpoint)
+        if uses is None:
             return None
         return card_ids(
             device
-            for entry in checkpoint.data.entries or ()
-            if (entry.pod_uid, entry.container_name) == (request.uid, request.container)
-            for devices in (entry.device_ids or {}).values()
-            for device in devices
+            for use in uses
+            if (use.pod_uid, use.container) == (request.uid, request.container)
+            for device in use.devices
         )

@@ -2,20 +2,23 @@
 
 `schema` has the few messages and fields that we look at; `creating` turns a CreateContainer request into a frozen view
 and writes changes into it; `http2` and `client` ask one question over a unix socket; `runtime` and `podresources` are
-what we ask containerd and kubelet, with typed answers. Protobuf stays in this room. `errors` is what is expected to go
-wrong.
+what we ask containerd and kubelet, with typed answers; `checkpoint` is what kubelet wrote down.
+Protobuf stays in this room. `errors` is what is expected to go wrong.
 """
 
+from partage_base.cri.checkpoint import CHECKPOINT, RecordedUse, recorded_uses
 from partage_base.cri.client import UnaryClient
 from partage_base.cri.creating import Changes, CreateRequest, RequestDevice, RequestMount, read_create, rewritten
 from partage_base.cri.errors import CriError, MessageWrong, PeerAway, PeerRefused, PeerSlow
-from partage_base.cri.podresources import PodResources, ServedContainer
+from partage_base.cri.podresources import Given, PodResources, ServedContainer
 from partage_base.cri.runtime import ListedContainer, ListedSandbox, RuntimeClient
 
 __all__ = [
+    "CHECKPOINT",
     "Changes",
     "CreateRequest",
     "CriError",
+    "Given",
     "ListedContainer",
     "ListedSandbox",
     "MessageWrong",
@@ -23,11 +26,13 @@ __all__ = [
     "PeerRefused",
     "PeerSlow",
     "PodResources",
+    "RecordedUse",
     "RequestDevice",
     "RequestMount",
     "RuntimeClient",
     "ServedContainer",
     "UnaryClient",
     "read_create",
+    "recorded_uses",
     "rewritten",
 ]

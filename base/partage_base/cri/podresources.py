@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from partage_base.cri.client import UnaryClient
 from partage_base.cri.runtime import parsed
 from partage_base.cri.schema import ListPodResourcesResponse
 
 _LIST: Final = "/v1.PodResourcesLister/List"
+
+
+class Given(NamedTuple):
+    """One device and whose it is: a device plugin's resource, or a DRA driver."""
+
+    resource: str
+    device: str
+    """As the plugin or driver names it, or the name of a CDI device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +28,12 @@ class ServedContainer:
     namespace: str
     pod: str
     container: str
-    devices: tuple[str, ...]
-    """Ids of devices as their plugins name them, and names of CDI devices."""
+    given: tuple[Given, ...]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Without whose they are."""
+        return tuple(each.device for each in self.given)
 
 
 class PodResources:
@@ -39,19 +52,27 @@ class PodResources:
                 namespace=_text(pod.namespace),
                 pod=_text(pod.name),
                 container=_text(container.name),
-                devices=(
-                    *(_text(id_) for devices in container.devices for id_ in devices.device_ids),
-                    *(
-                        _text(device.name)
-                        for resource in container.dynamic_resources
-                        for claim in resource.claim_resources
-                        for device in claim.cdi_devices
-                    ),
-                ),
+                given=(*_of_plugins(container), *_of_drivers(container)),
             )
             for pod in answer.pod_resources
             for container in pod.containers
         )
+
+
+def _of_plugins(container: Any) -> Iterator[Given]:  # noqa: ANN401  a message
+    for devices in container.devices:
+        resource = _text(devices.resource_name)
+        yield from (Given(resource, _text(id_)) for id_ in devices.device_ids)
+
+
+def _of_drivers(container: Any) -> Iterator[Given]:  # noqa: ANN401  a message
+    """Older kubelets name the CDI devices alone."""
+    for dynamic in container.dynamic_resources:
+        for claim in dynamic.claim_resources:
+            driver = _text(claim.driver_name)
+            yield from (Given(driver, _text(device.name)) for device in claim.cdi_devices)
+            if claim.device_name:
+                yield Given(driver, _text(claim.device_name))
 
 
 def _text(raw: bytes) -> str:

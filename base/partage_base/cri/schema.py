@@ -57,7 +57,7 @@ _MESSAGES: Final = {
     "ContainerResources": "1 bytes name, 2 ContainerDevices* devices, 5 DynamicResource* dynamic_resources",
     "ContainerDevices": "1 bytes resource_name, 2 bytes* device_ids",
     "DynamicResource": "4 ClaimResource* claim_resources",
-    "ClaimResource": "1 CdiDevice* cdi_devices",
+    "ClaimResource": "1 CdiDevice* cdi_devices, 2 bytes driver_name, 4 bytes device_name",
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.cri import (
+    Given,
     ListedContainer,
     ListedSandbox,
     MessageWrong,
@@ -66,12 +67,21 @@ def test_one_sandbox_and_none_that_only_begins_alike() -> None:
 
 def test_devices_that_kubelet_gave_by_plugins_and_by_claims() -> None:
     devices = wire.message((1, "nvidia.com/gpu"), (2, "GPU-1"), (2, "GPU-2"))
-    claim = wire.message((2, "claim"), (4, wire.field(1, wire.field(1, "k8s.gpu.nvidia.com/claim=x"))))
+    device = wire.message((1, wire.field(1, "k8s.gpu.nvidia.com/claim=x")), (2, "gpu.nvidia.com"), (4, "gpu-0"))
+    claim = wire.message((2, "claim"), (4, device))
     container = wire.message((1, "main"), (2, devices), (3, 5), (5, claim)) + LATER
     client = Recorded(wire.field(1, wire.message((1, "p"), (2, "default"), (3, container))))
     assert asyncio.run(PodResources(client).served()) == (
         ServedContainer(
-            namespace="default", pod="p", container="main", devices=("GPU-1", "GPU-2", "k8s.gpu.nvidia.com/claim=x")
+            namespace="default",
+            pod="p",
+            container="main",
+            given=(
+                Given("nvidia.com/gpu", "GPU-1"),
+                Given("nvidia.com/gpu", "GPU-2"),
+                Given("gpu.nvidia.com", "k8s.gpu.nvidia.com/claim=x"),
+                Given("gpu.nvidia.com", "gpu-0"),
+            ),
         ),
     )
     assert client.asked == [("/v1.PodResourcesLister/List", b"")]

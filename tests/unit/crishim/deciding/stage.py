@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from partage_base.cri import (
+    CHECKPOINT,
+    Given,
     ListedContainer,
     ListedSandbox,
     PeerAway,
@@ -28,7 +30,7 @@ from partage_crishim.granting import Granting, GrantPolicy, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import Changed, Judge, Told
-from partage_crishim.kubelet import CHECKPOINT, Kubelet
+from partage_crishim.kubelet import Kubelet
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
 from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
@@ -116,7 +118,12 @@ class FakePodResources(PodResources):
         if self.away:
             raise PeerAway("kubelet.sock", "is not there")
         return tuple(
-            ServedContainer(namespace=namespace, pod=pod, container=container, devices=devices)
+            ServedContainer(
+                namespace=namespace,
+                pod=pod,
+                container=container,
+                given=tuple(Given("nvidia.com/gpu", device) for device in devices),
+            )
             for (namespace, pod, container), devices in self.given.items()
         )
 

@@ -1,0 +1,6 @@
+"""`python -m partage_advertiser`."""
+
+from partage_advertiser.cli import main
+
+if __name__ == "__main__":
+    main()

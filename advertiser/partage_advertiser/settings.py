@@ -1,0 +1,48 @@
+"""What the advertiser can be told. Everything has a default that is right in our DaemonSet.
+
+How cards are judged and who hands them out is set by their plugin's own variables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from partage_base.daemon.settings import CommonSettings, Setting
+
+
+class AdvertiserSettings(CommonSettings, frozen=True, kw_only=True):
+    """Of the daemon that tells the cluster what its node has."""
+
+    kubeconfig: Annotated[
+        Path | None,
+        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
+    ] = None
+    namespace: Annotated[
+        str,
+        Meta(pattern=r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"),
+        Setting("Namespace of partage, where each node has a Lease as its heartbeat."),
+    ] = "partage-system"
+    pod_resources: Annotated[Path, Setting("Socket on which kubelet tells what its own device manager gave.")] = Path(
+        "/var/lib/kubelet/pod-resources/kubelet.sock"
+    )
+    look_every_s: Annotated[
+        float,
+        Meta(ge=1, le=60),
+        Setting("Seconds between looks at the devices; faults are told at once."),
+    ] = 5.0
+    heartbeat_s: Annotated[
+        float,
+        Meta(ge=1, le=60),
+        Setting("Seconds between renewals of the Lease; after four of them without one the node takes no new pods."),
+    ] = 10.0
+    ready_within_s: Annotated[
+        float,
+        Meta(ge=6, le=600),
+        Setting("A daemon of this node counts as in force while its sign of life is younger; they come every 5 s."),
+    ] = 20.0
+    plugin_deadline_s: Annotated[
+        float, Meta(gt=0, le=600), Setting("A plugin that takes longer than this hangs, and ends the process.")
+    ] = 30.0

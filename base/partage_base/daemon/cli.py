@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import click
 
@@ -25,9 +26,32 @@ from partage_base.daemon.resolving import Resolved, resolve
 from partage_base.daemon.settings import CommonSettings
 from partage_base.daemon.toml import DEFAULT_PATH, read_toml
 from partage_base.version import VERSION
+from partage_plugins.errors import PartageError
 
 S = TypeVar("S", bound=CommonSettings)
 Check = Callable[[S], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Instead(Generic[S]):
+    """What a daemon's command can do once, instead of living: by flags, or by a word."""
+
+    flags: Mapping[str, str]
+    """Each with its help; without dashes."""
+    words: tuple[str, ...]
+    do: Callable[[S, frozenset[str]], int]
+    """Told all flags and words that were given; the exit code."""
+
+    @property
+    def parameters(self) -> list[click.Parameter]:
+        """For the command line."""
+        flags = [click.Option([f"--{flag}"], is_flag=True, help=text) for flag, text in self.flags.items()]
+        return [*flags, click.Argument(["word"], type=click.Choice(self.words), required=False)]
+
+    def taken_from(self, given: dict[str, Any]) -> frozenset[str]:
+        """What was given of it, which then is there no more."""
+        flags = {flag for flag in self.flags if given.pop(flag.replace("-", "_"))}
+        return frozenset({*flags, *filter(None, [given.pop("word")])})
 
 
 def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
@@ -39,10 +63,13 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
     check: Check[S] | None = None,
     loop_factory: LoopFactory | None = None,
     takes_over: bool = False,
+    instead: Instead[S] | None = None,
 ) -> click.Command:
     """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop.
 
     `takes_over`: it may begin while a predecessor still lives.
+
+    `instead` is what it can do instead of living as a daemon.
 
     `check` gives the mistakes in all that the settings lead to, such as keys; with it the command has ``--check``.
     """
@@ -50,6 +77,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
 
     def run(config: Path | None, **given: Any) -> NoReturn:  # noqa: ANN401  (click's call)
         print_config, checks = given.pop("print_config"), given.pop("check", False)
+        modes = instead.taken_from(given) if instead else frozenset[str]()
         keep_standard_descriptors()
         try:
             resolved = _resolved(settings_type, name, config=config, flags=_texts(given))
@@ -65,9 +93,11 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
         if print_config:
             click.echo(as_toml(resolved, name).encode(), nl=False)  # TOML is UTF-8 whatever the locale
             sys.exit()
+        if instead is not None and modes:
+            sys.exit(_done_instead(program, instead, resolved.settings, modes))
         sys.exit(live(name, resolved.settings, build=build, loop_factory=loop_factory, takes_over=takes_over))
 
-    options = [*_options(name, settings_type), *([_CHECK] if check else [])]
+    options = [*_options(name, settings_type), *([_CHECK] if check else []), *(instead.parameters if instead else [])]
     command = click.Command(program, callback=run, help=about, epilog=_EPILOG, params=options)
     return click.version_option(VERSION, prog_name=program)(command)
 
@@ -77,6 +107,18 @@ _EPILOG = (
     "A flag wins over a variable, a variable over the file, the file over the default. "
     "Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration."
 )
+
+
+def _done_instead(program: str, instead: Instead[S], settings: S, modes: frozenset[str]) -> int:
+    try:
+        return instead.do(settings, modes)
+    except BadConfiguration as error:
+        for line in error.mistakes:
+            click.echo(f"{program}: {line}", err=True)
+        return error.exit_code
+    except (PartageError, OSError) as error:
+        click.echo(f"{program}: {error}", err=True)
+        return 1
 
 
 def _require(mistakes: Sequence[str]) -> None:

@@ -1,0 +1,16 @@
+"""The command line of the advertiser: flags become settings, settings a service."""
+
+from __future__ import annotations
+
+from partage_advertiser.once import INSTEAD
+from partage_advertiser.service import AdvertiserService
+from partage_advertiser.settings import AdvertiserSettings
+from partage_base.daemon.cli import daemon_command
+
+main = daemon_command(
+    "advertiser",
+    AdvertiserSettings,
+    build=AdvertiserService,
+    about="Tells the cluster which devices this node has and how they are; prune takes back all that it wrote.",
+    instead=INSTEAD,
+)

@@ -1,0 +1,110 @@
+"""Renews the node's Lease: others see by it that the inventory is being kept true.
+
+It beats only while that is so; a scheduler that sees no beat gives the node no new pods. The Lease belongs to the Node
+object, so the cluster removes it with the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import (
+    ApiServer,
+    Backoff,
+    Conflict,
+    KubeError,
+    Lease,
+    NotFound,
+    lease_path,
+    leases_path,
+    micro_time,
+)
+
+LATE_BEATS: Final = 4
+"""So many may be missed before others take the node for silent."""
+_log = structlog.get_logger()
+
+
+class Heartbeat:
+    """One node's."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        *,
+        namespace: str,
+        node: str,
+        every_s: float,
+        node_uid: Callable[[], str],
+        beats: Callable[[], bool],
+        beaten: Callable[[str], None] = lambda _outcome: None,
+    ) -> None:
+        self._server = server
+        self._namespace, self._node = namespace, node
+        self._every_s = every_s
+        self._node_uid, self._beats, self._beaten = node_uid, beats, beaten
+        self._lease: Lease | None = None
+        self._backoff = Backoff(first_s=min(1.0, every_s), most_s=every_s, random=random.random)
+        self._repeats = Repeats(every_s=60)
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            wait_s = await self._beat() if self._beats() else min(1.0, self._every_s)
+            await asyncio.sleep(wait_s)
+
+    async def _beat(self) -> float:
+        """One; how long to wait for the next."""
+        try:
+            self._lease = await self._renewed()
+        except KubeError as error:
+            self._lease = None
+            self._beaten("failed")
+            if (silent := self._repeats.due(type(error).__name__)) is not None:
+                _log.warning("no heartbeat; it will be tried again", why=str(error), repeats=silent)
+            return self._backoff.after(error)
+        self._beaten("done")
+        self._backoff.reset()
+        return self._every_s
+
+    async def _renewed(self) -> Lease:
+        try:
+            if self._lease is not None:
+                return await self._put(self._lease)
+        except (Conflict, NotFound):  # somebody touched it, or took it away: look what there is
+            self._lease = None
+        try:
+            return await self._put(await self._server.get(self._path, Lease))
+        except NotFound:
+            return await self._server.create(leases_path(self._namespace), self._body(None), Lease)
+
+    async def _put(self, lease: Lease) -> Lease:
+        return await self._server.replace(self._path, self._body(lease), Lease)
+
+    @property
+    def _path(self) -> str:
+        return lease_path(self._namespace, self._node)
+
+    def _body(self, lease: Lease | None) -> dict[str, object]:
+        now = micro_time(datetime.now(UTC))
+        metadata: dict[str, object] = {"name": self._node, "namespace": self._namespace}
+        if lease is not None:
+            metadata["resourceVersion"] = lease.metadata.resource_version
+        if uid := self._node_uid():
+            owner = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": uid}
+            metadata["ownerReferences"] = [owner]
+        spec = {
+            "holderIdentity": self._node,
+            "leaseDurationSeconds": max(1, int(LATE_BEATS * self._every_s)),
+            "acquireTime": (lease.spec.acquire_time if lease else "") or now,
+            "renewTime": now,
+            "leaseTransitions": lease.spec.lease_transitions if lease else 0,
+        }
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}

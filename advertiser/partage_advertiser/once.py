@@ -1,0 +1,124 @@
+"""What the command can do once instead of living: tell the inventory, show what it would tell, take everything back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import click
+
+from partage_advertiser.assembling import Eyes, api_server
+from partage_advertiser.errors import AdvertiserError
+from partage_advertiser.inventory_file import NAME, InventoryFile
+from partage_advertiser.locking import NodeLock
+from partage_advertiser.pruning import prune
+from partage_advertiser.publishing import ANNOTATION
+from partage_advertiser.settings import AdvertiserSettings
+from partage_base.daemon import logs
+from partage_base.daemon.cli import Instead
+from partage_base.kube import ApiServer, KubeError, Node, node_path
+from partage_plugins.codecs import encode_inventory
+
+ONCE: Final = "once"
+DRY_RUN: Final = "dry-run"
+PRUNE: Final = "prune"
+_FAILED: Final = 1
+
+
+def _do(settings: AdvertiserSettings, modes: frozenset[str]) -> int:
+    logs.configure("advertiser", level="warning", log_format="text")
+    if PRUNE in modes:
+        return asyncio.run(_prune(settings, dry_run=DRY_RUN in modes))
+    return asyncio.run(_tell(settings, dry_run=DRY_RUN in modes))
+
+
+INSTEAD: Final = Instead[AdvertiserSettings](
+    flags={
+        ONCE: "Look once, write the file and the annotation, and exit: 0 or 1. No Lease, no Events.",
+        DRY_RUN: "Look once, print the inventory, say what would be written, and write nothing.",
+    },
+    words=(PRUNE,),
+    do=_do,
+)
+
+
+async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
+    lock = NodeLock(settings.root)
+    if not dry_run:
+        await lock.take(within_s=0)
+    try:
+        async with await api_server(settings) as server:
+            text = await _looked(settings, server)
+            return await (_show(settings, server, text) if dry_run else _write(settings, server, text))
+    finally:
+        lock.release()
+
+
+async def _looked(settings: AdvertiserSettings, server: ApiServer) -> bytes:
+    eyes = Eyes(settings, server, wake=lambda: None)
+    try:
+        return encode_inventory(await eyes.looker.look(None))
+    finally:
+        await eyes.close()
+
+
+async def _write(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:
+    is_new = InventoryFile(settings.root).write(text)
+    _say(f"{settings.root / NAME}: {'written' if is_new else 'says so already'}")
+    if await _stands(settings, server) == text.decode():
+        _say(f"annotation {ANNOTATION} of node {settings.node_name}: says so already")
+        return 0
+    body = {"metadata": {"annotations": {ANNOTATION: text.decode()}}}
+    await server.patch(node_path(settings.node_name), body, Node)
+    _say(f"annotation {ANNOTATION} of node {settings.node_name}: written")
+    return 0
+
+
+async def _show(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:
+    click.echo(text)
+    differs = InventoryFile(settings.root).text() != text
+    _say(f"{settings.root / NAME}: {'would be written' if differs else 'says so already'}")
+    try:
+        stands = await _stands(settings, server)
+    except KubeError as error:
+        _say(f"annotation {ANNOTATION}: can't be compared: {error}")
+        return _FAILED
+    what = "says so already" if stands == text.decode() else "would be written"
+    _say(f"annotation {ANNOTATION} of node {settings.node_name}: {what}")
+    return 0
+
+
+async def _stands(settings: AdvertiserSettings, server: ApiServer) -> str | None:
+    return (await server.get(node_path(settings.node_name), Node)).metadata.annotations.get(ANNOTATION)
+
+
+async def _prune(settings: AdvertiserSettings, *, dry_run: bool) -> int:
+    lock = NodeLock(settings.root)
+    if not dry_run:
+        await _take_alone(lock)
+    try:
+        async with await api_server(settings) as server:
+            failed = False
+            async for pruned in prune(
+                server,
+                root=settings.root,
+                namespace=settings.namespace,
+                node=settings.node_name,
+                dry_run=dry_run,
+            ):
+                _say(f"{pruned.what}: {pruned.outcome}")
+                failed = failed or pruned.failed
+            return _FAILED if failed else 0
+    finally:
+        lock.release()
+
+
+async def _take_alone(lock: NodeLock) -> None:
+    try:
+        await lock.take(within_s=0)
+    except AdvertiserError as error:
+        raise AdvertiserError(f"{error}: it would write everything again") from None
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,169 @@
+"""Keeps the node's annotation true: follows the own Node, and patches when it says something else than it should.
+
+What stands there is known from a watch, so a steady state costs no call at all, and whoever else writes the annotation
+is noticed within moments. Such a one is answered more and more slowly, or two who disagree would patch for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import (
+    ApiServer,
+    Backoff,
+    Changed,
+    Deleted,
+    KubeError,
+    Listed,
+    Lost,
+    Node,
+    Seen,
+    follow,
+    node_path,
+    nodes_path,
+)
+
+ANNOTATION: Final = "partage.dev/inventory"
+FIRST_S: Final = 0.5
+MOST_S: Final = 8.0
+"""So short that the annotation is true again soon after the API server is back, for a thousand nodes at once, too."""
+_MOST_CONTESTED_S: Final = 60.0
+_log = structlog.get_logger()
+
+
+class Publisher:
+    """One node's annotation."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        node: str,
+        *,
+        on_labels: Callable[[Mapping[str, str]], None] = lambda _labels: None,
+        patched: Callable[[str], None] = lambda _outcome: None,
+    ) -> None:
+        self._server = server
+        self._node = node
+        self._on_labels = on_labels
+        self._patched = patched
+        self._wanted: str | None = None
+        self._seen: Node | None = None
+        self._written: str | None = None
+        self._is_known = False
+        self._changed = asyncio.Event()
+        self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        self._contest = Backoff(first_s=FIRST_S, most_s=_MOST_CONTESTED_S, random=random.random)
+        self._repeats = Repeats(every_s=30)
+
+    def want(self, text: str) -> None:
+        """From now on the annotation is to say this."""
+        self._wanted = text
+        self._changed.set()
+
+    @property
+    def is_true(self) -> bool:
+        """Whether it says so, as far as we know."""
+        return self._is_known and self._wanted is not None and self._stands() == self._wanted
+
+    @property
+    def node_uid(self) -> str:
+        """Of the Node object; empty while it is not known."""
+        return self._seen.metadata.uid if self._seen else ""
+
+    async def run(self) -> None:
+        """For ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow())
+            group.create_task(self._write())
+
+    async def _follow(self) -> None:
+        backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        only = f"metadata.name={self._node}"
+        async for seen in follow(self._server, nodes_path(), Node, fields=only, backoff=backoff):
+            self._take(seen)
+
+    def _take(self, seen: Seen[Node]) -> None:
+        match seen:
+            case Listed(items):
+                self._observe(items[0] if items else None)
+            case Changed(item):
+                if not self._is_older(item):
+                    self._observe(item)
+            case Deleted():
+                self._observe(None)
+            case Lost(error):
+                self._say("the API server can't be followed; it will be tried again", error)
+
+    def _observe(self, node: Node | None) -> None:
+        if node is None:
+            self._say_missing()
+        self._seen, self._is_known = node, True
+        self._on_labels(node.metadata.labels if node else {})
+        self._changed.set()
+
+    def _is_older(self, node: Node) -> bool:
+        """A watch may still tell what stood before our own patch."""
+        versions = [each.metadata.resource_version for each in (self._seen, node) if each is not None]
+        return len(versions) > 1 and all(map(str.isdecimal, versions)) and int(versions[1]) < int(versions[0])
+
+    async def _write(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._seen is not None and self._wanted not in (None, self._stands()):
+                await self._patch(str(self._wanted))
+
+    async def _patch(self, text: str) -> None:
+        if text == self._written:
+            await self._answer_slowly()
+            if self._stands() == text:
+                return
+        try:
+            node = await self._server.patch(
+                node_path(self._node), {"metadata": {"annotations": {ANNOTATION: text}}}, Node, how="merge"
+            )
+        except KubeError as error:
+            self._patched("failed")
+            self._say("the inventory is not in the API server yet", error)
+            await asyncio.sleep(self._backoff.after(error))
+            return
+        self._patched("done")
+        self._backoff.reset()
+        if text != self._written:
+            self._contest.reset()
+        self._written = text
+        if not self._is_older(node):
+            self._seen = node
+        _log.info("inventory published", bytes=len(text))
+
+    async def _answer_slowly(self) -> None:
+        delay_s = self._contest.after()
+        if (silent := self._repeats.due("contested")) is not None:
+            _log.warning(
+                "somebody else changed the inventory's annotation; does another advertiser have this node's name?",
+                node=self._node,
+                again_in_s=round(delay_s, 1),
+                repeats=silent,
+            )
+        await asyncio.sleep(delay_s)
+
+    def _stands(self) -> str | None:
+        return self._seen.metadata.annotations.get(ANNOTATION) if self._seen else None
+
+    def _say_missing(self) -> None:
+        if (silent := self._repeats.due("missing")) is not None:
+            _log.warning(
+                "there is no Node of this name; is node_name kubelet's, and has kubelet registered it?",
+                node=self._node,
+                repeats=silent,
+            )
+
+    def _say(self, what: str, error: KubeError) -> None:
+        if (silent := self._repeats.due((what, type(error).__name__))) is not None:
+            _log.warning(what, why=str(error), repeats=silent)

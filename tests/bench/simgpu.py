@@ -1,5 +1,7 @@
 """Whether the simulated card shares time as a real one does, costs programs nothing, and counts memory to the byte.
 
+Memory is counted for processes of the machine and for others in containers of a real runtime, so it needs the rig.
+
 Timing holds on a machine that does nothing else: a run during which others took more than 2 % of the processors is
 repeated, not averaged. What is measured are programs that use the driver as any program does.
 """
@@ -12,7 +14,11 @@ from typing import Any, Final
 
 from bench.harness import Bench
 from bench.simulating.churning import Churning
+from bench.simulating.containers import containers_of
 from bench.simulating.quiet import MOST_FOREIGN, quietly
+from bench.simulating.starting import outside
+from rig.building.telling import to_stderr
+from rig.lone import lone_runtime
 from support.simgpu import SimulatedNode, card, simulated_node, workload
 
 SECONDS: Final = 10.0
@@ -78,16 +84,22 @@ class Measuring:
         return found.told
 
 
-def memory(bench: Bench, folder: Path) -> None:
+def memory(bench: Bench) -> None:
     """The card's books against what processes know that they hold."""
     small = card("h100", memory_mib=MEMORY_MIB, context_mib=CONTEXT_MIB, reserved_mib=0)
-    with (
-        simulated_node(folder, cards=(small,)) as node,
-        Churning(node, processes=PROCESSES, operations=OPERATIONS, context_mib=CONTEXT_MIB, seed=SEED) as churning,
-    ):
-        wrong = [each for _ in range(SMOKE_ROUNDS if bench.smoke else ROUNDS) for each in churning.round()]
-        wrong += churning.finish()
+    wrong: list[str] = []
+    in_containers = 0
+    with lone_runtime({}, say=to_stderr) as runtime, simulated_node(runtime.scratch, cards=(small,)) as node:
+        containers = containers_of(runtime, node)
+        starts = [containers.start if index % 2 else outside(node) for index in range(PROCESSES)]
+        with Churning(node, starts, operations=OPERATIONS, context_mib=CONTEXT_MIB, seed=SEED) as churning:
+            for _ in range(SMOKE_ROUNDS if bench.smoke else ROUNDS):
+                wrong += churning.round()
+                in_containers += len(churning.pids & containers.pids())
+            wrong += churning.finish()
     bench.engaged("memory was taken and processes were killed", churning.compared > 0 < churning.killed)
+    bench.engaged("some of the processes were in containers", in_containers)
+    bench.figure("of the compared accounts, those of processes in containers", in_containers)
     bench.figure("operations of every kind", churning.done)
     bench.figure("processes killed in the middle", churning.killed)
     bench.figure("processes stopped in the middle", churning.stopped)
@@ -97,17 +109,16 @@ def memory(bench: Bench, folder: Path) -> None:
 
 
 def main() -> int:
-    """Time on one card, then memory on another."""
+    """Memory on one card, where what else runs does not matter; then time on another."""
     bench = Bench.from_argv("simgpu")
-    with tempfile.TemporaryDirectory() as folder:
-        with simulated_node(Path(folder, "time")) as node:
-            measuring = Measuring(bench, node)
-            measuring.shares(2)
-            measuring.shares(3)
-            measuring.alone("flood")
-            measuring.alone("launch-wait")
-            measuring.launch_cost()
-        memory(bench, Path(folder, "memory"))
+    memory(bench)
+    with tempfile.TemporaryDirectory() as folder, simulated_node(Path(folder)) as node:
+        measuring = Measuring(bench, node)
+        measuring.shares(2)
+        measuring.shares(3)
+        measuring.alone("flood")
+        measuring.alone("launch-wait")
+        measuring.launch_cost()
     return bench.finish()
 
 

@@ -9,54 +9,25 @@ says it holds and its context; and the card as a whole what its processes hold.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import random
 import signal
-import subprocess
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
+from bench.simulating.starting import Start
 from partage_isolation.simulation.statuses import CardStatus
-from support.simgpu import SimulatedNode, built
+from support.simgpu import SimulatedNode
 
 _MIB: Final = 1 << 20
 _LARGEST_MIB: Final = 64
 _TOO_FULL: Final = "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"
+_NOTHING: Final = '{"error": "it ended without a word"}'
 _GONE_S: Final = 30.0
 _LATEST_S: Final = 0.005
-
-
-class Started(NamedTuple):
-    """A program that runs, or has ended already."""
-
-    process: subprocess.Popen[bytes]
-    """Whose input and output are the program's."""
-    pid: int | None
-    """The program's own, as simgpud and we see it. None: it had ended before anyone could know."""
-
-
-Start = Callable[[Sequence[str]], Started]
-"""Starts `allocate` with these arguments."""
-
-
-def outside(node: SimulatedNode) -> Start:
-    """As an ordinary process of the machine."""
-
-    def start(arguments: Sequence[str]) -> Started:
-        process = subprocess.Popen(
-            [built() / "allocate", *arguments],
-            bufsize=0,
-            env=node.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        return Started(process, process.pid)
-
-    return start
 
 
 class Churner:
@@ -75,7 +46,7 @@ class Churner:
     def end(self) -> int | None:
         """Waits for the end of the round; the bytes that it holds. None: the card was too full for it to begin."""
         assert self._process.stdout is not None
-        told = json.loads(self._process.stdout.readline())
+        told = json.loads(self._process.stdout.readline() or _NOTHING)
         if told.get("error") == _TOO_FULL:
             return None
         if "holds" not in told:
@@ -84,7 +55,7 @@ class Churner:
 
     def send(self, number: signal.Signals) -> None:
         """A signal, unless it has ended."""
-        if self.pid is not None and self._process.poll() is None:
+        if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
@@ -98,14 +69,17 @@ class Churner:
 
 
 class Churning:
-    """Several of them on the first card of a node."""
+    """Several of them on the first card of a node: one for each start, by which it is replaced when it has ended."""
 
-    def __init__(self, node: SimulatedNode, *, processes: int, operations: int, context_mib: int, seed: int) -> None:
-        self._node, self._operations, self._context = node, operations, context_mib * _MIB
+    def __init__(
+        self, node: SimulatedNode, starts: Sequence[Start], *, operations: int, context_mib: int, seed: int
+    ) -> None:
+        self._node, self._starts, self._operations, self._context = node, starts, operations, context_mib * _MIB
         self._random = random.Random(seed)  # noqa: S311 (choices that can be repeated)
-        self._made = itertools.count()
-        self._churners = [self._another() for _ in range(processes)]
+        self._churners = [self._another(start) for start in starts]
         self.done = self.killed = self.stopped = self.compared = 0
+        self.pids: set[int] = set()
+        """Of those that were compared in the last round; they live."""
 
     def __enter__(self) -> Self:
         return self
@@ -145,16 +119,15 @@ class Churning:
 
     def _replace(self, index: int) -> None:
         self._churners[index].finish()
-        self._churners[index] = self._another()
+        self._churners[index] = self._another(self._starts[index])
 
-    def _another(self) -> Churner:
-        seed, contained = self._random.randrange(1 << 32), bool(next(self._made) % 2)
-        return Churner(self._node, self._operations, seed, contained=contained)
+    def _another(self, start: Start) -> Churner:
+        return Churner(start, self._operations, self._random.randrange(1 << 32))
 
     def _compared(self, holds: dict[int, int]) -> list[str]:
         status = self._status_of(set(holds))
         told = {process.pid: process.bytes for process in status.processes}
-        self.compared += len(holds)
+        self.compared, self.pids = self.compared + len(holds), set(holds)
         wrong = [
             f"process {pid} holds {bytes_} bytes and a context, the card says {told.get(pid)}"
             for pid, bytes_ in holds.items()

@@ -1,0 +1,77 @@
+"""Devices in native hands: what kubelet tells, and what only its record shows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from partage_advertiser.kubelet import PODS, Kubelet
+from partage_base.cri import CHECKPOINT, Given, PeerAway, PodResources, ServedContainer, UnaryClient
+from partage_plugins.vocabulary.node import DeviceUse
+
+GPU = "nvidia.com/gpu"
+
+
+class Told(PodResources):
+    """kubelet's answer, as a test says."""
+
+    def __init__(self, *served: ServedContainer, away: bool = False) -> None:
+        super().__init__(UnaryClient(Path("/nowhere")))
+        self._served, self._away = served, away
+
+    async def served(self) -> tuple[ServedContainer, ...]:
+        if self._away:
+            raise PeerAway("kubelet.sock", "is not there")
+        return self._served
+
+
+def _served(pod: str, *devices: str) -> ServedContainer:
+    given = tuple(Given(GPU, device) for device in devices)
+    return ServedContainer(namespace="default", pod=pod, container="main", given=given)
+
+
+def _recorded(root: Path, *entries: dict[str, Any]) -> None:
+    path = root / CHECKPOINT
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"Data": {"PodDeviceEntries": entries}, "Checksum": 0}))
+
+
+def _entry(uid: str, *devices: str) -> dict[str, Any]:
+    return {"PodUID": uid, "ContainerName": "init", "ResourceName": GPU, "DeviceIDs": {"0": list(devices)}}
+
+
+def _in_use(resources: PodResources, root: Path) -> list[DeviceUse] | None:
+    return asyncio.run(Kubelet(resources, root).in_use())
+
+
+def test_what_kubelet_tells_is_in_use(tmp_path: Path) -> None:
+    assert _in_use(Told(_served("p", "GPU-1::0", "GPU-2")), tmp_path) == [
+        DeviceUse(resource=GPU, device="GPU-1::0", namespace="default", pod="p", container="main"),
+        DeviceUse(resource=GPU, device="GPU-2", namespace="default", pod="p", container="main"),
+    ]
+
+
+def test_an_init_container_shows_in_the_record_alone(tmp_path: Path) -> None:
+    _recorded(tmp_path, _entry("u1", "GPU-1"))
+    (tmp_path / PODS / "u1").mkdir(parents=True)
+    assert _in_use(Told(), tmp_path) == [
+        DeviceUse(resource=GPU, device="GPU-1", namespace="", pod="of uid u1", container="init")
+    ]
+
+
+def test_a_pod_that_kubelet_has_forgotten_holds_nothing(tmp_path: Path) -> None:
+    _recorded(tmp_path, _entry("u1", "GPU-1"), _entry("../../..", "GPU-2"))
+    assert _in_use(Told(), tmp_path) == []
+
+
+def test_what_both_name_is_told_once_with_the_pods_name(tmp_path: Path) -> None:
+    _recorded(tmp_path, _entry("u1", "GPU-1"))
+    (tmp_path / PODS / "u1").mkdir(parents=True)
+    (use,) = _in_use(Told(_served("p", "GPU-1")), tmp_path) or []
+    assert use.pod == "p"
+
+
+def test_a_kubelet_that_is_away_is_not_taken_for_one_that_gave_nothing(tmp_path: Path) -> None:
+    assert _in_use(Told(away=True), tmp_path) is None

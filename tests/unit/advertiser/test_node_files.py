@@ -1,0 +1,149 @@
+"""What the advertiser keeps on its node: the inventory, its lock, its pause; and the signs of life that it reads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from partage_advertiser.errors import AnotherRuns
+from partage_advertiser.inventory_file import NAME, InventoryFile
+from partage_advertiser.locking import NodeLock
+from partage_advertiser.pausing import LABEL, OURS, PAUSE, PauseFile, why_paused
+from partage_advertiser.readiness import BROKER_ALIVE, KUBELET_SPOKE, Readiness
+from partage_plugins.vocabulary.inventory import Ready
+
+
+class TestTheInventory:
+    def test_is_written_once_for_the_same_text(self, tmp_path: Path) -> None:
+        file = InventoryFile(tmp_path)
+        assert file.write(b"a")
+        inode = (tmp_path / NAME).stat().st_ino
+        assert not file.write(b"a")
+        assert (tmp_path / NAME).stat().st_ino == inode
+        assert file.write(b"b")
+        assert (tmp_path / NAME).read_bytes() == b"b"
+
+    def test_can_be_read_by_all_and_written_by_one(self, tmp_path: Path) -> None:
+        before = os.umask(0o077)
+        try:
+            InventoryFile(tmp_path).write(b"a")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o644
+
+    def test_stays_as_it_was_where_there_is_no_room(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        file = InventoryFile(tmp_path)
+        file.write(b"old")
+
+        def full(self: Path, target: Path) -> Path:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "replace", full)
+        with pytest.raises(OSError, match="No space"):
+            file.write(b"new")
+        assert [path.name for path in (tmp_path / NAME).parent.iterdir()] == [Path(NAME).name]
+        assert file.text() == b"old"
+
+    def test_of_a_killed_writer_is_whole(self, tmp_path: Path) -> None:
+        InventoryFile(tmp_path).write(b"old" * 1000)
+        (tmp_path / NAME).with_name(f".{Path(NAME).name}.{os.getpid()}").write_bytes(b"ne")
+        file = InventoryFile(tmp_path)
+        assert file.text() == b"old" * 1000
+        assert file.write(b"new")
+        assert file.text() == b"new"
+
+    def test_is_not_written_through_a_link_that_somebody_left(self, tmp_path: Path) -> None:
+        other = tmp_path / "other"
+        other.write_bytes(b"precious")
+        path = tmp_path / NAME
+        path.parent.mkdir(parents=True)
+        path.with_name(f".{path.name}.{os.getpid()}").symlink_to(other)
+        with pytest.raises(OSError, match="symbolic links"):
+            InventoryFile(tmp_path).write(b"new")
+        assert other.read_bytes() == b"precious"
+
+
+class TestTheLock:
+    def test_a_second_advertiser_is_refused_by_name(self, tmp_path: Path) -> None:
+        first, second = NodeLock(tmp_path), NodeLock(tmp_path)
+        asyncio.run(first.take(within_s=0))
+        with pytest.raises(AnotherRuns, match="stop that one"):
+            asyncio.run(second.take(within_s=0))
+        first.release()
+        asyncio.run(second.take(within_s=0))
+        second.release()
+
+    def test_a_successor_waits_for_its_predecessor(self, tmp_path: Path) -> None:
+        async def handed_over() -> None:
+            first, second = NodeLock(tmp_path), NodeLock(tmp_path)
+            await first.take(within_s=0)
+            taking = asyncio.create_task(second.take(within_s=60))
+            await asyncio.sleep(0)
+            first.release()
+            await taking
+            second.release()
+
+        asyncio.run(handed_over())
+
+    def test_ends_with_a_killed_holder(self, tmp_path: Path) -> None:
+        code = (
+            "import asyncio, os, signal, sys; from pathlib import Path\n"
+            "from partage_advertiser.locking import NodeLock\n"
+            "asyncio.run(NodeLock(Path(sys.argv[1])).take(within_s=0))\n"
+            "os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+        lock = NodeLock(tmp_path)
+        asyncio.run(lock.take(within_s=0))
+        lock.release()
+
+
+class TestThePause:
+    @pytest.mark.parametrize("state", ["cordon-required", "drain-required", "pod-restart-required", "upgrade-failed"])
+    def test_lasts_while_the_operator_works_on_the_driver(self, state: str) -> None:
+        assert why_paused({LABEL: state}) == f"the GPU operator upgrades the driver ({state})"
+
+    @pytest.mark.parametrize("labels", [{}, {LABEL: "upgrade-done"}, {LABEL: "upgrade-required"}, {LABEL: ""}])
+    def test_is_over_while_it_does_not(self, labels: dict[str, str]) -> None:
+        assert why_paused(labels) is None
+
+    def test_leaves_that_of_a_person_alone(self, tmp_path: Path) -> None:
+        by_hand = tmp_path / PAUSE / "by-hand"
+        by_hand.parent.mkdir(parents=True)
+        by_hand.write_text("a new driver\n")
+        file = PauseFile(tmp_path)
+        assert file.say("an upgrade")
+        assert not file.say("an upgrade")
+        assert sorted(path.name for path in by_hand.parent.iterdir()) == ["by-hand", OURS]
+        assert file.say(None)
+        assert not file.say(None)
+        assert [path.name for path in by_hand.parent.iterdir()] == ["by-hand"]
+
+
+class TestSignsOfLife:
+    NOW = 1_000_000.0
+
+    def _ready(self, root: Path) -> Ready:
+        return Readiness(root, within_s=20, clock=lambda: self.NOW).now()
+
+    def _sign(self, root: Path, name: str, age_s: float) -> None:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (self.NOW - age_s, self.NOW - age_s))
+
+    def test_of_nobody_is_nobody(self, tmp_path: Path) -> None:
+        assert self._ready(tmp_path) == Ready(crishim=False, broker=False)
+
+    @pytest.mark.parametrize(("age_s", "counts"), [(0, True), (20, True), (21, False), (-1, True), (-3600, False)])
+    def test_count_while_they_are_young(self, tmp_path: Path, age_s: float, *, counts: bool) -> None:
+        self._sign(tmp_path, KUBELET_SPOKE, age_s)
+        assert self._ready(tmp_path) == Ready(crishim=counts, broker=False)
+        self._sign(tmp_path, BROKER_ALIVE, age_s)
+        assert self._ready(tmp_path) == Ready(crishim=counts, broker=counts)

@@ -1,4 +1,7 @@
-"""Who may do what: an ordinary user, a node, and our two service accounts, each both ways."""
+"""Who may do what: an ordinary user, a node, and our scheduler's service account, each both ways.
+
+The advertiser's account has a folder of its own, `tests/real/permissions`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rig.errors import Refused
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE, SCHEDULER, TEAM
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.talking.api import Patch
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_job, a_node, a_pod
-from rig.talking.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODES, PODS, ROLE_BINDINGS, SECRETS, Json
+from rig.talking.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODES, ROLE_BINDINGS, SECRETS, Json
 
 pytestmark = pytest.mark.slow
 
@@ -160,27 +163,3 @@ def test_our_scheduler_changes_nothing_else(cluster: Cluster, node: str) -> None
     forbidden(lambda: scheduler.api.delete(pod.path()))
     forbidden(lambda: scheduler.nodes.annotate(node, INVENTORY))
     forbidden(lambda: scheduler.api.list(SECRETS.at(OUR_NAMESPACE)))
-
-
-def test_our_advertiser_writes_the_inventory_and_its_heartbeat(cluster: Cluster, node: str) -> None:
-    advertiser = cluster.as_account(ADVERTISER)
-    pod = cluster.pods.create(TEAM, a_pod("any", scheduler="nobody"))
-    advertiser.nodes.annotate(node, INVENTORY)
-    assert cluster.nodes.annotations(node)["partage.dev/inventory"] == "{}"
-    assert advertiser.pods.get(TEAM, pod.name).uid == pod.uid
-    lease = advertiser.api.create(LEASES.at(OUR_NAMESPACE), a_lease(node))
-    advertiser.api.replace(LEASES.at(OUR_NAMESPACE, node), lease)
-    cluster.api.delete(LEASES.at(OUR_NAMESPACE, node))
-
-
-def test_our_advertiser_changes_nothing_else(cluster: Cluster, node: str) -> None:
-    advertiser = cluster.as_account(ADVERTISER)
-    pod = cluster.pods.create(TEAM, a_pod("any", scheduler="nobody"))
-    binding = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
-    forbidden(lambda: advertiser.api.create(pod.path("binding"), binding))
-    forbidden(lambda: advertiser.api.patch(pod.path(), {"metadata": {"annotations": {"a": "b"}}}))
-    forbidden(lambda: advertiser.api.list(PODS.at()))
-    forbidden(lambda: advertiser.api.list(NODES.at()))
-    forbidden(lambda: advertiser.nodes.delete(node))
-    forbidden(lambda: advertiser.api.patch(NODES.at(name=node, sub="status"), {"status": {"capacity": {"x": "1"}}}))
-    forbidden(lambda: advertiser.api.create(LEASES.at("kube-node-lease"), a_lease("another")))

@@ -36,6 +36,7 @@ def _flags(place: Place) -> Flags:
         "anonymous-auth": "false",
         "authorization-mode": "Node,RBAC",
         "enable-admission-plugins": "NodeRestriction",
+        "allow-privileged": "true",
         "profiling": "false",
         **_storage(place),
         **_tls(place),

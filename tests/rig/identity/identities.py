@@ -6,6 +6,7 @@ written into one folder that only its owner may enter, for programs take files.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import Final
 from rig.identity.certificates import Authority, Pair, Use, signing_keys
 from rig.identity.kubeconfig import kubeconfig
 from rig.identity.people import ADMIN, Person, node
-from rig.identity.proofs import Certified, Identity
+from rig.identity.proofs import Bearer, Certified, Identity
 
 _NOT_IN_FILE_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
 
@@ -77,7 +78,8 @@ class Identities:
 
     def kubeconfig(self, identity: Identity, server: str) -> Path:
         """A file with which a program calls the API server with this URL."""
-        return self._written(f"{_file_name(identity.user)}.kubeconfig", kubeconfig(identity, server=server, ca=self.ca))
+        name = _file_name(identity.user) + _which(identity.proof)
+        return self._written(f"{name}.kubeconfig", kubeconfig(identity, server=server, ca=self.ca))
 
     def _stored(self, name: str, pair: Pair) -> Certified:
         return Certified(
@@ -95,6 +97,11 @@ def write_private(path: Path, content: bytes) -> Path:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return path.absolute()
+
+
+def _which(proof: Certified | Bearer) -> str:
+    """A service account has many tokens, with different claims, and each has a file of its own."""
+    return f"-{hashlib.sha256(proof.token.encode()).hexdigest()[:8]}" if isinstance(proof, Bearer) else ""
 
 
 def _file_name(name: str) -> str:

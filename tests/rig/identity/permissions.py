@@ -1,16 +1,16 @@
-"""What each identity of a rig may do, as manifests. Pure.
+"""What each identity of a rig may do, as manifests.
 
 The two daemons of ours that talk to the API server have what they use and nothing else; what that means is tested both
-ways. `alice` has the built-in role `edit` in her team's namespace: an ordinary user, who can make pods and cannot bind.
+ways. The advertiser's manifests are those that we deliver; the scheduler's are here until we deliver them. `alice` has
+the built-in role `edit` in her team's namespace: an ordinary user, who can make pods and cannot bind.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from rig.identity.people import ADVERTISER, KUBELET_CLIENT, OUR_NAMESPACE, SCHEDULER, TEAM, ServiceAccount
-
-Manifest = dict[str, Any]
+from rig.identity.delivered import Manifest, delivered
+from rig.identity.people import KUBELET_CLIENT, SCHEDULER, TEAM, ServiceAccount
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _READ: Final = ["get", "list", "watch"]
@@ -26,19 +26,16 @@ SCHEDULER_RULES: Final = [
     {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": _READ},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
-ADVERTISER_RULES: Final = [
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},  # the inventory's annotation
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
-]
+ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")
+"""All of `manifests/advertiser` but what runs it; the namespace is everybody's."""
 
 
 def manifests() -> list[Manifest]:
     """All of it, in an order in which it can be applied."""
     return [
-        _namespace(OUR_NAMESPACE),
-        _namespace(TEAM),
+        *(manifest for file in ADVERTISER_FILES for manifest in delivered(f"advertiser/{file}")),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}},
         *_for_account(SCHEDULER, SCHEDULER_RULES),
-        *_for_account(ADVERTISER, ADVERTISER_RULES),
         _binding("ClusterRoleBinding", None, KUBELET_CLIENT.user, ("ClusterRole", "system:kubelet-api-admin"), _user()),
         _binding("RoleBinding", TEAM, TEAM, ("ClusterRole", "edit"), _group(TEAM)),
     ]
@@ -65,10 +62,6 @@ def _binding(kind: str, namespace: str | None, name: str, role: tuple[str, str],
         "roleRef": {"apiGroup": _RBAC, "kind": role[0], "name": role[1]},
         "subjects": [subject],
     }
-
-
-def _namespace(name: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def _user() -> Manifest:

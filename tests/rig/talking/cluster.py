@@ -45,7 +45,7 @@ class Cluster:
         self.pods = Pods(speaker)
         self.nodes = Nodes(speaker)
         self._others: dict[Identity, Cluster] = {}
-        self._accounts: dict[ServiceAccount, Identity] = {}
+        self._accounts: dict[tuple[ServiceAccount, str], Identity] = {}
 
     def as_user(self, name: str, *groups: str) -> Cluster:
         """An ordinary user, with a client certificate; alice is in her team."""
@@ -59,16 +59,21 @@ class Cluster:
         """Whoever has a client certificate."""
         return self._as(self._control.identities.client(person))
 
-    def as_account(self, account: ServiceAccount) -> Cluster:
-        """A service account, with a token that the API server issues for it."""
-        if account not in self._accounts:
-            self._accounts[account] = Identity(account.user, Bearer(self.token(account)))
-        return self._as(self._accounts[account])
+    def as_account(self, account: ServiceAccount, bound_to: Json | None = None) -> Cluster:
+        """A service account, with a token that the API server issues for it, bound or not as `token` says."""
+        key = account, str(bound_to["metadata"]["uid"]) if bound_to else ""
+        if key not in self._accounts:
+            self._accounts[key] = Identity(account.user, Bearer(self.token(account, bound_to)))
+        return self._as(self._accounts[key])
 
-    def token(self, account: ServiceAccount) -> str:
-        """A new token of a service account."""
+    def with_token(self, account: ServiceAccount, token: str) -> Cluster:
+        """Whoever shows this token of a service account."""
+        return self._as(Identity(account.user, Bearer(token)))
+
+    def token(self, account: ServiceAccount, bound_to: Json | None = None) -> str:
+        """A new token of a service account. Bound to a node, or to a pod that is on one, it says which node that is."""
         path = SERVICE_ACCOUNTS.at(account.namespace, account.name, "token")
-        spec = {"expirationSeconds": _TOKEN_LIFE_S}
+        spec = {"expirationSeconds": _TOKEN_LIFE_S, **({"boundObjectRef": _reference(bound_to)} if bound_to else {})}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         return str(self.api.create(path, request)["status"]["token"])
 
@@ -95,3 +100,8 @@ class Cluster:
         if identity not in self._others:
             self._others[identity] = Cluster(self._control, identity)
         return self._others[identity]
+
+
+def _reference(to: Json) -> Json:
+    metadata = to["metadata"]
+    return {"apiVersion": "v1", "kind": to["kind"], "name": metadata["name"], "uid": metadata["uid"]}

@@ -38,6 +38,9 @@ ROLES: Final = Resource("rbac.authorization.k8s.io/v1", "roles")
 ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io/v1", "rolebindings")
 CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io/v1", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False)
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+ADMISSION_POLICIES: Final = Resource(_ADMISSION, "validatingadmissionpolicies", namespaced=False)
+ADMISSION_BINDINGS: Final = Resource(_ADMISSION, "validatingadmissionpolicybindings", namespaced=False)
 
 _BY_KIND: Final = {
     "Pod": PODS,
@@ -52,6 +55,8 @@ _BY_KIND: Final = {
     "RoleBinding": ROLE_BINDINGS,
     "ClusterRole": CLUSTER_ROLES,
     "ClusterRoleBinding": CLUSTER_ROLE_BINDINGS,
+    "ValidatingAdmissionPolicy": ADMISSION_POLICIES,
+    "ValidatingAdmissionPolicyBinding": ADMISSION_BINDINGS,
 }
 
 

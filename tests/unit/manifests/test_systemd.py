@@ -1,4 +1,4 @@
-"""The units are what systemd takes, and say what the daemon relies on."""
+"""The units are what systemd takes, and say what the daemons rely on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from partage_advertiser.settings import AdvertiserSettings
+from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import CrishimSettings
 
 UNITS = Path(__file__).parents[3] / "manifests/systemd"
@@ -33,13 +35,21 @@ def test_the_socket_is_where_crishim_would_listen_itself_and_its_owners_alone() 
     assert socket["SocketMode"] == "0600"
 
 
-def test_a_stop_has_more_time_than_crishim_takes() -> None:
-    service = unit("partage-crishim.service")["Service"]
-    assert int(service["TimeoutStopSec"].removesuffix("s")) > CrishimSettings().stop_deadline_s
+@pytest.mark.parametrize(("name", "settings"), [("crishim", CrishimSettings()), ("advertiser", AdvertiserSettings())])
+def test_a_stop_has_more_time_than_the_daemon_takes(name: str, settings: CommonSettings) -> None:
+    service = unit(f"partage-{name}.service")["Service"]
+    assert int(service["TimeoutStopSec"].removesuffix("s")) > settings.stop_deadline_s
 
 
-def test_it_is_restarted_always_but_for_bad_configuration_and_keeps_its_reservations() -> None:
-    service = unit("partage-crishim.service")["Service"]
+@pytest.mark.parametrize("name", ["crishim", "advertiser"])
+def test_it_is_restarted_always_but_for_bad_configuration_and_keeps_what_is_in_run(name: str) -> None:
+    service = unit(f"partage-{name}.service")["Service"]
     assert (service["Restart"], service["RestartPreventExitStatus"]) == ("always", "78")
-    assert service["RuntimeDirectoryPreserve"] == "yes"
-    assert unit("partage-crishim.service")["Unit"]["StartLimitIntervalSec"] == "0"
+    assert (service["RuntimeDirectory"], service["RuntimeDirectoryPreserve"]) == ("partage", "yes")
+    assert unit(f"partage-{name}.service")["Unit"]["StartLimitIntervalSec"] == "0"
+
+
+def test_the_advertiser_reaches_drivers_that_are_loaded_after_it() -> None:
+    """These make systemd close all devices but those whose numbers it knows when the unit starts."""
+    service = unit("partage-advertiser.service")["Service"]
+    assert not {"PrivateDevices", "ProtectClock", "DeviceAllow", "DevicePolicy"} & set(service)

@@ -1,0 +1,76 @@
+"""A control plane with two made-up nodes and our advertiser's permissions as we deliver them, in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+
+import pytest
+
+from partage_plugins.vocabulary.keys import INVENTORY
+from real.permissions.objects import NODES_OF_THE_TEST, a_lease, an_event, an_own_node
+from rig.control.plane import ControlPlane
+from rig.control.running import control_plane
+from rig.control.settings import ControlSettings
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
+from rig.talking.cluster import Cluster
+from rig.talking.resources import EVENTS, LEASES, Json
+from rig.talking.waiting import until
+
+
+@pytest.fixture(scope="session")
+def control() -> Generator[ControlPlane]:
+    with control_plane(ControlSettings()) as control:
+        yield control
+
+
+@pytest.fixture(scope="session")
+def admin(control: ControlPlane) -> Iterator[Cluster]:
+    cluster = Cluster(control)
+    for name in NODES_OF_THE_TEST:
+        cluster.nodes.create(an_own_node(name))
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), a_lease("of-another"))
+    of_kubelet = {"source": {"component": "kubelet"}, "reportingComponent": "kubelet", "reportingInstance": "n1"}
+    cluster.api.create(EVENTS.at("default"), an_event("n1", metadata={"name": "of-kubelet"}, **of_kubelet))
+    cluster.api.create(EVENTS.at("default"), an_event("n1", metadata={"name": "its-own"}))
+    until("the policies are in force", lambda: _why_not_in_force(cluster))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def cluster(admin: Cluster) -> Iterator[Cluster]:
+    yield admin
+    admin.delete_made(grace_s=0)
+    admin.close()
+
+
+@pytest.fixture
+def n1(cluster: Cluster) -> Json:
+    return cluster.nodes.get("n1")
+
+
+@pytest.fixture
+def advertiser(cluster: Cluster, n1: Json) -> Cluster:
+    """The one of n1."""
+    return cluster.as_account(ADVERTISER, n1)
+
+
+def _why_not_in_force(cluster: Cluster) -> str | None:
+    """The API server takes a moment to notice a policy. Without a node in its token, no write may pass."""
+    nobody = cluster.as_account(ADVERTISER)
+    dry = {"dryRun": "All"}
+    writes: dict[str, Callable[[], object]] = {
+        "nodes": lambda: nobody.nodes.annotate("n1", {INVENTORY: "premature"}),
+        "leases": lambda: nobody.api.create(LEASES.at(OUR_NAMESPACE), a_lease("n1"), dry),
+        "events": lambda: nobody.api.create(EVENTS.at("default"), an_event("n1"), dry),
+    }
+    for kind, write in writes.items():
+        try:
+            write()
+        except Refused as refused:
+            if "does not say which node" not in refused.message:
+                return str(refused)
+        else:
+            return f"nothing is denied among {kind}"
+    return None

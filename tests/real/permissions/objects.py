@@ -1,0 +1,43 @@
+"""What the tests of permissions write. Pure."""
+
+from __future__ import annotations
+
+from rig.talking.manifests import a_node
+from rig.talking.resources import Json
+
+NODES_OF_THE_TEST = ("n1", "n2")
+
+
+def an_own_node(name: str) -> Json:
+    """A node with something of everything that an advertiser must leave alone."""
+    node = a_node(name, annotations={"theirs": "kept"})
+    node["spec"] = {"taints": [{"key": "theirs", "value": "kept", "effect": "NoSchedule"}]}
+    return node
+
+
+def a_lease(name: str, *, holder: str | None = None) -> Json:
+    """A heartbeat; the node that it is named after holds it."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name},
+        "spec": {"holderIdentity": name if holder is None else holder, "leaseDurationSeconds": 40},
+    }
+
+
+def an_event(node: str, **changed: object) -> Json:
+    """An event about a node, as its advertiser writes it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{node}."},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
+        "reason": "CardLost",
+        "message": "Card 0 is lost",
+        "type": "Warning",
+        "source": {"component": "partage-advertiser", "host": node},
+        "reportingComponent": "partage-advertiser",
+        "reportingInstance": node,
+        "count": 1,
+        **changed,
+    }

@@ -1,0 +1,79 @@
+"""Installed as README.md says, and taken away again: nothing of it is left, and nothing else is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from partage_plugins.vocabulary.keys import INVENTORY
+from real.permissions.objects import a_lease, an_own_node
+from rig.control.plane import ControlPlane
+from rig.control.running import control_plane
+from rig.control.settings import ControlSettings
+from rig.identity.delivered import FOLDER, Manifest, delivered
+from rig.identity.people import OUR_NAMESPACE
+from rig.identity.permissions import ADVERTISER_FILES
+from rig.talking.cluster import Cluster
+from rig.talking.resources import LEASES
+
+ADVERTISER = str(FOLDER / "advertiser")
+PART = "app.kubernetes.io/part-of=partage"
+KINDS = (
+    "namespaces,daemonsets,pods,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings"
+)
+OBJECTS = [each for file in (*ADVERTISER_FILES, "daemonset.yaml") for each in delivered(f"advertiser/{file}")]
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with control_plane(ControlSettings()) as plane:
+        yield plane
+
+
+@pytest.fixture
+def bare(plane: ControlPlane) -> Iterator[Cluster]:
+    """A cluster in which nothing of partage is."""
+    cluster = Cluster(plane)
+    cluster.kubectl.run("delete", "-k", ADVERTISER, "--ignore-not-found")
+    yield cluster
+    cluster.close()
+
+
+def ours(cluster: Cluster) -> set[tuple[str, str | None, str]]:
+    """All that carries our label, but for pods, which have names of their own."""
+    found = json.loads(cluster.kubectl.run("get", KINDS, "--all-namespaces", "-l", PART, "-o", "json"))["items"]
+    return {named(each) for each in found if each["kind"] != "Pod"}
+
+
+def named(manifest: Manifest) -> tuple[str, str | None, str]:
+    return manifest["kind"], manifest["metadata"].get("namespace"), manifest["metadata"]["name"]
+
+
+def commands(section: str) -> list[list[str]]:
+    """What that section of README.md tells people to type, for our folder."""
+    text = (FOLDER / "README.md").read_text(encoding="utf-8").partition(f"## {section}\n")[2].partition("\n## ")[0]
+    typed = re.findall(r"^\$ kubectl (.*)$", text, re.MULTILINE)
+    return [ADVERTISER.join(re.split(r"(?<=-k )\.", command)).split() for command in typed]
+
+
+def test_one_command_installs_everything_and_does_nothing_the_second_time(bare: Cluster) -> None:
+    bare.kubectl.run(*commands("Install")[0])
+    assert ours(bare) == {named(each) for each in OBJECTS}
+    again = bare.kubectl.run(*commands("Install")[0]).splitlines()
+    assert [line for line in again if not line.endswith(" unchanged")] == []
+
+
+def test_what_was_installed_and_written_is_taken_away(bare: Cluster) -> None:
+    bare.nodes.create(an_own_node("n1"))
+    bare.kubectl.run("apply", "-k", ADVERTISER)
+    bare.nodes.annotate("n1", {INVENTORY: "{}"})
+    bare.api.create(LEASES.at(OUR_NAMESPACE), a_lease("n1"))
+    for command in commands("Uninstall"):
+        bare.kubectl.run(*command)
+    assert ours(bare) == set()
+    assert INVENTORY not in bare.nodes.annotations("n1")
+    assert bare.api.list(LEASES.at(OUR_NAMESPACE)) == []

@@ -1,0 +1,30 @@
+"""A control plane without nodes: pods are created, refused and bound, and never run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from rig.building.providing import ensure
+from rig.control.plane import ControlPlane
+from rig.control.settings import ControlSettings
+from rig.machine import network, slots
+from rig.machine.addresses import Addresses
+from rig.machine.cleaning import clean
+
+
+@contextmanager
+def control_plane(settings: ControlSettings) -> Generator[ControlPlane]:
+    """One that serves, and is gone afterwards."""
+    programs = ensure("etcd", "kubernetes", say=print)
+    with slots.claimed(clean) as slot:
+        addresses = Addresses(slot.number)
+        network.make_bridge(addresses, str(slot.folder))
+        control = ControlPlane(addresses, programs, slot.folder, settings)
+        try:
+            control.start()
+            control.wait_ready()
+            yield control
+        finally:
+            for component in control.components:
+                component.kill()

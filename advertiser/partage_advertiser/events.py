@@ -25,7 +25,6 @@ _MOST_WAITING: Final = 64
 _TRIES: Final = 3
 _AGAIN_S: Final = 5.0
 _LONGEST_MESSAGE: Final = 1024
-_SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
 _log = structlog.get_logger()
 
 
@@ -80,7 +79,5 @@ def _event(node: str, happening: Happening, now: datetime) -> NodeEvent:
         event_time=micro_time(now),
         reporting_component=COMPONENT,
         reporting_instance=node,
-        first_timestamp=now.strftime(_SECONDS),
-        last_timestamp=now.strftime(_SECONDS),
         count=1,
     )

@@ -107,7 +107,7 @@ class TestTheLock:
 class TestThePause:
     @pytest.mark.parametrize("state", ["cordon-required", "drain-required", "pod-restart-required", "upgrade-failed"])
     def test_lasts_while_the_operator_works_on_the_driver(self, state: str) -> None:
-        assert why_paused({LABEL: state}) == f"the GPU operator upgrades the driver ({state})"
+        assert why_paused({LABEL: state}) == "the GPU operator upgrades the driver"
 
     @pytest.mark.parametrize("labels", [{}, {LABEL: "upgrade-done"}, {LABEL: "upgrade-required"}, {LABEL: ""}])
     def test_is_over_while_it_does_not(self, labels: dict[str, str]) -> None:

@@ -9,8 +9,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-TroubleKind = Literal["no-library", "no-driver", "mismatch", "hangs", "failed"]
-"""No libnvidia-ml; library but no kernel driver; the two of different versions; no answer in time; anything else."""
+TroubleKind = Literal["no-library", "no-driver", "mismatch", "starts", "hangs", "failed"]
+"""No libnvidia-ml; library but no kernel driver; the two of different versions; no answer yet, since it was opened just
+now; no answer in time; anything else."""
 
 
 class InstanceFacts(Struct, frozen=True, kw_only=True):
@@ -52,12 +53,22 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     """What NVML answered that means this card cannot be used: it fell off the bus, it wants a reset."""
 
 
+class SilentCard(Struct, frozen=True, kw_only=True):
+    """A card that is there, does not answer, and did not before either: nothing else is known of it."""
+
+    index: int
+    uuid: str | None = None
+    fault: str
+    """As in `CardFacts`."""
+
+
 class NodeFacts(Struct, frozen=True, kw_only=True, tag="facts"):
     """What one look showed."""
 
     driver: str
     cuda: str
     cards: tuple[CardFacts, ...]
+    silent: tuple[SilentCard, ...] = ()
 
 
 class Trouble(Struct, frozen=True, kw_only=True, tag="trouble"):

@@ -1,9 +1,14 @@
-"""The hooks: settings at the start, one adjustment for each container with a card."""
+"""The hooks: settings at the start; in crishim an adjustment for each container with cards, in the advertiser cards.
+
+The two roles share nothing but the kind: crishim never loads what finds cards, and the advertiser attaches none.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from partage_plugins.builtin.gpu_node.attaching import (
     attached,
@@ -20,11 +25,17 @@ from partage_plugins.builtin.gpu_node.settings import GpuSettings, settings_from
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.gpu import GPU, Card, GpuPart
-from partage_plugins.vocabulary.node import NodeContext
+from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
+
+if TYPE_CHECKING:
+    from partage_plugins.builtin.gpu_discovery.discovery import Discovery
 
 
 class GpuNode:
     """Owns the kind `gpu` on a node."""
+
+    _discovery: Discovery | None = None
+    """In the advertiser alone."""
 
     @hookimpl
     def partage_kind(self) -> object:
@@ -34,9 +45,28 @@ class GpuNode:
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
         """Reads the settings; a wrong one keeps the plugin, and with it every container with cards, from starting."""
+        if context.role == "advertiser":
+            self._discovery = _discovery(context)
+            return
         self._settings: GpuSettings = settings_from(os.environ)
         self._root = Path(context.root)
         self._own_kind = OwnKind(self._root, self._settings.driver_root)
+
+    @hookimpl
+    def partage_stopping(self) -> None:
+        """Lets go of the driver."""
+        if self._discovery is not None:
+            self._discovery.close()
+
+    @hookimpl
+    def partage_discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
+        """The node's cards."""
+        return self._discovery.discover(in_use) if self._discovery is not None else None
+
+    @hookimpl
+    def partage_samples(self) -> list[Gauge]:
+        """How they fare."""
+        return self._discovery.samples() if self._discovery is not None else []
 
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
@@ -56,3 +86,11 @@ class GpuNode:
         driver = installed_driver(part, root=self._root, driver_root=self._settings.driver_root)
         capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
         return attached_by_hand(raw_parts(cards, driver, capabilities))
+
+
+def _discovery(context: NodeContext) -> Discovery:
+    """Imported here: crishim's plugin host pays for none of it."""
+    from partage_plugins.builtin.gpu_discovery.discovery import Discovery  # noqa: PLC0415
+    from partage_plugins.builtin.gpu_discovery.settings import discovery_settings  # noqa: PLC0415
+
+    return Discovery(context, discovery_settings(os.environ))

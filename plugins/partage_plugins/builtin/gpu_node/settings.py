@@ -49,7 +49,7 @@ def settings_from(environment: Mapping[str, str]) -> GpuSettings:
     mistakes = [
         *_wrong_attach(attach),
         *_wrong_capabilities(capabilities),
-        *_wrong_driver_root(driver_root),
+        *wrong_driver_root(driver_root),
     ]
     if mistakes:
         raise ValueError("; ".join(mistakes))
@@ -70,6 +70,7 @@ def _wrong_capabilities(capabilities: tuple[str, ...]) -> list[str]:
     return [f"{CAPABILITIES} has {name!r:.80}; allowed: a list of {allowed}" for name in unknown]
 
 
-def _wrong_driver_root(driver_root: str) -> list[str]:
+def wrong_driver_root(driver_root: str) -> list[str]:
+    """What is wrong with it, if anything; the advertiser's half takes the same variable."""
     is_path = driver_root.startswith("/") and driver_root.isprintable() and ".." not in driver_root.split("/")
     return [] if is_path else [f"{DRIVER_ROOT} is {driver_root!r:.80}; allowed: an absolute path without .."]

@@ -1,0 +1,40 @@
+"""Reads whether the driver is to be let go, and why: while there is a file in the folder of pauses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = "run/partage/advertiser/pause"
+_LONGEST_BYTES: Final = 1024
+
+
+class Pauses:
+    """Below the node's root."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / FOLDER
+        self._last: str | None = None
+
+    def reason(self) -> str | None:
+        """None: go on. Of several the first by name; where the folder can't be read, as before."""
+        try:
+            files = sorted(file for file in self._folder.iterdir() if not file.name.startswith("."))
+        except FileNotFoundError:
+            files = []
+        except OSError:
+            return self._last
+        self._last = next(filter(None, map(_said, files)), None)
+        return self._last
+
+
+def _said(file: Path) -> str | None:
+    """The file's first line, or its name where that says nothing; None: it went away meanwhile."""
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_LONGEST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return file.name
+    return text.decode(errors="replace").partition("\n")[0].strip() or file.name

@@ -1,0 +1,67 @@
+"""Profiles of instances, the library's place below a root, and what the kernel says of a card's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_plugins.builtin.gpu_discovery.instances import profile_of
+from partage_plugins.builtin.gpu_discovery.libraries import LIBRARY, library_below
+from partage_plugins.builtin.gpu_discovery.sysfs import numa_node_of
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "1g.10gb"),
+        ("NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", "1c.3g.20gb"),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb+me", "1g.10gb+me"),
+    ],
+)
+def test_the_profile_stands_behind_the_cards_name(name: str, profile: str) -> None:
+    assert profile_of(name, (7, 7, 7)) == profile
+
+
+@pytest.mark.parametrize(
+    ("slices", "profile"),
+    [((1, 1, 9856), "1g.10gb"), ((3, 3, 40320), "3g.40gb"), ((1, 3, 20096), "1c.3g.20gb"), (None, "unknown")],
+)
+def test_an_older_drivers_profile_is_made_of_its_slices(slices: tuple[int, int, int] | None, profile: str) -> None:
+    assert profile_of("NVIDIA A100", slices) == profile
+
+
+@given(st.text(), st.none() | st.tuples(*[st.integers(0, 1 << 32)] * 3))
+def test_every_name_gives_a_profile(name: str, slices: tuple[int, int, int] | None) -> None:
+    assert profile_of(name, slices)
+
+
+@pytest.mark.parametrize(
+    "folder", ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "lib64", "lib"]
+)
+def test_the_library_is_found_where_distributions_put_it(tmp_path: Path, folder: str) -> None:
+    library = tmp_path / folder / LIBRARY
+    library.parent.mkdir(parents=True)
+    library.touch()
+    assert library_below(str(tmp_path)) == str(library)
+
+
+def test_a_library_that_is_not_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "usr/lib64" / LIBRARY).mkdir(parents=True)  # a folder is no library
+    assert library_below(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("root", ["/", "//", "/./"])
+def test_for_the_root_the_loader_looks_itself(root: str) -> None:
+    assert library_below(root) == LIBRARY
+
+
+@pytest.mark.parametrize(("text", "node"), [("1\n", 1), ("0\n", 0), ("-1\n", None), ("", None), ("x", None)])
+def test_the_kernel_says_the_numa_node(tmp_path: Path, text: str, node: int | None) -> None:
+    folder = tmp_path / "sys/bus/pci/devices/0000:18:00.0"
+    folder.mkdir(parents=True)
+    (folder / "numa_node").write_text(text)
+    assert numa_node_of(str(tmp_path), "0000:18:00.0") == node
+    assert numa_node_of(str(tmp_path), "0000:19:00.0") is None

@@ -1,0 +1,175 @@
+"""Whose the cards are: ours unless set otherwise or somebody else hands them out, without ever going to and fro."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from partage_plugins.builtin.gpu_discovery.native import HELD_FOR_S
+from partage_plugins.builtin.gpu_discovery.node_files import CHECKPOINT, SOCKETS
+from unit.gpu_discovery.making import MIG_A, MIG_B, ONE, THREE, TWO, MadeNode, gpu, instance, node_of
+
+SHARED, KUBELETS = {ONE: "shared", TWO: "shared"}, {ONE: "kubelet", TWO: "kubelet"}
+
+
+def set_pool(node: MadeNode, pool: str) -> None:
+    node.settings = {"PARTAGE_GPU_POOL": pool}
+    node.begin()
+
+
+def test_alone_on_a_node_all_cards_are_ours(node: MadeNode) -> None:
+    assert node.pools() == SHARED
+
+
+@pytest.mark.parametrize("devices", [[ONE, TWO], [ONE], [f"{ONE}::0", f"{ONE}::1"], ["0"], []])
+def test_where_nvidias_device_plugin_is_no_card_is_ours(node: MadeNode, devices: list[str]) -> None:
+    node.registered(nvidia=devices)
+    assert node.pools() == KUBELETS
+
+
+def test_where_nvidias_dra_driver_is_no_card_is_ours(node: MadeNode) -> None:
+    node.dra_driver()
+    assert node.pools() == KUBELETS
+
+
+def test_another_plugin_that_names_our_cards_counts(node: MadeNode) -> None:
+    node.registered(other=[f"{TWO}-7"])
+    assert node.pools() == KUBELETS
+
+
+@pytest.mark.parametrize("devices", [["0", "1"], ["fpga-0"], ["nvidia0"], [], None, [f"{ONE}0"]])
+def test_plugins_of_other_devices_do_not_count(node: MadeNode, devices: list[str] | None) -> None:
+    node.registered(other=devices)
+    node.write(f"{SOCKETS}/example.com-reg.sock", "")
+    assert node.pools() == SHARED
+
+
+def test_a_plugin_that_comes_takes_the_cards_at_once_and_gives_them_back_later(node: MadeNode) -> None:
+    assert node.pools() == SHARED
+    node.registered(nvidia=[ONE, TWO])
+    assert node.pools() == KUBELETS
+    node.registered(other=["x"])
+    node.now_s += HELD_FOR_S - 6
+    assert node.pools() == KUBELETS
+    assert node.pools() == SHARED
+
+
+def test_a_driver_that_restarts_loses_no_card(node: MadeNode) -> None:
+    socket = node.dra_driver()
+    for _ in range(3):
+        assert node.pools() == KUBELETS
+        socket.unlink()
+        node.now_s += HELD_FOR_S - 10
+        assert node.pools() == KUBELETS
+        node.dra_driver()
+
+
+@pytest.mark.parametrize("torn", ["", "{", '{"Data":', '{"Data":{"RegisteredDevices":[]}}', "[" * 100_000])
+def test_a_record_that_cannot_be_understood_changes_nothing_however_long(node: MadeNode, torn: str) -> None:
+    node.write(CHECKPOINT, torn)
+    assert node.pools() == SHARED
+    node.registered(nvidia=[ONE])
+    assert node.pools() == KUBELETS
+    node.write(CHECKPOINT, torn)
+    for _ in range(3):
+        node.now_s += HELD_FOR_S - 10
+        assert node.pools() == KUBELETS
+
+
+def test_a_new_start_waits_as_long_before_it_takes_cards(node: MadeNode) -> None:
+    node.registered(nvidia=[ONE])
+    assert node.pools() == KUBELETS
+    (node.root / CHECKPOINT).unlink()
+    node.begin()
+    assert node.pools() == KUBELETS
+    node.now_s += HELD_FOR_S
+    assert node.pools() == SHARED
+
+
+def test_all_and_none_are_as_they_say_whoever_is_there(node: MadeNode) -> None:
+    node.registered(nvidia=[ONE])
+    set_pool(node, "all")
+    assert node.pools() == SHARED
+    set_pool(node, "none")
+    (node.root / CHECKPOINT).unlink()
+    assert node.pools() == KUBELETS
+
+
+@pytest.mark.parametrize(
+    ("pool", "shared"),
+    [
+        ("1", {TWO}),
+        ("0,1", {ONE, TWO}),
+        (ONE, {ONE}),
+        (f"{ONE[:10]}, 2", {ONE, THREE}),
+        (ONE.lower().replace("gpu", "GPU"), {ONE}),
+        ("model=*h100*", {ONE, TWO}),
+        ("model=NVIDIA L4", {THREE}),
+        ("model=*", {ONE, TWO, THREE}),
+    ],
+)
+def test_a_list_names_cards_by_number_id_or_model(node: MadeNode, pool: str, shared: set[str]) -> None:
+    node.driver.says = node_of(gpu(), gpu(TWO, 1), gpu(THREE, 2, model="NVIDIA L4"))
+    set_pool(node, pool)
+    assert {id_ for id_, whose in node.pools().items() if whose == "shared"} == shared
+
+
+def test_a_lost_card_is_still_counted(node: MadeNode) -> None:
+    set_pool(node, "1")
+    node.look()
+    node.driver.says = node_of(gpu(TWO, 0, pci="0000:19:00.0"))
+    assert node.pools() == {ONE: "kubelet", TWO: "shared"}
+
+
+@pytest.mark.parametrize(
+    ("pool", "said"),
+    [
+        ("7", "PARTAGE_GPU_POOL has 7, which chooses no card of this node"),
+        ("GPU-77", "PARTAGE_GPU_POOL has GPU-77, which chooses no card of this node"),
+        ("model=L4", "PARTAGE_GPU_POOL has model=L4, which chooses no card of this node"),
+    ],
+)
+def test_an_entry_that_chooses_nothing_is_told_once(node: MadeNode, pool: str, said: str) -> None:
+    set_pool(node, f"{pool},{ONE}")
+    with capture_logs() as logs:
+        assert node.pools() == {ONE: "shared", TWO: "kubelet"}
+        node.look()
+    assert [line["event"] for line in logs] == [said]
+
+
+def test_the_beginning_of_several_ids_chooses_none_of_them(node: MadeNode) -> None:
+    twin = f"{ONE[:-1]}f"
+    node.driver.says = node_of(gpu(), gpu(twin, 1))
+    set_pool(node, ONE[:12])
+    with capture_logs() as logs:
+        assert node.pools() == {ONE: "kubelet", twin: "kubelet"}
+    said = f"PARTAGE_GPU_POOL has {ONE[:12]}, which could be any of 2 cards; write more of its id"
+    assert [line["event"] for line in logs] == [said]
+
+
+def test_an_ambiguous_entry_takes_nothing_from_others(node: MadeNode) -> None:
+    twin = f"{ONE[:-1]}f"
+    node.driver.says = node_of(gpu(), gpu(twin, 1))
+    set_pool(node, f"0,{ONE[:12]}")
+    assert node.pools() == {ONE: "shared", twin: "kubelet"}
+
+
+@pytest.mark.parametrize(("pool", "shared"), [("0", {MIG_A, MIG_B}), (ONE, {MIG_A, MIG_B}), (MIG_B, {MIG_B})])
+def test_a_gpu_stands_for_its_instances(node: MadeNode, pool: str, shared: set[str]) -> None:
+    cut = gpu(is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))
+    node.driver.says = node_of(cut, gpu(TWO, 1))
+    set_pool(node, pool)
+    assert {id_ for id_, whose in node.pools().items() if whose == "shared"} == shared
+
+
+def test_the_beginning_of_several_instances_chooses_none_of_them(node: MadeNode) -> None:
+    twin = f"{MIG_A[:-1]}f"
+    node.driver.says = node_of(gpu(is_mig=True, instances=(instance(MIG_A), instance(twin))))
+    set_pool(node, MIG_A[:12])
+    assert node.pools() == {MIG_A: "kubelet", twin: "kubelet"}
+
+
+def test_a_gpu_without_any_instance_is_counted(node: MadeNode) -> None:
+    node.driver.says = node_of(gpu(is_mig=True), gpu(TWO, 1))
+    set_pool(node, "1")
+    assert node.pools() == {TWO: "shared"}

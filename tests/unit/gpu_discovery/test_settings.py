@@ -1,0 +1,87 @@
+"""What can be set, and that a mistake is one line with everything that is wrong."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_plugins.builtin.gpu_discovery.health import Rules
+from partage_plugins.builtin.gpu_discovery.settings import (
+    HARMLESS,
+    POOL,
+    QUIET,
+    RESERVE,
+    Choice,
+    DiscoverySettings,
+    PoolSetting,
+    discovery_settings,
+)
+from partage_plugins.builtin.gpu_node.settings import DRIVER_ROOT
+from partage_plugins.vocabulary.gpu import MIB
+from unit.gpu_discovery.making import ONE
+
+
+def test_without_variables_everything_has_a_default() -> None:
+    assert discovery_settings({}) == DiscoverySettings(
+        pool=PoolSetting("auto"), reserve_bytes=0, rules=Rules(quiet_s=60, harmless=frozenset()), driver_root="/"
+    )
+
+
+def test_all_can_be_set() -> None:
+    settings = discovery_settings(
+        {
+            POOL: f"3, {ONE},model=NVIDIA H100*,",
+            RESERVE: "256",
+            QUIET: "7.5",
+            HARMLESS: "94, 63",
+            DRIVER_ROOT: "/run/nvidia/driver",
+        }
+    )
+    assert settings == DiscoverySettings(
+        pool=PoolSetting("listed", (Choice("number", "3"), Choice("id", ONE), Choice("model", "NVIDIA H100*"))),
+        reserve_bytes=256 * MIB,
+        rules=Rules(quiet_s=7.5, harmless=frozenset((63, 94))),
+        driver_root="/run/nvidia/driver",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (POOL, "", "''; allowed: auto, all, none, or a list"),
+        (POOL, "Auto", "'Auto'; allowed: auto, all, none, or a list"),
+        (POOL, "1,card", "'card'; allowed: auto"),
+        (POOL, "model=", "'model='; allowed: auto"),
+        (POOL, "-1", "'-1'; allowed: auto"),
+        (RESERVE, "1G", "'1G'; allowed: a whole number of MiB up to 1048576"),
+        (RESERVE, "-1", "'-1'; allowed: a whole number"),
+        (RESERVE, "9999999", "'9999999'; allowed: a whole number"),
+        (QUIET, "soon", "'soon'; allowed: seconds from 0 to 3600"),
+        (QUIET, "nan", "'nan'; allowed: seconds from 0 to 3600"),
+        (QUIET, "-1", "'-1'; allowed: seconds from 0 to 3600"),
+        (HARMLESS, "94,all", "'all'; allowed: a list of XIDs such as 94,63"),
+        (DRIVER_ROOT, "driver", "'driver'; allowed: an absolute path without .."),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, said: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name} (is|has) {said}"):
+        discovery_settings({name: value})
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(ValueError, match=rf"{POOL}.*; {RESERVE}.*; {QUIET}.*; {HARMLESS}.*; {DRIVER_ROOT}"):
+        discovery_settings({POOL: "x", RESERVE: "x", QUIET: "x", HARMLESS: "x", DRIVER_ROOT: "x"})
+
+
+def mistakes_in(environment: dict[str, str]) -> str:
+    try:
+        discovery_settings(environment)
+    except ValueError as mistake:
+        return str(mistake)
+    return ""
+
+
+@given(st.dictionaries(st.sampled_from((POOL, RESERVE, QUIET, HARMLESS, DRIVER_ROOT)), st.text(max_size=30)))
+def test_any_values_are_settings_or_one_printable_line(environment: dict[str, str]) -> None:
+    assert mistakes_in(environment).isprintable()

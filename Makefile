@@ -1,4 +1,5 @@
-# The front door. Each target first makes .venv ready, which costs nothing once it is.
+# The front door. Each target first makes .venv ready, which costs nothing once it is; but for conformance and clean, which
+# need none.
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 SHELL := bash
@@ -6,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo test check rig rig-up rig-down format lock clean ready always
+.PHONY: help demo test check rig rig-up rig-down conformance format lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -28,6 +29,9 @@ rig-up: ready ## start a cluster for yourself, NODES=1, and print its KUBECONFIG
 
 rig-down: ready ## stop what rig-up started
 	@tools/rig down
+
+conformance: ## ask the graphics card of this machine what it does; AGAINST=FILE compares
+	@tools/conformance $(addprefix --against ,$(AGAINST))
 
 bench-%: ready always ## measure NAME: a table, then one JSON object
 	@tools/named bench $*

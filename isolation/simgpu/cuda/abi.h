@@ -134,6 +134,9 @@ typedef struct {
     void *data;
 } CUDA_HOST_NODE_PARAMS;
 
+/* Whose the graph of a child node is from then on. */
+enum { CU_GRAPH_CHILD_MOVED = 1 };
+
 /* A node of any kind. Those of memory are here by size; their structures are in abi_memory.h. */
 typedef struct {
     int type;

@@ -13,10 +13,12 @@ struct callback {
 /* A plain host function isn't called once the device has failed; a callback is, and is told the error. */
 static CUresult call(void *argument, CUresult status) {
     struct callback *callback = argument;
+    thread_here()->serves = true;
     if (callback->told)
         callback->told(callback->stream, status, callback->data);
     else if (!status)
         callback->plain(callback->data);
+    thread_here()->serves = false;
     free(callback);
     return CUDA_SUCCESS;
 }

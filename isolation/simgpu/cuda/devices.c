@@ -20,6 +20,7 @@ struct sim_node *driver_node(void) { return node; }
 CUresult driver_ready(void) {
     CUresult now = atomic_load_explicit(&answer, memory_order_acquire);
     if (now) return now;
+    if (thread_here()->serves) return CUDA_ERROR_NOT_PERMITTED;
     return atomic_load_explicit(&node->file->state, memory_order_relaxed) == SIM_RUNNING ? CUDA_SUCCESS
                                                                                          : CUDA_ERROR_UNKNOWN;
 }

@@ -75,6 +75,7 @@ static CUresult change(CUgraph handle, const CUgraphNode *from, const CUgraphNod
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
+    if (!add && graph_has_memory(graph)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (!both_in(graph, from[i], to[i]) || nodes_has(&to[i]->before, from[i]) == add)
             return CUDA_ERROR_INVALID_VALUE;

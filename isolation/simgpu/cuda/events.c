@@ -158,7 +158,7 @@ static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thr
     if (!result) result = stream_begin(stream, &capturing);
     if (result) return result;
     if (flags > 1 || (flags && !capturing)) return CUDA_ERROR_INVALID_VALUE;
-    if (event->device != stream->context->device) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     if (capturing) return flags ? capture_add_record(stream, event) : capture_record(stream, event);
     event_uncapture(event);
     return event_record(event, stream);

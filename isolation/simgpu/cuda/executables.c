@@ -16,6 +16,8 @@ CUresult executable_of(CUgraphExec handle, struct executable **found) {
     return CUDA_SUCCESS;
 }
 
+void executable_forget_graph(struct executable *executable) { executable->made_from = NULL; }
+
 static u64 duration_of(const struct step *step) { return step->disabled ? 0 : step->task->work.duration_ns; }
 
 /* Parallel branches overlap; a host function ends all that stands before it in the list, and begins all that follows.
@@ -47,6 +49,7 @@ static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgrap
     if (failed) *failed = NULL;
     if (!made || flags & ~(u64)FLAGS) return CUDA_ERROR_INVALID_VALUE;
     if (flags & FLAG_DEVICE_LAUNCH) return CUDA_ERROR_NOT_SUPPORTED;
+    if (graph->instance) return CUDA_ERROR_INVALID_VALUE;
     struct executable *executable = calloc(1, sizeof *executable);
     if (!executable) return CUDA_ERROR_OUT_OF_MEMORY;
     *executable = (struct executable){.magic = EXECUTABLE_MAGIC, .flags = flags};
@@ -60,6 +63,10 @@ static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgrap
         return result;
     }
     executable_measure(executable);
+    if (graph_has_memory(graph)) {
+        executable->made_from = graph;
+        graph->instance = executable;
+    }
     *made = executable;
     return CUDA_SUCCESS;
 }
@@ -100,6 +107,7 @@ CALL(cuGraphExecDestroy, CUgraphExec handle) {
     CUresult result = executable_of(handle, &executable);
     if (result) return result;
     executable->magic = 0;
+    if (executable->made_from) executable->made_from->instance = NULL;
     steps_drop(executable->steps, executable->count);
     graph_drop(executable->graph);
     free(executable);

@@ -15,6 +15,7 @@ struct executable {
     u32 magic;
     u64 id, flags, length_ns;
     struct graph *graph;            /* a copy of what was instantiated */
+    struct graph *made_from;        /* what was, if it has memory and is still there */
     struct step *steps;             /* each after those that it comes after */
     u32 count;
     bool calls_host;

@@ -35,14 +35,20 @@ CUresult function_duration(const struct function *function, void *const *params,
     return CUDA_SUCCESS;
 }
 
-CUresult shape_check(const struct shape *shape) {
+static unsigned most_shared(const struct function *function) {
+    if (!function) return SHARED_MOST;
+    return function->max_dynamic_shared ? (unsigned)function->max_dynamic_shared : SHARED_STATIC;
+}
+
+CUresult shape_check(const struct function *function, const struct shape *shape) {
     const unsigned *grid = shape->grid, *block = shape->block;
     for (int i = 0; i < 3; i++)
         if (!grid[i] || !block[i]) return CUDA_ERROR_INVALID_VALUE;
     if (grid[0] > INT32_MAX || grid[1] > UINT16_MAX || grid[2] > UINT16_MAX) return CUDA_ERROR_INVALID_VALUE;
     if (block[0] > THREADS_PER_BLOCK || block[1] > THREADS_PER_BLOCK || block[2] > 64) return CUDA_ERROR_INVALID_VALUE;
     u64 threads = (u64)block[0] * block[1] * block[2];
-    return threads > THREADS_PER_BLOCK || shape->shared_bytes > SHARED_MOST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    const bool fits = threads <= THREADS_PER_BLOCK && shape->shared_bytes <= most_shared(function);
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
@@ -71,9 +77,7 @@ static CUresult get(int *value, int attribute, CUfunction handle) {
     case NUMBER_OF_REGISTERS: *value = REGISTERS; break;
     case PTX:
     case BINARY: *value = 90; break;
-    case MAX_DYNAMIC_SHARED:
-        *value = function->max_dynamic_shared ? function->max_dynamic_shared : SHARED_STATIC;
-        break;
+    case MAX_DYNAMIC_SHARED: *value = (int)most_shared(function); break;
     case CARVEOUT: *value = function->carveout ? function->carveout : -1; break;
     default: *value = 0;
     }

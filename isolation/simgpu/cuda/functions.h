@@ -39,8 +39,8 @@ CUresult function_duration(const struct function *function, void *const *params,
 /* Loads the function's code onto the device at its first launch there. */
 CUresult function_load(const struct function *function, struct device *device);
 
-/* Whether these numbers can be launched on the device at all. */
-CUresult shape_check(const struct shape *shape);
+/* Whether these numbers can be launched on the device: as the function is set, or (NULL) at all. */
+CUresult shape_check(const struct function *function, const struct shape *shape);
 
 CUresult image_new(struct context *context, struct image **made);
 CUresult image_function(struct image *image, const char *name, struct function **found);

@@ -113,7 +113,17 @@ static void node_drop(struct node *node) {
     free(node);
 }
 
+bool graph_has_memory(const struct graph *graph) {
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const struct task *task = graph->nodes.node[i]->task;
+        if (task->work.kind == NODE_ALLOC || task->work.kind == NODE_FREE) return true;
+        if (task->child && graph_has_memory(task->child)) return true;
+    }
+    return false;
+}
+
 void graph_drop(struct graph *graph) {
+    if (graph->instance) executable_forget_graph(graph->instance);
     for (size_t i = 0; i < graph->nodes.count; i++) node_drop(graph->nodes.node[i]);
     nodes_clear(&graph->nodes);
     graph->magic = 0;
@@ -214,7 +224,7 @@ CALL(cuGraphClone, CUgraph *made, CUgraph handle) {
     struct graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
-    return made ? graph_clone(graph, made) : CUDA_ERROR_INVALID_VALUE;
+    return made && !graph_has_memory(graph) ? graph_clone(graph, made) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuGraphNodeFindInClone, CUgraphNode *found, CUgraphNode original, CUgraph handle) {
@@ -261,6 +271,7 @@ CALL(cuGraphDestroyNode, CUgraphNode handle) {
     CUresult result = node_of(handle, &node);
     if (result) return result;
     struct graph *graph = node->graph;
+    if (graph_has_memory(graph)) return CUDA_ERROR_INVALID_VALUE;
     nodes_remove(&graph->nodes, node);
     for (size_t i = 0; i < graph->nodes.count; i++) nodes_remove(&graph->nodes.node[i]->before, node);
     node_drop(node);

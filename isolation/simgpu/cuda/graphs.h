@@ -34,6 +34,7 @@ struct graph {
     bool owned; /* by a node that has it as its child */
     struct nodes nodes; /* in the order of their making */
     struct graph *copy_of;
+    struct executable *instance; /* of a graph with memory: the one that there may be */
 };
 
 CUresult graph_of(CUgraph handle, struct graph **found);
@@ -41,6 +42,12 @@ CUresult node_of(CUgraphNode handle, struct node **found);
 CUresult graph_new(struct graph **made);
 CUresult graph_clone(const struct graph *graph, struct graph **made);
 void graph_drop(struct graph *graph);
+
+/* Such a graph is bound to its addresses: it can't be cloned, cut or instantiated twice at once. */
+bool graph_has_memory(const struct graph *graph);
+
+/* The graph that an executable was made from is no more. */
+void executable_forget_graph(struct executable *executable);
 
 /* A node with `task`, whose reference passes to it, even on failure. */
 CUresult graph_add(struct graph *graph, const struct nodes *before, struct task *task, struct node **made);

@@ -13,7 +13,7 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
     if (result) return result;
     if (!handle || handle->magic != FUNCTION_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
     struct function *function = handle;
-    result = shape_check(shape);
+    result = shape_check(function, shape);
     if (result) return result;
     if (function->image->context && function->image->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     if (params && extra) return CUDA_ERROR_INVALID_VALUE;
@@ -44,7 +44,7 @@ enum { ATTRIBUTE_COOPERATIVE = 2 };
 static CUresult fits_at_once(CUstream in, bool per_thread, const struct shape *shape) {
     struct stream *stream;
     CUresult result = stream_of(in, per_thread, &stream);
-    if (!result) result = shape_check(shape);
+    if (!result) result = shape_check(NULL, shape);
     if (result) return result;
     const struct sim_model *model = &stream->context->device->about->model;
     unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
@@ -102,7 +102,7 @@ CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
     CUresult result = function_of(handle, &function);
     if (result) return result;
     struct shape shape = {{1, 1, 1}, {(unsigned)x, (unsigned)y, (unsigned)z}, 0};
-    result = shape_check(&shape);
+    result = shape_check(function, &shape);
     if (!result) memcpy(function->block, shape.block, sizeof function->block);
     return result;
 }

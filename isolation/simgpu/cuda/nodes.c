@@ -34,7 +34,7 @@ static CUresult kernel(const CUDA_KERNEL_NODE_PARAMS *params, bool second_versio
     CUfunction handle = params->function;
     if (!handle && second_version) handle = params->kernel;
     CUresult result = function_of(handle, &function);
-    if (!result) result = shape_check(&params->shape);
+    if (!result) result = shape_check(function, &params->shape);
     if (!result) result = function_duration(function, params->params, params->extra, &duration_ns);
     return result ? result : task_kernel(function, &params->shape, duration_ns, made);
 }
@@ -101,6 +101,13 @@ static CUresult release(CUdeviceptr address, struct task **made) {
     return result ? result : memory(&work, &address, sizeof address, made);
 }
 
+static bool repeats(const CUgraphNode *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (nodes[i] == nodes[j]) return true;
+    return false;
+}
+
 /* A new node, if there was a task. */
 static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before, size_t count, struct task *task) {
     struct graph *graph;
@@ -109,6 +116,7 @@ static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before
     for (size_t i = 0; i < count && !result; i++)
         if (!before[i] || before[i]->magic != NODE_MAGIC || before[i]->graph != graph)
             result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && repeats(before, count)) result = CUDA_ERROR_INVALID_VALUE;
     if (result) {
         task_drop(task);
         return result;
@@ -161,9 +169,11 @@ CALL(cuGraphAddMemFreeNode, CUgraphNode *made, CUgraph graph, const CUgraphNode 
     ADD(release(address, &task));
 }
 
-static CUresult child_of(CUgraph handle, struct task **made) {
+/* A graph with memory can only be a child when it is given away to its parent. */
+static CUresult child_of(CUgraph handle, int ownership, struct task **made) {
     struct graph *child;
     CUresult result = graph_of(handle, &child);
+    if (!result && ownership != CU_GRAPH_CHILD_MOVED && graph_has_memory(child)) result = CUDA_ERROR_INVALID_VALUE;
     if (result) return result;
     *made = task_of_child(child);
     return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -171,7 +181,7 @@ static CUresult child_of(CUgraph handle, struct task **made) {
 
 CALL(cuGraphAddChildGraphNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
      CUgraph child) {
-    ADD(child_of(child, &task));
+    ADD(child_of(child, 0, &task));
 }
 
 /* ---- nodes of any kind ------------------------------------------------------------------------------------------- */
@@ -182,7 +192,7 @@ CUresult task_of_params(const CUgraphNodeParams *params, struct task **made) {
     case NODE_MEMCPY: return copy(params->memcpy.context, params->memcpy.copy, made);
     case NODE_MEMSET: return set(params->memset.context, params->memset.set, made);
     case NODE_HOST: return host(&params->host, made);
-    case NODE_CHILD: return child_of(params->child.graph, made);
+    case NODE_CHILD: return child_of(params->child.graph, params->child.ownership, made);
     case NODE_EMPTY: *made = task_of_kind(NODE_EMPTY); return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     case NODE_WAIT_EVENT:
     case NODE_RECORD_EVENT: return event(params->event, (enum node_kind)params->type, made);

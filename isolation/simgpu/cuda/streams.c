@@ -101,6 +101,7 @@ void thread_drop_streams(const struct thread *thread) {
 CUresult stream_of(CUstream handle, bool per_thread, struct stream **found) {
     if ((uintptr_t)handle > 2) {
         if (handle->magic != STREAM_MAGIC) return driver_ready() ? driver_ready() : CUDA_ERROR_INVALID_HANDLE;
+        if (thread_here()->serves) return CUDA_ERROR_NOT_PERMITTED;
         *found = handle;
         return device_fault(handle->context->device);
     }

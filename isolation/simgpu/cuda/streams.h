@@ -202,6 +202,7 @@ void capture_leave(struct stream *stream);
 struct thread {
     struct context *stack[16];
     unsigned depth;
+    bool serves; /* runs a host function, which may not call the driver */
     CUstreamCaptureMode mode;
     struct {
         struct stream *stream;

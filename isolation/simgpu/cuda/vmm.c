@@ -22,6 +22,8 @@ struct mapping {
 static struct vmm *all;
 static struct reservation *reservations;
 
+enum { HOST_PAGE = 4096 }; /* what sizes of reservations are multiples of; mappings are of greater ones */
+
 static bool aligned(u64 value) { return value % VMM_GRANULARITY == 0; }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -141,11 +143,12 @@ CALL(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp *properties, CU
 CALL(cuMemAddressReserve, CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr wish, u64 flags) {
     (void)wish;
     TRY(driver_ready());
-    if (!address || !bytes || !aligned(bytes) || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!address || !bytes || bytes % HOST_PAGE || flags) return CUDA_ERROR_INVALID_VALUE;
     if (alignment & (alignment - 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > ARENA_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;
     LOCKED;
     struct reservation *made = malloc(sizeof *made);
-    const u64 start = made ? arena_take(bytes, alignment) : 0;
+    const u64 start = made ? arena_take(round_up(bytes, VMM_GRANULARITY), alignment) : 0;
     if (!start) {
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -171,7 +174,7 @@ CALL(cuMemAddressFree, CUdeviceptr address, size_t bytes) {
     if (!found || found->bytes != bytes || mapped_somewhere(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     *link = found->next;
     free(found);
-    arena_give(address, bytes);
+    arena_give(address, round_up(bytes, VMM_GRANULARITY));
     return CUDA_SUCCESS;
 }
 

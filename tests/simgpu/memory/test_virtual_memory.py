@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_isolation.simulation.node import SimulatedNode
-from simgpu.memory.programs import BLOCK, INVALID_VALUE, MIB, NOT_SUPPORTED, Program, used
+from simgpu.memory.programs import BLOCK, INVALID_VALUE, MIB, NOT_SUPPORTED, OUT_OF_MEMORY, Program, used
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,8 @@ def test_granularity_is_two_mib_and_sizes_are_multiples_of_it(one: Program) -> N
     assert one.ask('told("cuMemGetAllocationGranularity", properties(), 0)') == BLOCK
     assert one.ask('told("cuMemGetAllocationGranularity", properties(), 1)') == BLOCK
     assert one.error("create(MIB)") == INVALID_VALUE
-    assert one.error("reserve(MIB)") == INVALID_VALUE
+    assert one.error("reserve(4095)") == INVALID_VALUE
+    assert one.error("reserve((1 << 64) - 4096)") == OUT_OF_MEMORY
 
 
 def test_a_handle_tells_what_it_was_made_as(one: Program) -> None:

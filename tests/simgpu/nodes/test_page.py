@@ -60,7 +60,7 @@ def test_every_fault_of_the_page_is_one_that_the_command_line_takes(words: str) 
 
 def test_every_option_of_the_page_exists() -> None:
     of_programs = {"--seconds", "--count", "--kernel-us", "--card", "--rate", "--help"}
-    of_others = {"--driver-root"}
+    of_others = {"--driver-root", "--simulated", "--against"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE)) <= set(options(command)) | of_programs | of_others
 
 

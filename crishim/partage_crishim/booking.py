@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from partage_crishim.containerd import Containerd
-from partage_crishim.deciding.books import Listing, Reservation, highest_gen, holders
+from partage_crishim.deciding.books import Listing, Reservation, highest_gen, holders, holders_of
 from partage_crishim.deciding.capacity import Held, require_room
 from partage_crishim.deciding.errors import NodeNotReady, NoRoom
 from partage_crishim.deciding.trust import require_not_older
@@ -32,6 +32,7 @@ class Booking:
         self._records = records
         self._containerd = containerd
         self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
+        self._spoken: Listing | None = None
 
     async def reserve(self, mine: Held, part: GpuPart | None) -> Reservation:
         """Room for this container, kept until its create ends; raises a refusal where there is none."""
@@ -79,17 +80,26 @@ class Booking:
             listing = await self._containerd.listing(fresh=fresh or again > 0)
             async with self._reservations.locked() as table:
                 if listing.began_s >= table.horizon_s:
-                    self._reservations.drop_over(table, listing)
+                    self._drop_over(table, listing)
                     yield table, listing
                     return
         raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
 
+    def _drop_over(self, table: Table, listing: Listing) -> None:
+        """A listing that has spoken before has nothing new to say."""
+        if listing is not self._spoken:
+            self._reservations.drop_over(table, listing)
+            self._spoken = listing
+
     def _reserved(self, table: Table, listing: Listing, mine: Held, part: GpuPart | None) -> Reservation:
         reservations = table.reservations
-        require_not_older(mine.gen, max(self._records.floor(mine.pod), highest_gen(mine.pod, listing, reservations)))
-        require_room(mine, holders(listing, reservations), part)
+        floor = self._records.floor(mine.pod)
+        require_not_older(mine.gen, max(floor, highest_gen(mine.pod, listing, reservations)))
+        cards = {grant.card for grant in mine.cards}
+        require_room(mine, holders_of(cards, listing, reservations), part)
         reservation = self._reservations.made(mine)
         self._records.adjusting(mine.key)
-        self._records.raise_floor(mine.pod, mine.gen)
+        if mine.gen > floor:
+            self._records.raise_floor(mine.pod, mine.gen)
         table.write(reservation)
         return reservation

@@ -21,7 +21,16 @@ class NodeFiles:
         return Found(real, "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other")
 
 
-def write_whole(folder: str, name: str, content: bytes) -> None:
+Facts = tuple[int, int]
+"""What another file in the same place differs by, where every writer puts a whole new one."""
+
+
+def facts_of(status: os.stat_result) -> Facts:
+    """Of a file that `write_whole` put there."""
+    return status.st_ino, status.st_mtime_ns
+
+
+def write_whole(folder: str, name: str, content: bytes) -> Facts:
     """Puts a file in place of what was there; a reader sees the old or the new. Names with a dot are never read.
 
     A container waits for this, so the names are plain strings: as `Path` they cost as much as the writing.
@@ -30,9 +39,11 @@ def write_whole(folder: str, name: str, content: bytes) -> None:
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, content)
+        facts = facts_of(os.fstat(descriptor))
     finally:
         os.close(descriptor)
     os.rename(new, f"{folder}/{name}")  # noqa: PTH104  see above
+    return facts
 
 
 def names_in(folder: str) -> tuple[str, ...]:

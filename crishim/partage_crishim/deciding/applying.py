@@ -116,4 +116,4 @@ def _permissions(text: str) -> DevicePermissions:
 
 
 def _clean(text: str) -> str:
-    return text.encode(errors="surrogateescape").decode(errors="replace")
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")

@@ -14,13 +14,13 @@ yes; a no is said by a fresh one alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from partage_crishim.deciding.capacity import Held
 from partage_crishim.deciding.errors import NodeNotReady
-from partage_plugins.vocabulary import ContainerKey
+from partage_plugins.vocabulary import CardId, ContainerKey
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,39 @@ class Listing:
         """All that it shows, ended ones too."""
         return frozenset(each.held.key for each in self.containers if each.held is not None)
 
+    @cached_property
+    def living(self) -> Mapping[ContainerKey, Held]:
+        """All who hold grants. Refuses where a living container's grants cannot be read: it may hold any."""
+        living: dict[ContainerKey, Held] = {}
+        for each in self.containers:
+            if each.exited:
+                continue
+            if each.held is None:
+                raise NodeNotReady(
+                    "partage: a container on this node holds grants that this crishim cannot read; "
+                    "was crishim downgraded? Upgrade it, or delete that container's pod"
+                )
+            living[each.held.key] = each.held
+        return living
+
+    @cached_property
+    def by_card(self) -> Mapping[CardId, tuple[Held, ...]]:
+        """Those who hold grants of a card."""
+        found: dict[CardId, tuple[Held, ...]] = {}
+        for held in self.living.values():
+            for card in {grant.card for grant in held.cards}:
+                found[card] = (*found.get(card, ()), held)
+        return found
+
+    @cached_property
+    def gens(self) -> Mapping[str, int]:
+        """The newest allocation by pod, as far as its containers are still known."""
+        gens: dict[str, int] = {}
+        for each in self.containers:
+            if each.held is not None:
+                gens[each.held.pod] = max(each.held.gen, gens.get(each.held.pod, 0))
+        return gens
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
@@ -55,25 +88,23 @@ class Reservation:
 
 
 def holders(listing: Listing, reservations: Iterable[Reservation]) -> tuple[Held, ...]:
-    """All who hold grants, each once. Refuses where a living container's grants cannot be read: it may hold any."""
-    by_key = {each.held.key: each.held for each in reservations}
-    for each in listing.containers:
-        if each.exited:
-            continue
-        if each.held is None:
-            raise NodeNotReady(
-                "partage: a container on this node holds grants that this crishim cannot read; "
-                "was crishim downgraded? Upgrade it, or delete that container's pod"
-            )
-        by_key[each.held.key] = each.held
-    return tuple(by_key.values())
+    """All who hold grants, each once."""
+    reserved = {each.held.key: each.held for each in reservations}
+    return tuple({**reserved, **listing.living}.values())
+
+
+def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterable[Reservation]) -> tuple[Held, ...]:
+    """Those of them who hold one of these cards: where many hold others, most need not be looked at."""
+    living = listing.living
+    reserved = [each.held for each in reservations if each.held.key not in living]
+    found = {held.key: held for card in cards for held in listing.by_card.get(card, ())}
+    return (*found.values(), *(held for held in reserved if any(grant.card in cards for grant in held.cards)))
 
 
 def highest_gen(pod: str, listing: Listing, reservations: Iterable[Reservation]) -> int:
     """The newest allocation that containers of this pod were made from, as far as they are still known; 0 for none."""
-    known = [each.held for each in listing.containers if each.held is not None]
-    known += [each.held for each in reservations]
-    return max((each.gen for each in known if each.pod == pod), default=0)
+    reserved = [each.held.gen for each in reservations if each.held.pod == pod]
+    return max((listing.gens.get(pod, 0), *reserved))
 
 
 def over(

@@ -42,12 +42,14 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
 
 def require_room(mine: Held, others: Iterable[Held], part: GpuPart | None) -> None:
     """Refuses what would give a card away twice; another attempt at the same container is not another."""
-    held = [each for each in others if (each.pod, each.container) != (mine.pod, mine.container)]
+    me, held = (mine.pod, mine.container), tuple(others)
     for card_id in dict.fromkeys(grant.card for grant in mine.cards):
         card = part.card(card_id) if part else None
         if card is None:  # said in words by `require_cards`
             raise NodeNotReady(f"partage: card {card_id} left this node's inventory just now")
-        _require_room_on(card, [grant for each in (*held, mine) for grant in each.cards if grant.card == card_id])
+        on_card = [(each, grant) for each in held for grant in each.cards if grant.card == card_id]
+        theirs = [grant for each, grant in on_card if (each.pod, each.container) != me]
+        _require_room_on(card, [*theirs, *(grant for grant in mine.cards if grant.card == card_id)])
 
 
 def _require_room_on(card: Card, grants: list[GpuGrant]) -> None:

@@ -31,6 +31,9 @@ class _Raw(msgspec.Struct, frozen=True):
     containers: dict[str, dict[str, msgspec.Raw]]
 
 
+_RAW: Final = msgspec.json.Decoder(_Raw)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """An allocation that names this container; not yet trusted."""
@@ -58,7 +61,7 @@ def claim_of(request: CreateRequest) -> Claim | None:
         allocation = decode_allocation(text, (GPU,))
     except DecodeError as error:
         raise _unreadable(error) from None
-    grants = msgspec.json.decode(text, type=_Raw).containers.get(request.container, {})
+    grants = _RAW.decode(text).containers.get(request.container, {})
     raw = {Kind(kind): given.copy() for kind, given in grants.items() if msgspec.json.decode(given)}
     if not raw:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 from partage_crishim.deciding.claims import Claim
@@ -44,6 +45,11 @@ def require_confinable(security: Security, claim: Claim, part: GpuPart | None, p
         )
 
 
+@lru_cache(maxsize=64)
+def _is_vm(handler: str, vm_handlers: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(handler, pattern) for pattern in vm_handlers)
+
+
 def _why_not(security: Security, policy: Confinement) -> str | None:
     if security.privileged:
         return "a privileged container"
@@ -51,6 +57,6 @@ def _why_not(security: Security, policy: Confinement) -> str | None:
         return "a container with CAP_SYS_ADMIN"
     if security.host_pid:
         return "a container in the node's process namespace (hostPID)"
-    if any(fnmatchcase(security.runtime_handler, handler) for handler in policy.vm_handlers):
+    if _is_vm(security.runtime_handler, policy.vm_handlers):
         return f"a container of runtime handler {security.runtime_handler}"
     return None

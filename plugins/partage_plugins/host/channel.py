@@ -6,13 +6,11 @@ A caller that gives up leaves nothing behind: its late reply finds nobody waitin
 from __future__ import annotations
 
 import asyncio
-from typing import Final, cast
+from typing import cast
 
 import msgspec
 
 from partage_plugins.host import messages
-
-_HEADER: Final = messages.HEADER_BYTES
 
 
 class ChildGone(Exception):
@@ -44,16 +42,11 @@ class Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take whole frames out of what has come so far."""
         self._buffer += data
-        while len(self._buffer) >= _HEADER:
-            size = int.from_bytes(self._buffer[:_HEADER], "big")
-            if size > messages.MAX_FRAME_BYTES:
-                self._end(f"sent a frame of {size} bytes")
-                return
-            if len(self._buffer) < _HEADER + size:
-                return
-            body = bytes(memoryview(self._buffer)[_HEADER : _HEADER + size])
-            del self._buffer[: _HEADER + size]
-            self._deliver(body)
+        try:
+            while (body := messages.taken(self._buffer, at_most=messages.MAX_FRAME_BYTES)) is not None:
+                self._deliver(body)
+        except messages.TooLarge as error:
+            self._end(f"sent {error}")
 
     async def ask(self, question: messages.Question) -> messages.Reply:
         """The reply to this question; raises `ChildGone` if it will never come."""

@@ -30,9 +30,11 @@ from partage_plugins.registry.finding import Candidate, from_paths, installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.vocabulary.containers import Granted
+from partage_plugins.vocabulary.names import Kind
 from partage_plugins.vocabulary.node import NodeContext
 
 EXIT_OUT_OF_MEMORY: Final = 3
+_PIECE_BYTES: Final = 64 * 1024
 
 
 class Child:
@@ -42,6 +44,7 @@ class Child:
         self._box = box
         self._registry = Registry(node_hooks)
         self._side = NodeSide(self._registry)
+        self._parts: dict[Kind, tuple[bytes, object]] = {}
 
     def answer(self, question: messages.Question) -> messages.Reply:
         """The reply to any question; a plugin's fault is a reply too."""
@@ -86,15 +89,21 @@ class Child:
         return candidate.load()
 
     def _granted(self, question: messages.Adjust) -> Granted:
-        kinds = self._registry.kinds
         grants = {kind: msgspec.Raw(raw) for kind, raw in question.grants.items()}
-        parts = {kind: msgspec.Raw(raw) for kind, raw in question.parts.items()}
-        types = {kind.name: kind.part for kind in kinds}
         return Granted(
             gen=question.gen,
-            grants=decode_grants(grants, kinds),
-            parts=read_parts("inventory", parts, types, at="$.kinds"),
+            grants=decode_grants(grants, self._registry.kinds),
+            parts={kind: self._part(kind, raw) for kind, raw in question.parts.items()},
         )
+
+    def _part(self, name: Kind, raw: bytes) -> object:
+        """A kind's part of the inventory; hardly ever another than the last time, so it is decoded once."""
+        known = self._parts.get(name)
+        if known is None or known[0] != raw:
+            types = {kind.name: kind.part for kind in self._registry.kinds}
+            part = read_parts("inventory", {name: msgspec.Raw(raw)}, types, at="$.kinds")[name]
+            known = self._parts[name] = (raw, part)
+        return known[1]
 
 
 def main(arguments: list[str]) -> int:
@@ -102,8 +111,8 @@ def main(arguments: list[str]) -> int:
     descriptor, box, memory_bytes = (int(argument) for argument in arguments)
     confine(memory_bytes)
     connection = socket.socket(fileno=descriptor)
-    child = Child(BlackBox(box))
-    while (question := _received(connection)) is not None:
+    child, incoming = Child(BlackBox(box)), bytearray()
+    while (question := _received(connection, incoming)) is not None:
         reply, exhausted = _answered(child, question)
         connection.sendall(messages.framed(reply))
         if exhausted:
@@ -129,23 +138,14 @@ def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply
         return fault, isinstance(error.__cause__, MemoryError)
 
 
-def _received(connection: socket.socket) -> messages.Question | None:
-    header = _exactly(connection, messages.HEADER_BYTES)
-    if header is None:
-        return None
-    body = _exactly(connection, int.from_bytes(header, "big"))
-    return None if body is None else messages.decode_question(body)
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes | None:
-    """That many bytes, or None where the parent is gone."""
-    received = bytearray()
-    while len(received) < size:
-        piece = connection.recv(size - len(received))  # may be short: a plugin may use signals
+def _received(connection: socket.socket, incoming: bytearray) -> messages.Question | None:
+    """The next question, or None where the parent is gone; `incoming` keeps what came beyond it."""
+    while (body := messages.taken(incoming)) is None:
+        piece = connection.recv(_PIECE_BYTES)  # may be short: a plugin may use signals
         if not piece:
             return None
-        received += piece
-    return bytes(received)
+        incoming += piece
+    return messages.decode_question(body)
 
 
 def _nothing_to_wake() -> None:

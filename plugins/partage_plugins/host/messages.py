@@ -7,6 +7,7 @@ decoded into types, and whatever does not decode is a fault of the child.
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 import msgspec
@@ -110,6 +111,25 @@ def framed(message: Question | Reply) -> bytes:
     """A message as it goes over the socket."""
     body = _ENCODER.encode(message)
     return len(body).to_bytes(HEADER_BYTES, "big") + body
+
+
+class TooLarge(Exception):
+    """A frame larger than its reader takes."""
+
+
+def taken(incoming: bytearray, *, at_most: float = math.inf) -> bytes | None:
+    """The first frame of what has come, which loses it, without its length; None where it is not whole yet."""
+    if len(incoming) < HEADER_BYTES:
+        return None
+    size = int.from_bytes(incoming[:HEADER_BYTES], "big")
+    if size > at_most:
+        raise TooLarge(f"a frame of {size} bytes")
+    end = HEADER_BYTES + size
+    if len(incoming) < end:
+        return None
+    body = bytes(memoryview(incoming)[HEADER_BYTES:end])
+    del incoming[:end]
+    return body
 
 
 def decode_question(body: bytes | memoryview) -> Question:

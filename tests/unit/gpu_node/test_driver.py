@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node.driver import KnownNode, installed_driver, node_of, normal_address, parsed
+from partage_plugins.builtin.gpu_node.driver import installed_driver
+from partage_plugins.builtin.gpu_node.minors import KnownNode, node_of, normal_address, parsed
 from unit.gpu_node.nodes import CARDS, FIRST, SECOND, VERSION, MadeNode, card, information, part
 
 HERE = KnownNode("0000:18:00.0", FIRST, 1)
@@ -22,12 +23,13 @@ def test_a_card_is_found_by_its_pci_address_not_by_its_index(node: MadeNode) -> 
 
 def test_a_node_whose_uuid_is_another_cards_is_nobodys() -> None:
     """A card was exchanged in its slot, and the inventory does not know yet."""
-    assert node_of(CARDS[0], [HERE]) == 1
+    assert node_of(CARDS[0], [HERE]) == HERE
     assert node_of(CARDS[0], [HERE._replace(uuid=SECOND)]) is None
 
 
 def test_a_card_that_was_not_used_yet_is_found_by_its_address_alone() -> None:
-    assert node_of(CARDS[0], [HERE._replace(uuid="GPU-????????-????-????-????-????????????")]) == 1
+    unused = HERE._replace(uuid="GPU-????????-????-????-????-????????????")
+    assert node_of(CARDS[0], [unused]) == unused
 
 
 def test_a_card_of_no_address_or_of_two_is_not_found() -> None:
@@ -104,7 +106,7 @@ def test_a_version_that_is_none_reaches_no_path(node: MadeNode, version: str) ->
 
 def test_paths_below_the_machines_own_root_begin_with_one_slash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runtimes compare them as text."""
-    for look in ("_is_file", "_is_device"):
+    for look in ("_is_file", "is_device"):
         monkeypatch.setattr(f"{installed_driver.__module__}.{look}", lambda _: True)
     driver = installed_driver(part(), root=Path("/"), driver_root="/")
     found = [*driver.controls.values(), *driver.libraries.values(), *driver.programs.values()]

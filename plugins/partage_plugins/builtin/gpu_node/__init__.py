@@ -2,7 +2,8 @@
 
 `settings` says what can be set, `attaching` decides for one container. The own CDI kind needs a spec file on the node:
 `publishing` keeps it, from NVIDIA's own spec (`nvidia_specs` finds it, `yaml_subset` and `republishing` read it) or,
-where there is none, from what `driver` finds of the installed driver, which `raw` turns into devices and mounts.
+where there is none, from what `driver` finds of the installed driver (`minors` the cards, `libraries` the rest), which
+`raw` turns into devices and mounts. `stability` tells them what need not be looked at again.
 Attaching enforces no promise: memory, share and limit are the isolation plugin's. Nothing is kept for a container, so
 nothing is cleaned up after one.
 """

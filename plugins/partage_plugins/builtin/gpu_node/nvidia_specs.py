@@ -2,7 +2,8 @@
 
 The second folder goes before the first, as for every runtime. Files of others are left alone, whatever stands in them;
 one that says it is NVIDIA's must be readable, since guessing what it says could give somebody another card. Reading is
-bounded in size and never waits for anybody: a pipe or a device under such a name is no spec.
+bounded in size and never waits for anybody: a pipe or a device under such a name is no spec. Where neither folders nor
+files have changed, nothing is read.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from partage_plugins.builtin.gpu_node.stability import Facts, are_settled, facts_of
 from partage_plugins.builtin.gpu_node.yaml_subset import read_yaml
 from partage_plugins.errors import Refused
 
@@ -35,16 +37,28 @@ class Found(NamedTuple):
     data: bytes
 
 
-def nvidia_spec(root: Path) -> Found | None:
-    """NVIDIA's spec in the folder that goes first; None if there is none at all."""
-    for folder in FOLDERS:
-        found = [each for path in _paths(root / folder) if (each := _nvidias(path)) is not None]
-        if len(found) > 1:
-            both = " and ".join(str(each.path) for each in found[:2])
-            raise Refused(f"partage: {both} both describe nvidia.com/gpu on this node; remove the older one")
-        if found:
-            return found[0]
-    return None
+class NvidiaSpec:
+    """NVIDIA's spec on one node, as it was found last."""
+
+    def __init__(self, root: Path) -> None:
+        self._folders = [root / folder for folder in FOLDERS]
+        self._facts: dict[str, Facts] = {}
+        self._found: Found | None = None
+
+    def current(self) -> Found | None:
+        """The one in the folder that goes first; None if there is none at all."""
+        if not self._facts or any(facts_of(path) != facts for path, facts in self._facts.items()):
+            self._look()
+        return self._found
+
+    def _look(self) -> None:
+        """Facts go before what they are of: so a change in between shows the next time."""
+        self._facts, facts = {}, {str(folder): facts_of(str(folder)) for folder in self._folders}
+        candidates = [_paths(folder) for folder in self._folders]
+        facts |= {str(path): facts_of(str(path)) for paths in candidates for path in paths}
+        settled = are_settled(facts.values())
+        self._found = next(filter(None, map(_only, candidates)), None)
+        self._facts = facts if settled else {}
 
 
 def decoded(found: Found) -> Any:  # noqa: ANN401  any document
@@ -66,9 +80,18 @@ def unusable(path: Path, why: object) -> Refused:
     )
 
 
+def _only(paths: list[Path]) -> Found | None:
+    """NVIDIA's among the files of one folder."""
+    found = [each for path in paths if (each := _nvidias(path)) is not None]
+    if len(found) > 1:
+        both = " and ".join(str(each.path) for each in found[:2])
+        raise Refused(f"partage: {both} both describe nvidia.com/gpu on this node; remove the older one")
+    return found[0] if found else None
+
+
 def _paths(folder: Path) -> list[Path]:
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208  a container waits, and mostly there is nothing
+        names = sorted(os.listdir(folder))  # noqa: PTH208  names
     except (FileNotFoundError, NotADirectoryError):
         return []
     return [folder / name for name in names if name.endswith(_SUFFIXES) and name != OUR_FILE]

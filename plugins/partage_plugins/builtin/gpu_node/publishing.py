@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from partage_plugins.builtin.gpu_node.driver import installed_driver
-from partage_plugins.builtin.gpu_node.libraries import Libraries
-from partage_plugins.builtin.gpu_node.nvidia_specs import FOLDERS, OUR_FILE, Found, decoded, nvidia_spec, unusable
+from partage_plugins.builtin.gpu_node.driver import Driver
+from partage_plugins.builtin.gpu_node.nvidia_specs import FOLDERS, OUR_FILE, Found, NvidiaSpec, decoded, unusable
 from partage_plugins.builtin.gpu_node.raw import InstalledDriver
 from partage_plugins.builtin.gpu_node.republishing import Published, built, republished
 from partage_plugins.builtin.gpu_node.settings import ATTACH
+from partage_plugins.builtin.gpu_node.stability import Facts, are_settled, facts_of
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import Card, GpuPart
 
@@ -37,19 +37,28 @@ class OwnKind:
     """Our CDI kind on one node."""
 
     def __init__(self, root: Path, driver_root: str) -> None:
-        self._root = root
-        self._driver_root = driver_root
         self._file = root / FOLDERS[0] / OUR_FILE
-        self._libraries = Libraries()
+        self._nvidias = NvidiaSpec(root)
+        self._driver = Driver(root, driver_root)
         self._last: tuple[Found, Published] | None = None
         self._built: tuple[tuple[Card, ...], InstalledDriver, _Built] | None = None
+        self._standing: tuple[Facts, bytes] | None = None
 
     def ensure(self, cards: tuple[Card, ...], part: GpuPart) -> None:
         """Afterwards a runtime finds these cards under our kind; refused with the reason if it can't."""
-        found = nvidia_spec(self._root)
+        found = self._nvidias.current()
         published = self._from_driver(cards, part) if found is None else self._from_nvidia(cards, found)
-        if _read(self._file) != published.text:
+        if not self._stands(published.text):
             _write(self._file, published.text)
+
+    def _stands(self, text: bytes) -> bool:
+        """Whether this is what stands in our file; it is read only when it may have changed."""
+        facts = facts_of(str(self._file), follows=False)
+        if self._standing == (facts, text):
+            return True
+        settled, stands = are_settled((facts,)), _read(self._file) == text
+        self._standing = (facts, text) if settled and stands else None
+        return stands
 
     def _from_nvidia(self, cards: tuple[Card, ...], found: Found) -> Published:
         """Read again only when it has changed: a spec of eight cards in YAML takes milliseconds."""
@@ -65,7 +74,7 @@ class OwnKind:
         return published
 
     def _from_driver(self, cards: tuple[Card, ...], part: GpuPart) -> Published:
-        driver = installed_driver(part, root=self._root, driver_root=self._driver_root, libraries=self._libraries)
+        driver = self._driver.installed(part, cards)
         if self._built is None or self._built[:2] != (part.cards, driver):
             self._built = part.cards, driver, built(part.cards, driver)
         published, refused = self._built[2]

@@ -1,0 +1,210 @@
+"""What the API server has of this node: its object, its annotation, its heartbeat; and whether its clock is ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from partage_base.kube import (
+    ApiServer,
+    BadAccess,
+    KubeError,
+    Lease,
+    Node,
+    NotAllowed,
+    NotFound,
+    lease_path,
+    leases_path,
+    node_path,
+)
+from partage_cli.clusters import ask_cluster
+from partage_cli.doctor.findings import About, Finding
+from partage_cli.doctor.inventory import INVENTORY
+from partage_cli.doctor.looking import LocalNode, Unseen, status_of, text_of
+from partage_cli.nodes.reports import Heartbeat, heartbeat
+from partage_cli.tables import age
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+
+A = TypeVar("A")
+
+_WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_DRY_RUN: Final = "?dryRun=All"
+_KUBELETS: Final = "/etc/kubernetes/kubelet.conf"
+_DEADLINE_S: Final = 3.0
+_CLOCK_SLACK_S: Final = 5.0
+_SEE_LOG: Final = "see advertiser: its log says why it cannot write"
+_ACCOUNT: Final = "partage-advertiser"
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    user: _User = msgspec.field(name="userInfo", default=_User())
+
+
+class _Made(msgspec.Struct, frozen=True):
+    at: str = msgspec.field(name="creationTimestamp", default="")
+
+
+class Review(msgspec.Struct, frozen=True):
+    """Who the API server takes us for, and its time."""
+
+    metadata: _Made = _Made()
+    status: _Status = _Status()
+
+    @classmethod
+    def of(cls, username: str, *, at: str) -> Review:
+        """As the API server would write it."""
+        return cls(metadata=_Made(at), status=_Status(_User(username)))
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What the API server answered, or why not."""
+
+    review: Review | KubeError
+    node: Node | KubeError
+    lease: Lease | KubeError
+    renewal: KubeError | None
+    """Why the heartbeat could not be written; it was tried without effect."""
+    now: datetime
+
+
+def cluster(node: LocalNode) -> Iterator[Finding]:
+    """Asks as whoever the kubeconfig says; without one as this node's kubelet, which may see its own node."""
+    about = About("api", (f"node {node.name}",))
+    try:
+        facts = _asked(node)
+    except BadAccess as error:
+        yield about.unknown(str(error), do="say --kubeconfig, or ask inside the advertiser's pod")
+        return
+    yield from judged(facts, node, text_of(node.path(INVENTORY)))
+
+
+def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen) -> Iterator[Finding]:
+    """What that means."""
+    if isinstance(facts.review, KubeError) and isinstance(facts.node, KubeError):
+        yield About("api").wrong(str(facts.review), do="is the API server up, and do the credentials hold?")
+        return
+    who = facts.review.status.user.username if isinstance(facts.review, Review) else "somebody"
+    yield _node(facts.node, who, node)
+    if isinstance(facts.node, Node):
+        yield annotation(facts.node.metadata.annotations.get(ANNOTATION), file, node)
+    yield _heartbeat(facts, node)
+    yield _renewal(facts.renewal, who, node)
+    if isinstance(facts.review, Review):
+        yield clock(facts.review.metadata.at, facts.now)
+
+
+def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Finding:
+    """The cluster must be told what crishim is told."""
+    about = About("annotation", (f"node {node.name}: {ANNOTATION}", str(node.path(INVENTORY))))
+    if isinstance(file, Unseen):
+        return about.unknown(str(file))
+    if written is None:
+        return about.wrong(
+            "the node has none, so it takes no shared pods", do="see advertiser: its log says why it cannot write"
+        )
+    if written.strip() != file.strip():
+        return about.wrong(
+            "the cluster was told something else than crishim",
+            do=f"ask again in some seconds; if it stays, {_SEE_LOG}",
+        )
+    return about.ok("says what the file on this node says")
+
+
+def clock(there: str, here: datetime) -> Finding:
+    """A clock that is wrong makes heartbeats look stale, and certificates expired."""
+    about = About("clock", ("creationTimestamp of an answer",))
+    try:
+        off_s = (here - datetime.fromisoformat(there).astimezone(UTC)).total_seconds()
+    except (ValueError, OverflowError):
+        return about.unknown("the API server did not say its time")
+    if abs(off_s) > _CLOCK_SLACK_S:
+        return about.wrong(f"this node's clock is {off_s:+.0f} s off the API server's", do="set up NTP: `timedatectl`")
+    return about.ok("agrees with the API server's")
+
+
+def _node(found: Node | KubeError, who: str, node: LocalNode) -> Finding:
+    about = About("api", (f"node {node.name}",))
+    if isinstance(found, Node):
+        return about.ok(f"{who} reads node {node.name}")
+    if isinstance(found, NotFound):
+        return about.wrong(f"the cluster has no node {node.name}", do="say --node-name: as kubelet registered it")
+    return about.wrong(str(found), do="see the rules of the service account in manifests/")
+
+
+def _heartbeat(facts: ClusterFacts, node: LocalNode) -> Finding:
+    about = About("heartbeat", (f"lease {node.namespace}/{node.name}",))
+    if isinstance(facts.lease, NotFound):
+        return about.wrong("there is none, so the node takes no shared pods", do="see advertiser")
+    if isinstance(facts.lease, KubeError):
+        return about.unknown(str(facts.lease))
+    beat: Heartbeat | None = heartbeat(facts.lease, facts.now)
+    if beat is None or beat.stale:
+        since = "never" if beat is None else f"{age(beat.age_s)} ago"
+        return about.wrong(f"last renewed {since}, so the node takes no shared pods", do="see advertiser, and clock")
+    return about.ok(f"renewed {age(beat.age_s)} ago")
+
+
+def _renewal(error: KubeError | None, who: str, node: LocalNode) -> Finding:
+    about = About("heartbeat-write", (f"lease {node.namespace}/{node.name}, without effect",))
+    if error is None:
+        return about.ok(f"{who} may write it")
+    if isinstance(error, NotAllowed) and who != f"system:serviceaccount:{node.namespace}:{_ACCOUNT}":
+        return about.unknown(f"{who} may not, and need not", do="ask inside the advertiser's pod, to see what it may")
+    return about.wrong(str(error), do="see the rules of the service account in manifests/")
+
+
+def _asked(node: LocalNode) -> ClusterFacts:
+    async def question(server: ApiServer) -> ClusterFacts:
+        return await _facts(server, node)
+
+    try:
+        return ask_cluster(node.kubeconfig, question, deadline_s=_DEADLINE_S)
+    except BadAccess:
+        kubelets = node.path(_KUBELETS)
+        if node.kubeconfig is not None or isinstance(status_of(kubelets), Unseen):
+            raise
+        return ask_cluster(kubelets, question, deadline_s=_DEADLINE_S)
+
+
+async def _facts(server: ApiServer, node: LocalNode) -> ClusterFacts:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    who, found, lease = await asyncio.gather(
+        _or_error(server.create(_WHO_AM_I, review, Review)),
+        _or_error(server.get(node_path(node.name), Node)),
+        _or_error(server.get(lease_path(node.namespace, node.name), msgspec.Raw)),
+    )
+    renewal = await _or_error(_renewed(server, node, lease))
+    typed = lease if isinstance(lease, KubeError) else msgspec.json.decode(lease, type=Lease)
+    return ClusterFacts(who, found, typed, renewal if isinstance(renewal, KubeError) else None, datetime.now(UTC))
+
+
+async def _renewed(server: ApiServer, node: LocalNode, lease: msgspec.Raw | KubeError) -> object:
+    """As the advertiser does, without effect."""
+    if isinstance(lease, NotFound):
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": node.name, "namespace": node.namespace},
+            "spec": {"holderIdentity": node.name},
+        }
+        return await server.create(leases_path(node.namespace) + _DRY_RUN, body, msgspec.Raw)
+    if isinstance(lease, KubeError):
+        raise lease
+    return await server.replace(lease_path(node.namespace, node.name) + _DRY_RUN, lease, msgspec.Raw)
+
+
+async def _or_error(answer: Awaitable[A]) -> A | KubeError:
+    try:
+        return await answer
+    except KubeError as error:
+        return error

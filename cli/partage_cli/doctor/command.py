@@ -1,0 +1,111 @@
+"""The words and options of ``partage doctor``, and the list of its checks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.resolving import resolve
+from partage_base.daemon.toml import DEFAULT_PATH, read_toml
+from partage_cli.clusters import KUBECONFIG, NAMESPACE
+from partage_cli.doctor import cluster, containerd, daemons, driver, inventory, keys, kubelet, system
+from partage_cli.doctor.findings import About, Finding, Status
+from partage_cli.doctor.looking import LocalNode
+from partage_cli.doctor.running import Check, run
+from partage_cli.doctor.shown import as_json, as_text, summary
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_crishim.settings import CrishimSettings
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "driver": driver.driver,
+    "kubelet-endpoint": kubelet.endpoint,
+    "crishim": daemons.crishim,
+    "kubelet-speaks": daemons.kubelet_speaks,
+    "broker": daemons.broker,
+    "advertiser": daemons.advertiser,
+    "inventory": inventory.inventory,
+    "device-plugin": inventory.native,
+    "runtime": containerd.container_runtime,
+    "runtime-variables": containerd.nvidia_runtime,
+    "keys": keys.keys,
+    "kernel": system.kernel,
+    "selinux": system.selinux,
+    "api": cluster.cluster,
+}
+
+
+@click.command(
+    name="doctor",
+    short_help=SUBCOMMANDS["doctor"].summary,
+    epilog="""\b
+Examples:
+  sudo partage doctor
+  partage doctor -o wide --kubeconfig ~/.kube/config
+  partage doctor -o json | jq '.findings[] | select(.status == "wrong")'
+""",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", show_default=True)
+@click.option(
+    "--driver-root",
+    type=click.Path(path_type=Path),
+    default=Path("/"),
+    envvar="PARTAGE_DRIVER_ROOT",
+    help="Where the driver is installed, below the root.  [default: /]",
+)
+@click.option("--node-name", metavar="NAME", help="As kubelet registered it.  [default: as the daemons are told]")
+@KUBECONFIG
+@NAMESPACE
+@click.pass_obj
+def command(  # noqa: PLR0913 (one parameter for each word of the command line)
+    root: Path,
+    *,
+    output: str,
+    driver_root: Path,
+    node_name: str | None,
+    kubeconfig: Path | None,
+    namespace: str,
+) -> int:
+    """Look for what is wrong on this node, and say what to do.
+
+    Changes nothing. Run it as root, or it tells what it could not see. The exit code is 3 where something is wrong;
+    warnings, and what could not be checked, leave it at 0.
+    """
+    settings, mistakes = _crishim_settings(root)
+    node = LocalNode(
+        root=root,
+        name=node_name or settings.node_name,
+        driver_root=driver_root,
+        crishim=settings,
+        kubeconfig=kubeconfig,
+        namespace=namespace,
+    )
+    findings = [*mistakes, *run(CHECKS, node)]
+    _print(findings, output)
+    return FOUND_WRONG if any(each.status is Status.WRONG for each in findings) else 0
+
+
+def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:
+    """What the node's file tells crishim; flags and variables of its unit are not known here."""
+    path = root / DEFAULT_PATH
+    try:
+        toml = read_toml(path, required=False)
+        return resolve(CrishimSettings, "crishim", toml=toml, environment={}, flags={}).settings, []
+    except BadConfiguration as error:
+        about = About("configuration", (str(path),))
+        return CrishimSettings(), [
+            about.wrong(each, do="mend it: crishim does not start so") for each in error.mistakes
+        ]
+
+
+def _print(findings: list[Finding], output: str) -> None:
+    if output == "json":
+        click.echo(as_json(findings), nl=False)
+        return
+    colour = False if os.environ.get("NO_COLOR") else None
+    click.echo(as_text(findings, wide=output == "wide"), nl=False, color=colour)
+    click.echo(summary(findings), err=True)

@@ -1,0 +1,118 @@
+"""The daemons of this node: whether each is there and does its work, by its socket, its lock and its signs of life."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from partage_cli.doctor.findings import About, Finding
+from partage_cli.doctor.looking import LocalNode, Unseen, status_of
+from partage_cli.doctor.runtimes import runtime_at
+from partage_cli.tables import age
+
+KUBELET_SPOKE: Final = "run/partage/crishim/kubelet-spoke"
+BROKER_ALIVE: Final = "run/partage/broker/alive"
+ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
+_FRESH_S: Final = 20.0
+_CLOCK_SLACK_S: Final = 2.0
+
+
+def crishim(node: LocalNode) -> Iterator[Finding]:
+    """Its socket answers."""
+    socket = node.path(node.crishim.listen)
+    about = About("crishim", (str(socket),))
+    answer = runtime_at(socket)
+    if not isinstance(answer, Unseen):
+        yield about.ok(f"answers, for {answer}")
+    elif answer.is_missing:
+        yield about.wrong(
+            f"does not answer: {answer.why}",
+            do="`systemctl status partage-crishim`; while it is away no container starts on this node",
+        )
+    else:
+        yield about.unknown(answer.why, do="ask again as root")
+
+
+def kubelet_speaks(node: LocalNode) -> Iterator[Finding]:
+    """Kubelet really spoke through crishim within the last moments."""
+    path = node.path(KUBELET_SPOKE)
+    yield spoke(About("kubelet-speaks", (str(path),)), _age_s(path))
+
+
+def spoke(about: About, age_s: float | Unseen) -> Finding:
+    """By how long ago; kubelet asks for the status every five seconds."""
+    if isinstance(age_s, Unseen):
+        if not age_s.is_missing:
+            return about.unknown(str(age_s), do="ask again as root")
+        return about.wrong(
+            "kubelet never spoke to crishim, so the node takes no shared pods",
+            do="see kubelet-endpoint, and restart kubelet",
+        )
+    if not _is_fresh(age_s):
+        return about.wrong(
+            f"kubelet last spoke to crishim {age(age_s)} ago, so the node takes no shared pods",
+            do="see kubelet-endpoint; `systemctl status kubelet`",
+        )
+    return about.ok(f"kubelet spoke to crishim {age(age_s)} ago")
+
+
+def broker(node: LocalNode) -> Iterator[Finding]:
+    """It goes its rounds."""
+    path = node.path(BROKER_ALIVE)
+    about, age_s = About("broker", (str(path),)), _age_s(path)
+    if isinstance(age_s, Unseen) and not age_s.is_missing:
+        yield about.unknown(str(age_s), do="ask again as root")
+    elif isinstance(age_s, Unseen) or not _is_fresh(age_s):
+        since = "was never seen" if isinstance(age_s, Unseen) else f"was last seen {age(age_s)} ago"
+        yield about.warning(
+            f"it {since}: this node can give whole cards alone",
+            do="`systemctl status partage-broker`, if parts are wanted",
+        )
+    else:
+        yield about.ok(f"seen {age(age_s)} ago")
+
+
+def advertiser(node: LocalNode) -> Iterator[Finding]:
+    """It holds its lock."""
+    path = node.path(ADVERTISER_LOCK)
+    about, runs = About("advertiser", (str(path),)), is_held(path)
+    if isinstance(runs, Unseen):
+        yield about.unknown(str(runs), do="ask again as root")
+    elif runs:
+        yield about.ok("runs")
+    else:
+        yield about.wrong(
+            "does not run, so nobody tells how the cards are",
+            do="`systemctl status partage-advertiser`, or look at its pod on this node",
+        )
+
+
+def is_held(lock: Path) -> bool | Unseen:
+    """Whether a process holds that lock; a file that is not there is nobody's."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        return Unseen(lock, "may not be read as this user" if isinstance(error, PermissionError) else str(error))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _age_s(path: Path) -> float | Unseen:
+    status = status_of(path)
+    return status if isinstance(status, Unseen) else time.time() - status.st_mtime
+
+
+def _is_fresh(age_s: float) -> bool:
+    return -_CLOCK_SLACK_S <= age_s <= _FRESH_S

@@ -1,0 +1,62 @@
+"""What a check found. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Status(enum.Enum):
+    """How bad it is, from the best to the worst."""
+
+    OK = "ok"
+    UNKNOWN = "not checked"
+    """We could not see; `found` says why."""
+    WARNING = "warning"
+    """Works, and will bite."""
+    WRONG = "wrong"
+    """Keeps partage from working, or from protecting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The outcome of one check, for people and programs."""
+
+    check: str
+    """A stable name."""
+    status: Status
+    found: str
+    looked_at: tuple[str, ...] = ()
+    advice: str = ""
+    """What to do; empty where there is nothing to do."""
+
+
+@dataclass(frozen=True)
+class About:
+    """Findings of one check: `About("driver", looked_at).wrong("…", do="…")`."""
+
+    check: str
+    looked_at: tuple[str, ...] = ()
+
+    def ok(self, found: str) -> Finding:
+        """As it should be."""
+        return Finding(check=self.check, status=Status.OK, found=found, looked_at=self.looked_at)
+
+    def unknown(self, found: str, *, do: str = "") -> Finding:
+        """Could not be seen."""
+        return Finding(check=self.check, status=Status.UNKNOWN, found=found, looked_at=self.looked_at, advice=do)
+
+    def warning(self, found: str, *, do: str) -> Finding:
+        """Works, and will bite."""
+        return Finding(check=self.check, status=Status.WARNING, found=found, looked_at=self.looked_at, advice=do)
+
+    def wrong(self, found: str, *, do: str) -> Finding:
+        """Does not work, or does not protect."""
+        return Finding(check=self.check, status=Status.WRONG, found=found, looked_at=self.looked_at, advice=do)
+
+
+def worst(findings: Iterable[Finding]) -> Status:
+    """Of all."""
+    order = list(Status)
+    return max((each.status for each in findings), key=order.index, default=Status.OK)

@@ -1,0 +1,128 @@
+"""What the advertiser wrote of this node, who lets its cards rest, and who else hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from partage_cli.doctor.findings import About, Finding
+from partage_cli.doctor.looking import LocalNode, Unseen, names_in, text_of
+from partage_cli.pauses import said_pauses
+from partage_plugins.builtin.gpu_discovery.native import Registered, has_driver, registered_in
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory
+
+INVENTORY: Final = "run/partage/inventory.json"
+CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+REGISTRY: Final = "var/lib/kubelet/plugins_registry"
+_NVIDIA: Final = "nvidia.com"
+_FEW: Final = 4
+
+
+def inventory(node: LocalNode) -> Iterator[Finding]:
+    """The file, and how the cards in it are."""
+    about = About("inventory", (str(node.path(INVENTORY)),))
+    read = inventory_of(node)
+    if isinstance(read, Unseen) and not read.is_missing:
+        yield about.unknown(str(read), do="ask again as root")
+    elif isinstance(read, Unseen):
+        yield about.wrong(
+            "is not there, so crishim refuses every container with an allocation",
+            do="see advertiser: it writes this file",
+        )
+    elif isinstance(read, DecodeError):
+        yield about.wrong(str(read), do="restart the advertiser; are it and this program of one version?")
+    else:
+        yield judged(about, read.part(GPU), [f"{who}: {why}" for who, why in said_pauses(node.root)])
+
+
+def judged(about: About, part: GpuPart | None, pauses: list[str]) -> Finding:
+    """By the cards' health."""
+    cards = () if part is None else part.cards
+    if pauses:
+        return about.warning(f"the cards rest: {'; '.join(pauses)}", do="`partage node resume`, when the work is done")
+    sick = [_how(card) for card in cards if card.health != "ok"]
+    if sick:
+        return about.warning(
+            f"{len(sick)} of {len(cards)} cards take no new pods: {_some(sick)}",
+            do="`nvidia-smi`; `dmesg | grep -i xid`",
+        )
+    if not cards:
+        return about.warning("the advertiser sees no card", do="see driver; its log says what NVML answered")
+    return about.ok(f"{len(cards)} cards, all ok")
+
+
+def _how(card: Card) -> str:
+    return f"{card.id} is {card.health}" + (f": {card.lost_because}" if card.lost_because else "")
+
+
+def inventory_of(node: LocalNode) -> Inventory | Unseen | DecodeError:
+    """The file's content."""
+    text = text_of(node.path(INVENTORY))
+    if isinstance(text, Unseen):
+        return text
+    try:
+        return decode_inventory(text, (GPU,))
+    except DecodeError as error:
+        return error
+
+
+@dataclass(frozen=True)
+class NativeFacts:
+    """What kubelet's folders show of others who hand out cards."""
+
+    registered: Registered
+    has_driver: bool
+    part: GpuPart | None
+
+
+def native(node: LocalNode) -> Iterator[Finding]:
+    """No card is handed out by two."""
+    checkpoint, registry = node.path(CHECKPOINT), node.path(REGISTRY)
+    about = About("device-plugin", (str(checkpoint), str(registry)))
+    text, sockets = text_of(checkpoint), names_in(registry)
+    unseen = next((each for each in (text, sockets) if isinstance(each, Unseen) and not each.is_missing), None)
+    if unseen is not None:
+        yield about.unknown(str(unseen), do="ask again as root")
+        return
+    registered = registered_in(text.encode()) if isinstance(text, str) else {}
+    if registered is None:
+        yield about.unknown(f"{checkpoint}: is no record of kubelet's that this version knows")
+        return
+    read = inventory_of(node)
+    part = read.part(GPU) if isinstance(read, Inventory) else None
+    yield handed_out(about, NativeFacts(registered, not isinstance(sockets, Unseen) and has_driver(sockets), part))
+
+
+def handed_out(about: About, facts: NativeFacts) -> Finding:
+    """By who has registered and which cards are ours."""
+    cards = () if facts.part is None else facts.part.cards
+    known, shared = {card.id for card in cards}, {card.id for card in cards if card.pool == "shared"}
+    theirs = {name: {device.partition("::")[0] for device in devices} for name, devices in facts.registered.items()}
+    others = [name for name, has in theirs.items() if has and (name.partition("/")[0] == _NVIDIA or has & known)]
+    twice = [f"{name} has {_some(sorted(devices & shared))}" for name, devices in theirs.items() if devices & shared]
+    if twice:
+        return about.wrong(
+            f"kubelet hands out cards that partage shares: {'; '.join(twice)}",
+            do="take that device plugin off this node, or keep its cards out of PARTAGE_GPU_POOL of the advertiser",
+        )
+    who = [*others, *(["NVIDIA's DRA driver"] if facts.has_driver else [])]
+    if who and cards and not shared:
+        return about.warning(
+            f"{' and '.join(who)} hands out all {len(cards)} cards, and none is left to share",
+            do="take it off this node, or name the cards to share in PARTAGE_GPU_POOL of the advertiser",
+        )
+    if facts.has_driver and shared:
+        return about.warning(
+            f"NVIDIA's DRA driver is here and may hand out the {len(shared)} cards that partage shares",
+            do="look for them in `kubectl get resourceslices`; take that driver off this node, or them out of it",
+        )
+    if who:
+        return about.ok(f"{' and '.join(who)} is here, and no card is handed out by two")
+    return about.ok("nobody but partage hands out cards")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")

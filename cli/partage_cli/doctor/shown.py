@@ -1,0 +1,55 @@
+"""What ``partage doctor`` prints. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import click
+import msgspec
+
+from partage_cli.doctor.findings import Finding, Status, worst
+from partage_cli.tables import printable
+
+_COLOURS: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.WRONG: "red", Status.UNKNOWN: "cyan"}
+_INDENT: Final = " " * 4
+
+
+def as_text(findings: Sequence[Finding], *, wide: bool) -> str:
+    """For people: a line for each finding, and below it what to do; where it was looked is told of what is not ok."""
+    width = max((len(each.check) for each in findings), default=0)
+    return "".join(f"{line}\n" for each in findings for line in _lines(each, width, wide=wide))
+
+
+def as_json(findings: Sequence[Finding]) -> bytes:
+    """For programs; docs/troubleshooting.md has the shape."""
+    rows = [
+        {
+            "check": each.check,
+            "status": each.status.value,
+            "found": each.found,
+            "looked_at": each.looked_at,
+            "advice": each.advice or None,
+        }
+        for each in findings
+    ]
+    whole = {"status": worst(findings).value, "findings": rows}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"
+
+
+def summary(findings: Iterable[Finding]) -> str:
+    """`2 wrong, 1 warning, 3 not checked, 9 ok`."""
+    statuses = [each.status for each in findings]
+    return ", ".join(
+        f"{statuses.count(status)} {status.value}"
+        for status in (Status.WRONG, Status.WARNING, Status.UNKNOWN, Status.OK)
+    )
+
+
+def _lines(finding: Finding, width: int, *, wide: bool) -> Iterator[str]:
+    status = click.style(f"{finding.status.value:<11}", fg=_COLOURS[finding.status])
+    yield f"{status}  {finding.check:<{width}}  {printable(finding.found)}"
+    if wide or finding.status in {Status.WRONG, Status.WARNING}:
+        yield from (f"{_INDENT}looked at  {printable(each)}" for each in finding.looked_at)
+    if finding.advice:
+        yield f"{_INDENT}do         {printable(finding.advice)}"

@@ -1,0 +1,145 @@
+"""The words and options of ``partage node``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from partage_cli.main import FAILED, SUBCOMMANDS
+from partage_cli.node.holders import Holder
+from partage_cli.node.waiting import Seen, look, wait_until
+from partage_cli.pauses import pause as ask_for_pause
+from partage_cli.pauses import resume as take_back
+from partage_cli.pauses import said_pauses
+from partage_cli.tables import printable, table
+
+_LONGEST_REASON: Final = 200
+_FEW: Final = 8
+
+
+def _reason(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if value.strip() and value.isprintable() and len(value) <= _LONGEST_REASON:
+        return value.strip()
+    raise click.BadParameter(f"it is for people; allowed: one printable line, 1 to {_LONGEST_REASON} characters")
+
+
+_WAIT: Final = click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0, 3600),
+    default=30,
+    show_default=True,
+    help="Seconds to wait until it is so; 0 only asks.",
+)
+
+
+@click.group(name="node", short_help=SUBCOMMANDS["node"].summary)
+def command() -> None:
+    """Let this node's cards rest, as for a driver upgrade. To be run on the node, as root."""
+
+
+@command.command(
+    short_help="Let go of the driver.",
+    epilog="""\b
+Examples:
+  partage node pause --reason "driver 580"
+  partage node pause && systemctl stop nvidia-persistenced && rmmod nvidia_uvm nvidia
+""",
+)
+@click.option("--reason", default="by hand", show_default=True, callback=_reason, help="Shown with every card.")
+@_WAIT
+@click.pass_obj
+def pause(root: Path, *, reason: str, wait_s: float) -> int:
+    """Let the advertiser let go of the driver, until `resume`; pods that run go on, new ones are not placed here.
+
+    When it returns 0, no process of partage holds the driver. Others that do are named: a module that is held cannot
+    be unloaded. Asked again, only the reason changes.
+    """
+    ask_for_pause(root, reason)
+    if not wait_s:
+        _say("asked for; nobody waited for it")
+        return 0
+    _say("waiting until the advertiser has let go of the driver")
+    seen = wait_until(lambda seen: seen.rests, functools.partial(look, root), wait_s)
+    if not seen.rests:
+        _say(f"after {wait_s:g} s {_not_resting(seen)}; see the advertiser's log. The pause stays until `resume`")
+        return FAILED
+    _say(f"{_cards(seen)}; no process of partage holds the driver")
+    if seen.others:
+        _say(f"others hold it: {_named(seen.others)}")
+    return 0
+
+
+@command.command(
+    short_help="Look after the cards again.",
+    epilog="""\b
+Examples:
+  partage node resume
+""",
+)
+@_WAIT
+@click.pass_obj
+def resume(root: Path, *, wait_s: float) -> int:
+    """Take back `pause`. Where somebody else asked for a pause, too, such as the GPU operator, that one stays."""
+    if not take_back(root):
+        _say("nobody had paused this node by hand")
+    if others := said_pauses(root):
+        _say(printable(f"still paused by {', '.join(f'{who}: {why}' if why else who for who, why in others)}"))
+        return 0
+    if not wait_s:
+        return 0
+    seen = wait_until(lambda seen: seen.works, functools.partial(look, root), wait_s)
+    if not seen.works:
+        _say(f"after {wait_s:g} s the advertiser still says that the cards are paused: see its log")
+        return FAILED
+    _say(_after_resume(seen))
+    return 0
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  partage node status
+"""
+)
+@click.pass_obj
+def status(root: Path) -> None:
+    """Say who has paused this node and why, and whether its cards rest."""
+    seen, pauses = look(root), said_pauses(root)
+    if pauses:
+        rows = [(printable(who), printable(why) or "-") for who, why in pauses]
+        click.echo(table(("PAUSED BY", "WHY"), rows), nl=False)
+    _say(_cards(seen) if pauses else _after_resume(seen))
+    if seen.holders:
+        _say(f"processes that hold the driver: {_named(seen.holders)}")
+
+
+def _cards(seen: Seen) -> str:
+    if not seen.advertiser_runs:
+        return "no advertiser runs on this node; the pause will hold for the next one"
+    return f"{seen.resting} of {seen.cards} cards paused"
+
+
+def _after_resume(seen: Seen) -> str:
+    if not seen.advertiser_runs:
+        return "not paused; no advertiser runs on this node, so nobody tells how its cards are"
+    return f"not paused; the advertiser tells of {seen.cards} cards"
+
+
+def _not_resting(seen: Seen) -> str:
+    if seen.ours:
+        return f"{_named(seen.ours)} still holds the driver"
+    return f"the advertiser says that {seen.resting} of {seen.cards} cards are paused"
+
+
+def _named(found: Sequence[Holder]) -> str:
+    more = f" and {len(found) - _FEW} more" if len(found) > _FEW else ""
+    return ", ".join(printable(str(each)) for each in found[:_FEW]) + more
+
+
+def _say(line: str) -> None:
+    click.echo(f"partage: {line}", err=True)

@@ -1,0 +1,79 @@
+"""Whether the node's cards rest, and waiting until they do or do not.
+
+The advertiser says so in the inventory, after it has let go. Where none runs the inventory tells of the past, and all
+that counts is that no process of ours is left that holds the driver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_cli.doctor.daemons import ADVERTISER_LOCK, is_held
+from partage_cli.doctor.inventory import inventory_of
+from partage_cli.doctor.looking import LocalNode
+from partage_cli.node.holders import Holder, holders
+from partage_plugins.vocabulary import GPU, Inventory
+
+_PAUSED: Final = "degraded: paused"
+_AGAIN_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One look."""
+
+    advertiser_runs: bool
+    cards: int
+    resting: int
+    holders: tuple[Holder, ...]
+
+    @property
+    def ours(self) -> tuple[Holder, ...]:
+        """Holders that are partage's."""
+        return tuple(each for each in self.holders if each.is_ours)
+
+    @property
+    def others(self) -> tuple[Holder, ...]:
+        """Holders that are none of our business."""
+        return tuple(each for each in self.holders if not each.is_ours)
+
+    @property
+    def rests(self) -> bool:
+        """Nobody of ours holds the driver, nor will while the pause lasts."""
+        return not self.ours and (not self.advertiser_runs or self.resting == self.cards)
+
+    @property
+    def works(self) -> bool:
+        """The cards are looked after again, as far as there is an advertiser."""
+        return not self.advertiser_runs or not self.resting
+
+
+def look(root: Path) -> Seen:
+    """How it is now."""
+    read = inventory_of(LocalNode(root, ""))
+    part = read.part(GPU) if isinstance(read, Inventory) else None
+    cards = () if part is None else part.cards
+    resting = sum(card.health.startswith(_PAUSED) for card in cards)
+    # A lock that we may not look at is somebody's: the advertiser's.
+    return Seen(bool(is_held(root / ADVERTISER_LOCK)), len(cards), resting, holders(root))
+
+
+def wait_until(
+    is_so: Callable[[Seen], bool],
+    look_now: Callable[[], Seen],
+    within_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Seen:
+    """The look that showed it, or the last one before the time was over."""
+    until = clock() + within_s
+    while True:
+        seen = look_now()
+        if is_so(seen) or clock() >= until:
+            return seen
+        sleep(_AGAIN_S)

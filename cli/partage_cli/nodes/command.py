@@ -1,0 +1,87 @@
+"""The words and options of ``partage nodes``."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+
+from partage_base.daemon.settings import host_name
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_cli.nodes.asking import INVENTORY_FILE, cluster, local
+from partage_cli.nodes.reports import Report
+from partage_cli.nodes.shown import as_json, as_table, as_yaml
+from partage_plugins.errors import Refused
+
+_FEW: Final = 5
+
+
+@click.command(
+    name="nodes",
+    short_help=SUBCOMMANDS["nodes"].summary,
+    epilog="""\b
+Examples:
+  partage nodes
+  kubectl partage nodes -o wide --node gpu-7
+  partage nodes -o json | jq '.nodes[].cards[] | select(.health != "ok")'
+  partage nodes --local
+""",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True
+)
+@click.option("--node", metavar="NAME", help="Only this node.")
+@click.option("--local", "only_here", is_flag=True, help="This node alone, by its own file: asks no API server.")
+@KUBECONFIG
+@NAMESPACE
+@click.pass_obj
+def command(  # noqa: PLR0913 (one parameter for each word of the command line)
+    root: Path, *, output: str, node: str | None, only_here: bool, kubeconfig: Path | None, namespace: str
+) -> int:
+    """Show the cluster's cards: where they are, how they are, and who may hand them out.
+
+    It reads what the advertisers wrote onto the nodes. HEARTBEAT is how long ago the node's advertiser said that this
+    still holds; a stale one may tell of the past. Inventories that cannot be read are named on stderr, and the exit
+    code is then 3.
+    """
+    report = _here(root, node) if only_here else _everywhere(kubeconfig, namespace, node)
+    _print(report, output)
+    _tell(report, local=only_here)
+    return FOUND_WRONG if report.faults else 0
+
+
+def _everywhere(kubeconfig: Path | None, namespace: str, node: str | None) -> Report:
+    return ask_cluster(kubeconfig, functools.partial(cluster, namespace=namespace, node=node))
+
+
+def _here(root: Path, node: str | None) -> Report:
+    try:
+        return local(root, node or host_name())
+    except FileNotFoundError:
+        raise Refused(f"{root / INVENTORY_FILE} is not there; does partage-advertiser run on this node?") from None
+
+
+def _print(report: Report, output: str) -> None:
+    if output == "json":
+        click.echo(as_json(report), nl=False)
+    elif output == "yaml":
+        click.echo(as_yaml(report), nl=False)
+    elif report.nodes:
+        colour = False if os.environ.get("NO_COLOR") else None
+        click.echo(as_table(report, wide=output == "wide"), nl=False, color=colour)
+
+
+def _tell(report: Report, *, local: bool) -> None:
+    """What is not in the table."""
+    for node, fault in report.faults.items():
+        where = INVENTORY_FILE if local else "its annotation partage.dev/inventory"
+        click.echo(f"partage: node {node}: {where} cannot be read: {fault}", err=True)
+    if without := report.without_inventory:
+        names = ", ".join(without[:_FEW]) + (f" and {len(without) - _FEW} more" if len(without) > _FEW else "")
+        click.echo(f"without an inventory: {names}", err=True)
+    if not report.nodes and not report.faults:
+        click.echo("no node tells of cards; install partage's advertiser on nodes that have some", err=True)

@@ -1,0 +1,111 @@
+"""What the inventories and heartbeats of nodes mean to people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from partage_base.kube import Lease, Node
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import GPU, Card
+from partage_plugins.vocabulary.inventory import Ready
+from partage_plugins.vocabulary.keys import INVENTORY
+
+DEFAULT_LASTS_S: Final = 40
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+    """When the node's advertiser last said that its inventory holds."""
+
+    at: datetime
+    age_s: float
+    stale: bool
+    """Too long ago: the inventory may be old."""
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One node."""
+
+    node: str
+    heartbeat: Heartbeat | None = None
+    """None: nobody has seen one."""
+    ready: Ready = Ready()
+    driver: str | None = None
+    cuda: str | None = None
+    cards: tuple[Card, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All nodes that were asked about."""
+
+    nodes: tuple[NodeReport, ...] = ()
+    without_inventory: tuple[str, ...] = ()
+    faults: Mapping[str, str] = {}
+    """By node: why its inventory cannot be read."""
+
+
+def of_cluster(nodes: Iterable[Node], leases: Iterable[Lease], now: datetime) -> Report:
+    """By the nodes' annotations and the Leases of their names."""
+    beats = {lease.metadata.name: lease for lease in leases}
+    reports: list[NodeReport] = []
+    without: list[str] = []
+    faults: dict[str, str] = {}
+    for node in sorted(nodes, key=lambda node: node.metadata.name):
+        name = node.metadata.name
+        text = node.metadata.annotations.get(INVENTORY)
+        if text is None:
+            without.append(name)
+            continue
+        try:
+            reports.append(of_node(name, text, heartbeat(beats.get(name), now)))
+        except DecodeError as error:
+            faults[name] = str(error)
+    return Report(nodes=tuple(reports), without_inventory=tuple(without), faults=faults)
+
+
+def of_node(name: str, text: str | bytes, beat: Heartbeat | None) -> NodeReport:
+    """By its inventory's text; raises `DecodeError`."""
+    inventory = decode_inventory(text, (GPU,))
+    part = inventory.part(GPU)
+    if part is None:
+        return NodeReport(node=name, heartbeat=beat, ready=inventory.ready)
+    return NodeReport(
+        node=name,
+        heartbeat=beat,
+        ready=inventory.ready,
+        driver=part.driver,
+        cuda=part.cuda,
+        cards=tuple(_in_order(part.cards)),
+    )
+
+
+def heartbeat(lease: Lease | None, now: datetime) -> Heartbeat | None:
+    """By the Lease; None where it was never renewed."""
+    at = None if lease is None else _moment(lease.spec.renew_time)
+    if lease is None or at is None:
+        return None
+    age_s = round((now - at).total_seconds(), 3)
+    return Heartbeat(at=at, age_s=age_s, stale=age_s > (lease.spec.lease_duration_seconds or DEFAULT_LASTS_S))
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except (ValueError, OverflowError):  # written by somebody else
+        return None
+
+
+def _in_order(cards: Iterable[Card]) -> list[Card]:
+    """Each GPU by its index, with its instances behind it."""
+    found = tuple(cards)
+    indices = {card.id: card.index for card in found}
+
+    def place(card: Card) -> tuple[int, str, bool, int]:
+        whole = card.parent or card.id
+        return indices.get(whole, card.index), whole, card.parent is not None, card.index
+
+    return sorted(found, key=place)

@@ -1,0 +1,96 @@
+"""What ``partage nodes`` prints. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+import msgspec
+
+from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
+from partage_cli.tables import age, printable, table
+from partage_plugins.vocabulary import Card
+
+_HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT")
+_WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "WHY")
+_COLOURS: Final = {"ok": "green", "degraded": "yellow", "lost": "red"}
+_UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
+_SHORT: Final = 12
+
+
+def as_table(report: Report, *, wide: bool) -> str:
+    """For people: a line for each card, and one for a node without.
+
+    With colours, which `click.echo` takes out where nobody sees them.
+    """
+    header = (*_HEADER, *_WIDE) if wide else _HEADER
+    return table(header, (row for node in report.nodes for row in _rows(node, wide=wide)))
+
+
+def as_json(report: Report) -> bytes:
+    """For programs; docs/configuration.md has the shape."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def as_yaml(report: Report) -> bytes:
+    """The same."""
+    return msgspec.yaml.encode(msgspec.to_builtins(report))
+
+
+def _rows(node: NodeReport, *, wide: bool) -> Iterator[tuple[str, ...]]:
+    for card in node.cards:
+        yield (*_cells(node, card), *(_more(node, card) if wide else ()))
+    if not node.cards:
+        blanks = ("-",) * len(_WIDE) if wide else ()
+        yield (node.node, "none", "-", "-", "-", "-", *_of_node(node), *blanks)
+
+
+def _cells(node: NodeReport, card: Card) -> tuple[str, ...]:
+    health = card.health.partition(":")[0]
+    return (
+        node.node,
+        f"- {_short(card)}" if card.parent else f"{card.index} {_short(card)}",
+        printable(card.model),
+        _amount(card.memory_bytes),
+        click.style(health, fg=_COLOURS.get(health)),
+        card.pool,
+        *_of_node(node),
+    )
+
+
+def _of_node(node: NodeReport) -> tuple[str, str, str]:
+    return _ready(node), printable(node.driver or "-"), _beat(node.heartbeat)
+
+
+def _more(node: NodeReport, card: Card) -> tuple[str, ...]:
+    return (
+        card.id,
+        printable(card.mig_profile or "-"),
+        printable(card.pci),
+        "-" if card.numa_node is None else str(card.numa_node),
+        card.compute_capability,
+        printable(node.cuda or "-"),
+        printable(card.lost_because or card.health.partition(": ")[2] or "-"),
+    )
+
+
+def _short(card: Card) -> str:
+    return card.id[:_SHORT]
+
+
+def _ready(node: NodeReport) -> str:
+    """Which daemons are in force."""
+    names = [name for name, is_ready in (("crishim", node.ready.crishim), ("broker", node.ready.broker)) if is_ready]
+    return "+".join(names) or click.style("no", fg="yellow")
+
+
+def _beat(beat: Heartbeat | None) -> str:
+    if beat is None:
+        return click.style("none", fg="yellow")
+    return click.style(f"stale: {age(beat.age_s)}", fg="yellow") if beat.stale else age(beat.age_s)
+
+
+def _amount(size_bytes: int) -> str:
+    unit, name = next(((unit, name) for unit, name in _UNITS if size_bytes >= 8 * unit), _UNITS[-1])
+    return f"{size_bytes / unit:.0f} {name}"

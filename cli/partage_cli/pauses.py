@@ -1,0 +1,53 @@
+"""The files by which the advertiser is asked to let go of the driver: one for each who asks, with a line of why."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = "run/partage/advertiser/pause"
+BY_HAND: Final = "by-hand"
+_LONGEST_BYTES: Final = 1024
+
+
+def said_pauses(root: Path) -> tuple[tuple[str, str], ...]:
+    """Who asks, and why, by name; what may not be read is left out."""
+    try:
+        files = sorted((root / FOLDER).iterdir())
+    except OSError:
+        return ()
+    return tuple((file.name, _first_line(file)) for file in files if not file.name.startswith("."))
+
+
+def pause(root: Path, reason: str) -> None:
+    """Asks by hand; asked before, the reason is the new one. Raises `OSError`."""
+    folder = root / FOLDER
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    new = folder.with_name(f".{BY_HAND}.{os.getpid()}")  # in the folder it would be one more who asks
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(file.fileno(), 0o644)  # whatever the umask
+            file.write(f"{reason}\n")
+        new.replace(folder / BY_HAND)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def resume(root: Path) -> bool:
+    """Takes that back; whether it was asked. Raises `OSError`."""
+    try:
+        (root / FOLDER / BY_HAND).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _first_line(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_LONGEST_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+    return text.partition("\n")[0].strip()

@@ -1,0 +1,87 @@
+"""`partage nodes` on a real cluster, with inventories and heartbeats put there by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from partage_base.kube import leases_path, micro_time
+from partage_plugins.vocabulary.keys import INVENTORY
+from real.cli.asking import config_of, partage
+from rig.rig import Rig
+from rig.talking.cluster import Cluster
+from support.crishim_stage import NODE, inventory
+from unit.gpu_node.nodes import FIRST
+
+LEASES = leases_path("partage-system")
+
+
+@pytest.fixture
+def cluster(rig: Rig) -> Iterator[Cluster]:
+    yield rig.cluster
+    for name in (NODE, "n2"):
+        rig.cluster.nodes.annotate(name, {INVENTORY: None})
+
+
+@pytest.fixture
+def beat(cluster: Cluster) -> Iterator[Callable[[str, float], None]]:
+    """Makes a heartbeat of that age."""
+    made: list[str] = []
+
+    def beat(name: str, age_s: float) -> None:
+        at = micro_time(datetime.now(UTC) - timedelta(seconds=age_s))
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": at}
+        whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+        cluster.api.create(LEASES, whole)
+        made.append(name)
+
+    yield beat
+    for name in made:
+        cluster.api.delete(f"{LEASES}/{name}")
+
+
+def test_cards_of_the_cluster_are_told_with_their_heartbeats(
+    cluster: Cluster, beat: Callable[[str, float], None]
+) -> None:
+    for name, age_s in ((NODE, 1.0), ("n2", 300.0)):
+        cluster.nodes.annotate(name, {INVENTORY: inventory()})
+        beat(name, age_s)
+    done = partage("nodes", "-o", "json", "--kubeconfig", config_of(cluster))
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = json.loads(done.stdout)["nodes"]
+    assert (first["node"], first["cards"][0]["id"], len(first["cards"])) == (NODE, FIRST, 4)
+    assert (first["heartbeat"]["stale"], second["heartbeat"]["stale"]) == (False, True)
+    table = partage("nodes", "--kubeconfig", config_of(cluster)).stdout
+    assert "stale: 5m" in table
+
+
+def test_an_inventory_that_somebody_broke_is_named_beside_the_others(cluster: Cluster) -> None:
+    cluster.nodes.annotate(NODE, {INVENTORY: inventory()})
+    cluster.nodes.annotate("n2", {INVENTORY: '{"v":1,"kinds":{"gpu":{"driver":1}}}'})
+    done = partage("nodes", "--kubeconfig", config_of(cluster))
+    assert done.returncode == 3
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"NODE", NODE}
+    assert done.stderr.startswith("partage: node n2: its annotation partage.dev/inventory cannot be read: ")
+
+
+def test_a_cluster_without_inventories_says_so(cluster: Cluster) -> None:
+    done = partage("nodes", "--kubeconfig", config_of(cluster))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[0] == "without an inventory: n1, n2"
+
+
+def test_who_may_not_read_nodes_is_told_in_one_line(cluster: Cluster) -> None:
+    done = partage("nodes", "--kubeconfig", config_of(cluster.as_user("alice")))
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "403" in line
+    assert "grant it by RBAC" in line
+
+
+def test_on_a_node_its_own_file_is_enough(rig: Rig) -> None:
+    done = partage("nodes", "--local", "-o", "json", inside=rig.nodes[NODE].machine)
+    (node,) = json.loads(done.stdout)["nodes"]
+    assert (node["node"], len(node["cards"])) == (NODE, 4)

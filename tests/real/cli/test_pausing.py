@@ -1,0 +1,81 @@
+"""`partage node` and a real advertiser with simulated cards: a pause holds what it promises."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from partage_advertiser.publishing import ANNOTATION
+from real.cli.asking import config_of, findings, partage, statuses, stopped
+from rig.errors import Refused
+from rig.identity.people import OUR_NAMESPACE
+from rig.rig import Rig
+from rig.talking.resources import LEASES
+from support.advertiser_stage import CHILD, INVENTORY, AdvertiserStage
+from support.simgpu_stage import DRIVER, install_driver, simgpud
+
+NODE = "n2"
+
+
+@pytest.fixture
+def stage(rig: Rig) -> Iterator[AdvertiserStage]:
+    """The node has two cards, and an advertiser that has found them."""
+    stage = AdvertiserStage(rig, NODE)
+    install_driver(stage.machine)
+    driver = stage.node.daemon(simgpud())
+    driver.start()
+    driver.wait_ready()
+    stage.start()
+    stage.wait_healths("ok", "ok")
+    yield stage
+    for component in [*stage.started, driver]:
+        component.kill()
+    stage.machine.run("rm", "-rf", "--", INVENTORY, "/run/partage/advertiser", DRIVER)
+    rig.cluster.nodes.annotate(NODE, {ANNOTATION: None})
+    with contextlib.suppress(Refused):
+        rig.cluster.api.delete(LEASES.at(OUR_NAMESPACE, NODE))
+
+
+def test_after_a_pause_nobody_of_ours_holds_the_driver_and_a_resume_brings_the_cards_back(
+    stage: AdvertiserStage,
+) -> None:
+    assert stage.processes(CHILD)
+    paused = partage("node", "pause", "--reason", "driver 580", "--wait", "60", inside=stage.machine)
+    assert paused.returncode == 0, paused.stderr
+    assert "2 of 2 cards paused; no process of partage holds the driver" in paused.stderr
+    assert not stage.processes(CHILD)
+    stage.wait_healths("degraded: paused: driver 580", "degraded: paused: driver 580")
+    resumed = partage("node", "resume", "--wait", "60", inside=stage.machine)
+    assert resumed.returncode == 0, resumed.stderr
+    stage.wait_healths("ok", "ok")
+
+
+def test_an_advertiser_that_hangs_lets_no_pause_succeed(stage: AdvertiserStage) -> None:
+    with stopped(stage.started[-1]):
+        done = partage("node", "pause", "--wait", "1", inside=stage.machine)
+    assert done.returncode == 1
+    assert "still holds the driver" in done.stderr
+    assert partage("node", "resume", "--wait", "60", inside=stage.machine).returncode == 0
+
+
+def test_a_pause_without_an_advertiser_holds_for_the_next_one(stage: AdvertiserStage) -> None:
+    stage.started[-1].kill()
+    done = partage("node", "pause", "--wait", "60", inside=stage.machine)
+    assert done.returncode == 0, done.stderr
+    assert "no advertiser runs on this node" in done.stderr
+    stage.start()
+    stage.wait_healths("degraded: paused", "degraded: paused")
+    assert not stage.processes(CHILD)
+
+
+def test_what_an_advertiser_told_is_found_well_and_shown(rig: Rig, stage: AdvertiserStage) -> None:
+    config = config_of(rig.cluster)
+    found = findings(stage.machine, "--kubeconfig", config, "--driver-root", DRIVER)
+    here = ("driver", "driver-libraries", "driver-devices", "advertiser", "inventory", "device-plugin")
+    well = (*here, "api", "annotation", "heartbeat", "heartbeat-write", "clock")
+    assert statuses(found, *well) == dict.fromkeys(well, "ok")
+    (node,) = json.loads(partage("nodes", "-o", "json", "--node", NODE, "--kubeconfig", config).stdout)["nodes"]
+    assert ([card["health"] for card in node["cards"]], node["heartbeat"]["stale"]) == (["ok", "ok"], False)

@@ -1,0 +1,97 @@
+"""Whether crishim, broker and advertiser do their work is told by their socket, their signs of life and their lock."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from partage_cli.doctor import daemons
+from partage_cli.doctor.findings import Status
+from partage_cli.doctor.looking import Unseen
+from partage_cli.doctor.runtimes import Runtime, runtime_at
+from unit.cli.doctor.made import Made, only
+
+SPOKE, ALIVE = "run/partage/crishim/kubelet-spoke", "run/partage/broker/alive"
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    with TemporaryDirectory() as folder:  # a socket's path must be short
+        yield Made(Path(folder))
+
+
+def listening(path: Path) -> socket.socket:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+    return server
+
+
+def test_a_socket_that_is_not_there_and_one_that_nobody_listens_on_are_wrong(made: Made) -> None:
+    assert only(daemons.crishim(made.node)).found == "does not answer: is not there"
+    listening(made.root / "run/partage/crishim.sock").close()
+    finding = only(daemons.crishim(made.node))
+    assert (finding.status, finding.found) == (Status.WRONG, "does not answer: Version: Connection refused")
+
+
+@pytest.mark.slow
+def test_one_that_listens_and_never_answers_is_waited_for_no_longer_than_its_deadline(made: Made) -> None:
+    with listening(made.root / "run/partage/crishim.sock"):
+        finding = only(daemons.crishim(made.node))
+    assert finding.found == "does not answer: no answer to Version within 2 s"
+
+
+@pytest.mark.slow
+def test_one_that_answers_says_for_whom(made: Made) -> None:
+    """Whatever comes back is read as it is: here a server of another make says what it was asked."""
+    path = made.root / "peer.sock"
+    code = (
+        "import sys; sys.path[:0] = sys.argv[3:]; from support import grpc_peer; "
+        "grpc_peer.ANSWERS['Version'] = lambda *_: bytes.fromhex(sys.argv[2]); grpc_peer.main()"
+    )
+    answered = b"\x0a\x050.1.0\x12\x0acontainerd\x1a\x062.3.4\x1b"  # its version ends with an escape
+    argv = [sys.executable, "-c", code, str(path), answered.hex(), *sys.path]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as peer:
+        assert peer.stdout is not None
+        assert peer.stdout.readline() == "listening\n"
+        answer = runtime_at(path)
+        peer.kill()
+    assert answer == Runtime("containerd", "2.3.4?")
+
+
+def test_kubelet_that_never_spoke_or_fell_silent_is_wrong(made: Made) -> None:
+    assert only(daemons.kubelet_speaks(made.node)).status is Status.WRONG
+    finding = only(daemons.kubelet_speaks(made.seen(SPOKE, 300).node))
+    assert (finding.status, finding.found.startswith("kubelet last spoke to crishim 5m ago")) == (Status.WRONG, True)
+    assert only(daemons.kubelet_speaks(made.seen(SPOKE, 4).node)).status is Status.OK
+
+
+def test_a_sign_from_a_time_to_come_is_none(made: Made) -> None:
+    assert only(daemons.kubelet_speaks(made.seen(SPOKE, -60).node)).status is Status.WRONG
+
+
+def test_a_node_without_a_broker_gives_whole_cards(made: Made) -> None:
+    assert only(daemons.broker(made.node)).status is Status.WARNING
+    assert only(daemons.broker(made.seen(ALIVE, 60).node)).status is Status.WARNING
+    assert only(daemons.broker(made.seen(ALIVE, 1).node)).status is Status.OK
+
+
+def test_the_advertiser_runs_while_it_holds_its_lock(made: Made) -> None:
+    assert only(daemons.advertiser(made.node)).status is Status.WRONG
+    with made.advertiser():
+        assert only(daemons.advertiser(made.node)).status is Status.OK
+    assert only(daemons.advertiser(made.node)).status is Status.WRONG
+
+
+def test_a_lock_that_is_a_link_is_not_followed(made: Made) -> None:
+    lock = made.root / daemons.ADVERTISER_LOCK
+    lock.parent.mkdir(parents=True)
+    lock.symlink_to("/etc/passwd")
+    assert isinstance(daemons.is_held(lock), Unseen)

@@ -1,0 +1,102 @@
+"""A unit and its drop-ins give the command line that systemd would start."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_cli.doctor.units import Service, Source, Unreadable, Word, split_leniently, words
+
+
+def started(*files: str, environment: str = "") -> list[str]:
+    service = Service()
+    for number, text in enumerate(files):
+        service.add(Source(str(number), text))
+    found = {each: Source("env", environment) for each in service.environment_files}
+    return [word.text for word in service.command_line(found)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a  b\tc", ["a", "b", "c"]),
+        ("'a b' \"c d\"", ["a b", "c d"]),
+        ("a'b c'd", ["ab cd"]),
+        ("''", [""]),
+        ('"a\\"b"', ['a"b']),
+        ("'a\\'b'", ["a'b"]),  # not as in a shell
+        ("a\\sb \\x", ["a b", "\\x"]),
+        ("", []),
+    ],
+)
+def test_words_are_split_by_systemds_rules(text: str, found: list[str]) -> None:
+    assert words(text) == found
+
+
+@given(st.text("ab '\"\t", max_size=30))
+def test_without_backslashes_words_are_those_of_a_shell(text: str) -> None:
+    try:
+        expected = shlex.split(text)
+    except ValueError:
+        with pytest.raises(Unreadable):
+            words(text)
+        assert split_leniently(text) == text.split()
+        return
+    assert words(text) == expected
+
+
+def test_a_drop_in_empties_and_sets_the_command_line() -> None:
+    unit, dropin = "[Service]\nExecStart=/a --one\n", "[Service]\nExecStart=\nExecStart=-/b --two\n"
+    assert started(unit) == ["/a", "--one"]
+    assert started(unit, dropin) == ["/b", "--two"]
+    assert started(unit, "[Service]\nExecStart=\n") == []
+
+
+def test_only_the_section_of_the_service_counts() -> None:
+    unit = "[Service]\n# ExecStart=/y\n; ExecStart=/y\nExecStart=/a\n"
+    assert started(f"[Unit]\nExecStart=/x\n{unit}[Install]\nExecStart=/z") == ["/a"]
+
+
+def test_a_line_goes_on_after_a_backslash_and_over_comments() -> None:
+    assert started("[Service]\nExecStart=/a \\\n  --b \\\n# why\n  --c\n") == ["/a", "--b", "--c"]
+    assert started("[Service]\nExecStart=/a \\") == ["/a"]
+
+
+def test_variables_are_whole_words_split_or_texts_put_in() -> None:
+    unit = "[Service]\nEnvironment='A=--x --y' B=z\nExecStart=/a $A --b=${B}${NONE} $NONE $$C 100%%"
+    assert started(unit) == ["/a", "--x", "--y", "--b=z", "$C", "100%"]
+
+
+def test_a_file_of_variables_beats_the_units_own_and_an_unset_beats_both() -> None:
+    unit = "[Service]\nEnvironment=A=unit B=unit\nEnvironmentFile=-/f\nUnsetEnvironment=C\nExecStart=/a $A $B $C"
+    assert started(unit, environment="A=file\nC=file") == ["/a", "file", "unit"]
+
+
+def test_an_empty_assignment_forgets_those_before() -> None:
+    unit = "[Service]\nEnvironment=A=1\nEnvironmentFile=/f\nUnsetEnvironment=B\nExecStart=/a $A $B"
+    dropin = "[Service]\nEnvironment=\nEnvironment=B=2\nEnvironmentFile=\nUnsetEnvironment=\n"
+    assert started(unit, dropin, environment="A=file") == ["/a", "2"]
+
+
+def test_a_line_that_cannot_be_read_takes_the_place_of_none_that_can() -> None:
+    service = Service()
+    service.add(Source("good", "[Service]\nExecStart=/a\n"))
+    service.add(Source("bad", "[Service]\nExecStart=/b 'not closed\n"))
+    assert service.command_line({}) == [Word("/a", "good")]
+    assert service.unreadable == ["bad: ExecStart: a quote ' is not closed"]
+
+
+def test_each_word_knows_the_file_that_it_comes_from() -> None:
+    service = Service()
+    service.add(Source("unit", "[Service]\nEnvironment=A=1\nEnvironmentFile=/f\nExecStart=/a $A $B"))
+    assert service.command_line({"/f": Source("file", "B=2")}) == [("/a", "unit"), ("1", "unit"), ("2", "file")]
+
+
+@given(st.text("[Service]\nExecStart= $AB{}'\"\\%#", max_size=120))
+def test_no_unit_is_too_hostile_to_be_read(text: str) -> None:
+    service = Service()
+    service.add(Source("x", f"[Service]\n{text}"))
+    assert all(word.where == "x" for word in service.command_line({}))

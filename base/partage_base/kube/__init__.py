@@ -1,1 +1,89 @@
-"""Will hold the access to the API server: configuration, authentication, lists and watches."""
+"""Access to the API server: as whom we call it, plain calls, lists and watches. Typed, on asyncio or uvloop.
+
+Read in this order: `access` (where and as whom, renewed as credentials rotate), `server` (plain calls, each sent once
+and bounded in time and size), `following` (a list kept current by a watch, for ever), `backoff` (how long to wait after
+what error). `paths` and `objects` are the words, `errors` is what is expected to go wrong.
+
+    access = await asyncio.to_thread(Access.find, settings.kubeconfig)
+    async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
+        node = await server.get(node_path("n1"), Node)
+
+What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks HTTP,
+`answers` and `events` decide what bytes mean and are pure. Nothing here decides what is written or when.
+"""
+
+from partage_base.kube.access import Access
+from partage_base.kube.backoff import Backoff
+from partage_base.kube.errors import (
+    Answered,
+    BadAccess,
+    BadName,
+    Conflict,
+    Gone,
+    KubeError,
+    Nonsense,
+    NotAllowed,
+    NotFound,
+    ServerFailed,
+    Throttled,
+    Unreachable,
+)
+from partage_base.kube.events import Bookmark, Changed, Deleted, Event
+from partage_base.kube.following import Listed, Lost, Seen, follow
+from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, NodeEvent, ObjectReference, micro_time
+from partage_base.kube.paths import (
+    binding_path,
+    events_path,
+    lease_path,
+    leases_path,
+    node_path,
+    nodes_path,
+    pod_path,
+    pod_status_path,
+    pods_path,
+)
+from partage_base.kube.server import ApiServer, Listing, PatchKind
+
+__all__ = [
+    "Access",
+    "Answered",
+    "ApiServer",
+    "Backoff",
+    "BadAccess",
+    "BadName",
+    "Bookmark",
+    "Changed",
+    "Conflict",
+    "Deleted",
+    "Event",
+    "Gone",
+    "KubeError",
+    "Lease",
+    "LeaseSpec",
+    "Listed",
+    "Listing",
+    "Lost",
+    "Meta",
+    "Node",
+    "NodeEvent",
+    "Nonsense",
+    "NotAllowed",
+    "NotFound",
+    "ObjectReference",
+    "PatchKind",
+    "Seen",
+    "ServerFailed",
+    "Throttled",
+    "Unreachable",
+    "binding_path",
+    "events_path",
+    "follow",
+    "lease_path",
+    "leases_path",
+    "micro_time",
+    "node_path",
+    "nodes_path",
+    "pod_path",
+    "pod_status_path",
+    "pods_path",
+]

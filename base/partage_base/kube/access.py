@@ -1,0 +1,144 @@
+"""Where the API server is and as whom we call it, as of now: credentials rotate under a daemon that lives for months.
+
+Looked for in this order: the file that is named, $KUBECONFIG, the pod that we are (its service account), and
+~/.kube/config. What is found is renewed off the event loop, every half minute: all of it when one of its files
+changed, what a plugin gave when that is about to expire. After the API server refused us, all is read anew. A renewal
+that fails or hangs costs nothing as long as the credentials that we have are accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.kube.credentials import Credentials, Reading
+from partage_base.kube.errors import BadAccess
+from partage_base.kube.official import read_account, read_kubeconfig
+
+ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its token and the cluster's authority."""
+LOOK_EVERY_S: Final = 30.0
+LOOK_AFTER_REFUSAL_S: Final = 5.0
+"""At most this often, whatever is refused: a plugin may ask a person, or a server that counts."""
+PATIENCE_S: Final = 1.0
+"""So long a call waits for a renewal that is due; then it goes on with what there is."""
+PATIENCE_AFTER_REFUSAL_S: Final = 5.0
+"""The same where what there is was refused; then the call fails, and the next may find more."""
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+_log = structlog.get_logger()
+
+
+class Access:
+    """Credentials that stay current. Made by `find`; shared by as many `ApiServer`s of one process as you like."""
+
+    def __init__(
+        self, source: str, read: Callable[[], Reading], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Reads once, in the caller's thread; raises `BadAccess`. `source` is what it is read from, for people."""
+        self.source = source
+        self._read = read
+        self._clock = clock
+        self._reading = read()
+        self._signature = _signature(self._reading.files)
+        self._looked_at = clock()
+        self._looking: Future[None] | None = None
+        self._is_refused = False
+        self._failure: BadAccess | None = None
+
+    @classmethod
+    def find(
+        cls,
+        kubeconfig: Path | None,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        account: Path = ACCOUNT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Access:
+        """Reads all of it once; blocks, for as long as an exec plugin takes. Raises `BadAccess`."""
+        if paths := str(kubeconfig or "") or environ.get("KUBECONFIG", ""):
+            return cls(f"kubeconfig {paths}", lambda: read_kubeconfig(paths), clock=clock)
+        if "KUBERNETES_SERVICE_HOST" in environ:
+            return cls(f"service account in {account}", lambda: read_account(account, environ), clock=clock)
+        usual = Path(environ.get("HOME", "/root"), ".kube/config")
+        if not usual.exists():
+            raise BadAccess(
+                f"nothing says where the API server is: no $KUBECONFIG, no pod, no {usual}; name a kubeconfig"
+            )
+        return cls(f"kubeconfig {usual}", lambda: read_kubeconfig(str(usual)), clock=clock)
+
+    async def current(self) -> Credentials:
+        """Those of now; raises `BadAccess` where the API server refused the last ones and there are no others."""
+        looking, begins = self._looking, False
+        if looking is None and self._is_due():
+            looking, begins = self._begin(), True
+        if looking is not None and (begins or self._is_refused):
+            patience_s = PATIENCE_AFTER_REFUSAL_S if self._is_refused else PATIENCE_S
+            await asyncio.wait([asyncio.wrap_future(looking)], timeout=patience_s)
+            if self._is_refused and not looking.done():
+                raise BadAccess(f"{self.source}: refused, and new ones take long; does a plugin wait for somebody?")
+        if self._is_refused and self._failure is not None:
+            raise self._failure
+        return self._reading.credentials
+
+    def refused(self, credentials: Credentials) -> None:
+        """The API server answered 401 to these: the next call reads everything anew."""
+        if credentials is self._reading.credentials:
+            self._is_refused = True
+
+    def _is_due(self) -> bool:
+        return self._clock() - self._looked_at >= (LOOK_AFTER_REFUSAL_S if self._is_refused else LOOK_EVERY_S)
+
+    def _begin(self) -> Future[None]:
+        """In a thread of its own, which nobody waits for at the end: a plugin may hang for ever."""
+        done: Future[None] = Future()
+        self._looking = done
+        threading.Thread(target=self._look, args=(done,), name="kube-credentials", daemon=True).start()
+        return done
+
+    def _look(self, done: Future[None]) -> None:
+        try:
+            self._reading = self._again()
+            self._is_refused, self._failure = False, None
+        except BadAccess as failure:
+            self._failure = failure
+            _log.warning(
+                "the credentials for the API server could not be renewed", source=self.source, why=str(failure)
+            )
+        finally:
+            self._looked_at = self._clock()
+            self._looking = None
+            done.set_result(None)
+
+    def _again(self) -> Reading:
+        reading, signature = self._reading, _signature(self._reading.files)
+        if self._is_refused or signature != self._signature:
+            reading = self._read()
+            self._signature = signature
+            return reading
+        authorization = reading.renewed()
+        if authorization == reading.credentials.authorization:
+            return reading
+        return replace(reading, credentials=replace(reading.credentials, authorization=authorization))
+
+
+def _signature(files: tuple[Path, ...]) -> Signature:
+    """Differs once a file was replaced, rewritten or removed."""
+    return tuple(_stamp(file) for file in files)
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

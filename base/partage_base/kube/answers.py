@@ -1,0 +1,106 @@
+"""What the API server's answers mean. Pure: a status and bytes in, a typed object or an error out."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar, cast
+
+import msgspec
+
+from partage_base.kube.errors import (
+    Answered,
+    Conflict,
+    Gone,
+    Nonsense,
+    NotAllowed,
+    NotFound,
+    ServerFailed,
+    Throttled,
+)
+
+T = TypeVar("T")
+LONGEST_RETRY_AFTER_S: Final = 300.0
+"""Whoever asks for more is not taken at its word: a wrong figure must not silence a node for a day."""
+_FIRST_SERVER_FAULT: Final = 500
+_PLAIN: Final[dict[int, type[Answered]]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: Gone}
+_THROTTLED: Final = 429
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class _Details(msgspec.Struct, frozen=True, rename="camel"):
+    retry_after_seconds: int = 0
+
+
+class _Status(msgspec.Struct, frozen=True):
+    """How the API server words a refusal."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """One page of a list."""
+
+    metadata: _PageMeta = _PageMeta()
+    items: tuple[T, ...] | None = ()
+    """Some servers write null for none."""
+
+
+def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
+    """The object; raises `Nonsense`, which names the path to what is wrong."""
+    try:
+        return cast("T", _decoder(cast("Any", type_)).decode(body))
+    except _UNREADABLE as error:
+        raise Nonsense(call, f"the answer can't be read: {error}") from None
+
+
+def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
+    """One page of a list; raises `Nonsense`."""
+    return cast("Page[T]", decoded(call, body, _page_type(cast("Any", item_type))))
+
+
+def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: str | None = None) -> Answered:
+    """The error for an answer that says no. `status` 0: as the body has it, which is so inside of a watch."""
+    said = _status(body)
+    status = status or said.code or _FIRST_SERVER_FAULT
+    message, reason = said.message, said.reason
+    if kind := _PLAIN.get(status):
+        return kind(call, status=status, reason=reason, message=message)
+    if status != _THROTTLED and status < _FIRST_SERVER_FAULT:
+        return Answered(call, status=status, reason=reason, message=message)
+    busy = Throttled if status == _THROTTLED else ServerFailed
+    return busy(
+        call, status=status, reason=reason, message=message, retry_after_s=_retry_after_s(retry_after, said.details)
+    )
+
+
+@lru_cache(maxsize=256)
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN401  (any type that msgspec takes)
+    return msgspec.json.Decoder(type_)
+
+
+@lru_cache(maxsize=256)
+def _page_type(item_type: Any) -> Any:  # noqa: ANN401
+    return Page[item_type]
+
+
+def _status(body: bytes | msgspec.Raw) -> _Status:
+    """Proxies answer with pages of their own: then what they wrote is the message."""
+    try:
+        return cast("_Status", _decoder(_Status).decode(body))
+    except _UNREADABLE:
+        return _Status(message=" ".join(bytes(body).decode(errors="replace").split()))
+
+
+def _retry_after_s(header: str | None, details: _Details | None) -> float | None:
+    """Seconds; a date, which only proxies write, is passed over."""
+    said = float(header) if header is not None and header.isascii() and header.isdecimal() and len(header) < 10 else 0.0  # noqa: PLR2004
+    asked_s = said or (details.retry_after_seconds if details else 0)
+    return min(float(asked_s), LONGEST_RETRY_AFTER_S) if asked_s > 0 else None

@@ -1,0 +1,135 @@
+"""What is expected to go wrong with the API server, as one tree.
+
+PartageError
+└── KubeError
+    ├── BadAccess      nothing says where the API server is and who we are, or what says so can't be used
+    ├── BadName        an object can't have this name, so nobody was asked
+    ├── Unreachable    no answer: refused, cut, too slow, a certificate that does not hold
+    ├── Nonsense       an answer that is none: no JSON of that type, too large, a redirect
+    └── Answered       it said no: its status, reason and words
+        ├── NotAllowed     401 or 403
+        ├── NotFound       404
+        ├── Conflict       409: changed meanwhile, or it is there already
+        ├── Gone           410: too old to continue from; list anew
+        ├── Throttled      429: too much at once
+        └── ServerFailed   5xx
+
+Messages say which call, what happened and what to do. What others wrote is shortened and made printable.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from partage_plugins.errors import PartageError
+
+LONGEST_WORDS: Final = 512
+_IS_IT_UP: Final = "is the API server up and reachable from here?"
+
+
+class KubeError(PartageError):
+    """Base of everything expected here."""
+
+
+class BadAccess(KubeError):
+    """Nothing says where the API server is and who we are, or what says so can't be used."""
+
+
+class BadName(KubeError):
+    """No object can have that name."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(what, name)
+        self.what, self.name = what, name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} {_shown(repr(self.name))}: allowed: at most 253 of a-z, 0-9, '-' and '.', "
+            "with a letter or digit at both ends and around each '.'"
+        )
+
+
+class Unreachable(KubeError):
+    """No answer."""
+
+    def __init__(self, call: str, why: str, *, may_be_done: bool, advice: str = _IS_IT_UP) -> None:
+        """`may_be_done`: the call may have reached the server, so what it asked for may have been carried out."""
+        super().__init__(call, why)
+        self.call, self.why, self.may_be_done, self.advice = call, _shown(why), may_be_done, advice
+
+    def __str__(self) -> str:
+        return f"{self.call}: {self.why}; {self.advice}"
+
+
+class Nonsense(KubeError):
+    """An answer that is none."""
+
+    def __init__(self, call: str, why: str) -> None:
+        super().__init__(call, why)
+        self.call, self.why = call, why
+
+    def __str__(self) -> str:
+        return f"{self.call}: {_shown(self.why)}; is it an API server that answers there, and no proxy or login page?"
+
+
+class Answered(KubeError):
+    """The API server said no."""
+
+    def __init__(self, call: str, *, status: int, reason: str = "", message: str = "") -> None:
+        """`reason` is one word of Kubernetes', `message` is for people; either may be empty."""
+        super().__init__(call, status, reason, message)
+        self.call, self.status = call, status
+        self.reason, self.message = _shown(reason), _shown(message)
+
+    @property
+    def advice(self) -> str:
+        """What to do, where that is always the same."""
+        return ""
+
+    def __str__(self) -> str:
+        words = " ".join(filter(None, (str(self.status), self.reason)))
+        said = f"{self.call}: {words}: {self.message}" if self.message else f"{self.call}: {words}"
+        return f"{said}; {self.advice}" if self.advice else said
+
+
+class NotAllowed(Answered):
+    """It does not accept who we are (401), or what we want (403)."""
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return "renew the credentials" if self.status == 401 else "grant it by RBAC"  # noqa: PLR2004
+
+
+class NotFound(Answered):
+    """There is no such object, or no such resource."""
+
+
+class Conflict(Answered):
+    """The object changed meanwhile, or is there already."""
+
+
+class Gone(Answered):
+    """The resource version is too old to go on from."""
+
+
+class _Busy(Answered):
+    def __init__(
+        self, call: str, *, status: int, reason: str = "", message: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(call, status=status, reason=reason, message=message)
+        self.retry_after_s = retry_after_s
+
+
+class Throttled(_Busy):
+    """Too much at once."""
+
+
+class ServerFailed(_Busy):
+    """A fault of its own, or one of what stands before it."""
+
+
+def _shown(text: str) -> str:
+    """One printable line, not too long: it goes to logs and terminals."""
+    line = "".join(character if character.isprintable() else " " for character in text[: LONGEST_WORDS + 1])
+    return line if len(line) <= LONGEST_WORDS else line[: LONGEST_WORDS - 1] + "…"

@@ -1,0 +1,80 @@
+"""Kubernetes objects as far as we read and write them. What we do not name is ignored; what is empty is not written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+
+class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Fields are spelt as Kubernetes does: `resource_version` is `resourceVersion`."""
+
+
+class Meta(_Object, frozen=True, kw_only=True):
+    """What every object has."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+
+class Node(_Object, frozen=True, kw_only=True):
+    """A node."""
+
+    metadata: Meta = Meta()
+
+
+class LeaseSpec(_Object, frozen=True, kw_only=True):
+    """Who holds it, since when, for how long; times as `micro_time` writes them."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str = ""
+    renew_time: str = ""
+    lease_transitions: int = 0
+
+
+class Lease(_Object, frozen=True, kw_only=True):
+    """A heartbeat, or a lock."""
+
+    metadata: Meta = Meta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ObjectReference(_Object, frozen=True, kw_only=True):
+    """What an event is about."""
+
+    kind: str
+    name: str
+    api_version: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class NodeEvent(_Object, frozen=True, kw_only=True):
+    """An event about a node, in people's words; it is created in the namespace `default`."""
+
+    metadata: Meta
+    involved_object: ObjectReference
+    reason: str
+    message: str
+    type: str
+    """`Normal` or `Warning`."""
+    action: str
+    event_time: str
+    """As `micro_time` writes it."""
+    reporting_component: str
+    reporting_instance: str
+    count: int = 0
+
+
+def micro_time(moment: datetime) -> str:
+    """As Leases and events have it: always with microseconds, which the API server insists on."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,70 @@
+"""The paths of the objects that we read and write. Pure.
+
+Names come from settings, the environment and other people's objects: each is checked, so that none leads to another
+object than the one that is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from partage_base.kube.errors import BadName
+
+_LONGEST: Final = 253
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def node_path(name: str) -> str:
+    """One node."""
+    return f"{nodes_path()}/{_checked('node', name)}"
+
+
+def nodes_path() -> str:
+    """All nodes."""
+    return "/api/v1/nodes"
+
+
+def lease_path(namespace: str, name: str) -> str:
+    """One Lease."""
+    return f"{leases_path(namespace)}/{_checked('lease', name)}"
+
+
+def leases_path(namespace: str) -> str:
+    """All Leases of a namespace."""
+    return f"/apis/coordination.k8s.io/v1/namespaces/{_checked('namespace', namespace)}/leases"
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """One pod."""
+    return f"{pods_path(namespace)}/{_checked('pod', name)}"
+
+
+def pods_path(namespace: str = "") -> str:
+    """All pods of a namespace, or of all."""
+    return _in_namespace(namespace, "pods")
+
+
+def pod_status_path(namespace: str, name: str) -> str:
+    """The status of one pod."""
+    return f"{pod_path(namespace, name)}/status"
+
+
+def binding_path(namespace: str, name: str) -> str:
+    """Where one pod is bound to a node."""
+    return f"{pod_path(namespace, name)}/binding"
+
+
+def events_path(namespace: str = "") -> str:
+    """All events of a namespace, or of all; events about nodes are in `default`."""
+    return _in_namespace(namespace, "events")
+
+
+def _in_namespace(namespace: str, what: str) -> str:
+    return f"/api/v1/namespaces/{_checked('namespace', namespace)}/{what}" if namespace else f"/api/v1/{what}"
+
+
+def _checked(what: str, name: str) -> str:
+    if len(name) > _LONGEST or not _NAME.fullmatch(name):
+        raise BadName(what, name)
+    return name

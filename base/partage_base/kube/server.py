@@ -1,0 +1,150 @@
+"""Plain calls to the API server: each is sent once, has a deadline for all of it, and a bound on its answer.
+
+What comes back is decoded into the type that is asked for (fields that it does not name are ignored; `msgspec.Raw`
+gives the bytes), or raises one of `errors`. Nothing is tried again here: whoever calls knows whether that is right, and
+has `Backoff` for how long to wait. Watches have connections of their own, so they never stand in a call's way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from types import TracebackType
+from typing import Final, Generic, Literal, Self, TypeVar
+
+import msgspec
+
+from partage_base.kube.access import Access
+from partage_base.kube.answers import decoded, page_of
+from partage_base.kube.errors import Unreachable
+from partage_base.kube.events import Event, Lines, event_of
+from partage_base.kube.transport import Request, Transport
+
+T = TypeVar("T")
+PatchKind = Literal["merge", "strategic", "json"]
+MOST_ANSWER_BYTES: Final = 64 << 20
+_PATCHES: Final[dict[PatchKind, str]] = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+}
+_WATCH_LASTS_S: Final = 300.0
+_WATCH_ENDS_WITHIN_S: Final = 30.0
+"""So much later than agreed a watch is taken for dead."""
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """All items, as of a version from which a watch may go on."""
+
+    items: tuple[T, ...]
+    resource_version: str
+
+
+class ApiServer:
+    """The API server, as whom `access` says."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        user_agent: str,
+        deadline_s: float = 10.0,
+        connections: int = 4,
+        most_answer_bytes: int = MOST_ANSWER_BYTES,
+    ) -> None:
+        """`connections` are kept for calls; more calls than that wait for one another, within their deadlines."""
+        self._transport = Transport(
+            access, user_agent=user_agent, connections=connections, most_answer_bytes=most_answer_bytes
+        )
+        self._deadline_s = deadline_s
+
+    async def close(self) -> None:
+        """Ends every connection; calls that are under way raise `Unreachable`."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def get(self, path: str, type_: type[T]) -> T:
+        """One object."""
+        return await self._call(Request("GET", path), type_)
+
+    async def create(self, path: str, body: object, type_: type[T]) -> T:
+        """Posts `body` to a collection or a subresource."""
+        return await self._call(Request("POST", path, body=msgspec.json.encode(body)), type_)
+
+    async def replace(self, path: str, body: object, type_: type[T]) -> T:
+        """Puts `body`; with a resource version in it, `Conflict` where the object changed meanwhile."""
+        return await self._call(Request("PUT", path, body=msgspec.json.encode(body)), type_)
+
+    async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
+        """Changes what `body` names."""
+        request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
+        return await self._call(request, type_)
+
+    async def delete(self, path: str) -> None:
+        """Deletes one object."""
+        await self._call(Request("DELETE", path), msgspec.Raw)
+
+    async def list(
+        self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0
+    ) -> Listing[T]:
+        """All of a collection that the selectors choose, `limit` at a time; each page has its own deadline."""
+        items: list[T] = []
+        onward = ""
+        while True:
+            query = _query(labelSelector=labels, fieldSelector=fields, limit=str(limit or ""), **{"continue": onward})
+            request = Request("GET", path, query)
+            page = page_of(request.call, await self._transport.answer(request, deadline_s=self._deadline_s), item_type)
+            items += page.items or ()
+            onward = page.metadata.continue_
+            if not onward:
+                return Listing(tuple(items), page.metadata.resource_version)
+
+    async def watch(  # noqa: PLR0913  (as the API has them; all but three have defaults)
+        self,
+        path: str,
+        item_type: type[T],
+        *,
+        since: str,
+        labels: str = "",
+        fields: str = "",
+        lasts_s: float | None = None,
+    ) -> AsyncGenerator[Event[T]]:
+        """What changes after the version `since`, until the server ends it: by default after 5 to 10 minutes.
+
+        Raises as calls do, and `Gone` where `since` is too old. Close it (`contextlib.aclosing`) to end it sooner.
+        """
+        lasts_s = lasts_s or _WATCH_LASTS_S * (1 + random.random())  # noqa: S311  (so that not all end at once)
+        query = _query(
+            watch="true",
+            allowWatchBookmarks="true",
+            resourceVersion=since,
+            timeoutSeconds=str(max(1, int(lasts_s))),
+            labelSelector=labels,
+            fieldSelector=fields,
+        )
+        call = f"WATCH {path}"
+        lines = Lines(call)
+        most_s = lasts_s + _WATCH_ENDS_WITHIN_S
+        pieces = self._transport.pieces(Request("GET", path, query), deadline_s=self._deadline_s, lasts_s=most_s)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                for line in lines.take(piece):
+                    yield event_of(call, line, item_type)
+        if not lines.is_between:
+            raise Unreachable(call, "it was cut in the middle of a line", may_be_done=False)
+
+    async def _call(self, request: Request, type_: type[T]) -> T:
+        return decoded(request.call, await self._transport.answer(request, deadline_s=self._deadline_s), type_)
+
+
+def _query(**parts: str) -> tuple[tuple[str, str], ...]:
+    """Those that say something."""
+    return tuple((name, value) for name, value in parts.items() if value)

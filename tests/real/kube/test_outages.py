@@ -1,0 +1,180 @@
+"""The real API server dies, freezes, loses its store or forgets history: whoever follows is right again by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+
+import pytest
+
+from partage_base.kube import (
+    Access,
+    ApiServer,
+    Backoff,
+    Bookmark,
+    Changed,
+    Deleted,
+    Event,
+    Gone,
+    KubeError,
+    Lease,
+    Listed,
+    Lost,
+    Meta,
+    Node,
+    Seen,
+    Unreachable,
+    follow,
+    lease_path,
+    leases_path,
+    node_path,
+    nodes_path,
+)
+from rig.control.plane import ControlPlane
+from rig.identity.people import OUR_NAMESPACE
+from rig.identity.proofs import Identity
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_node
+from support.kube import LOOPS
+
+Whose = Callable[[Identity], Access]
+WITHIN_S = 60.0
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> Iterator[str]:
+    cluster.nodes.create(a_node("n1"))
+    yield "n1"
+    cluster.nodes.delete("n1")
+
+
+@pytest.fixture
+def admin(control: ControlPlane, whose: Whose) -> Access:
+    return whose(control.identities.admin)
+
+
+def followed(server: ApiServer) -> AsyncGenerator[Seen[Node]]:
+    backoff = Backoff(first_s=0.2, most_s=2, random=random.random)
+    return follow(server, nodes_path(), Node, fields="metadata.name=n1", backoff=backoff)
+
+
+async def label(server: ApiServer, value: str) -> None:
+    await server.patch(node_path("n1"), {"metadata": {"labels": {"v": value}}}, Node)
+
+
+async def until_labelled(seen: AsyncGenerator[Seen[Node]], value: str) -> list[type]:
+    """What was told on the way there."""
+    kinds: list[type] = []
+    async for each in seen:
+        kinds.append(type(each))
+        items = each.items if isinstance(each, Listed) else (each.item,) if isinstance(each, Changed) else ()
+        if any(item.metadata.labels.get("v") == value for item in items):
+            return kinds
+    raise AssertionError("following ended")
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_api_server_killed_in_the_middle_of_a_watch_is_followed_again(
+    control: ControlPlane, admin: Access, node: str, loop: str
+) -> None:
+    async def whole() -> None:
+        async with ApiServer(admin, user_agent="partage-test") as server, aclosing(followed(server)) as seen:
+            assert isinstance(await anext(seen), Listed)
+            await label(server, "1")
+            await until_labelled(seen, "1")
+            control.apiserver.kill()
+            assert isinstance(await anext(seen), Lost)
+            with pytest.raises(Unreachable) as away:
+                await label(server, "2")
+            assert not away.value.may_be_done
+            control.apiserver.start()
+            await asyncio.to_thread(control.apiserver.wait_ready)
+            async with asyncio.timeout(WITHIN_S):
+                await label(server, "3")
+                kinds = await until_labelled(seen, "3")
+            assert kinds[0] is Listed
+            assert Lost not in kinds
+
+    LOOPS[loop](whole())
+
+
+def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_on(
+    control: ControlPlane, admin: Access, node: str
+) -> None:
+    async def whole() -> None:
+        async with (
+            ApiServer(admin, user_agent="partage-test") as server,
+            ApiServer(admin, user_agent="partage-test", deadline_s=0.5) as hasty,
+            aclosing(followed(server)) as seen,
+        ):
+            await anext(seen)
+            await label(hasty, "before")
+            await until_labelled(seen, "before")
+            control.apiserver.send(signal.SIGSTOP)
+            try:
+                with pytest.raises(Unreachable, match=r"no whole answer within 0\.5 s"):
+                    await label(hasty, "frozen")
+            finally:
+                control.apiserver.send(signal.SIGCONT)
+            async with asyncio.timeout(WITHIN_S):
+                await label(server, "after")
+                await until_labelled(seen, "after")
+
+    asyncio.run(whole())
+
+
+def test_an_api_server_without_its_store_is_an_expected_error_and_passes(
+    control: ControlPlane, admin: Access, node: str
+) -> None:
+    async def whole() -> None:
+        async with (
+            ApiServer(admin, user_agent="partage-test", deadline_s=5) as server,
+            aclosing(followed(server)) as seen,
+        ):
+            await anext(seen)
+            control.etcd.kill()
+            with pytest.raises(KubeError):
+                await label(server, "without")
+            control.etcd.start()
+            await asyncio.to_thread(control.etcd.wait_ready)
+            await asyncio.to_thread(control.apiserver.wait_ready)
+            async with asyncio.timeout(WITHIN_S):
+                await label(server, "again")
+                await until_labelled(seen, "again")
+
+    asyncio.run(whole())
+
+
+def test_history_that_is_forgotten_is_gone(control: ControlPlane, admin: Access, node: str) -> None:
+    async def whole() -> None:
+        async with ApiServer(admin, user_agent="partage-test") as server:
+            with pytest.raises(Gone, match="410 Expired: too old resource version"):
+                async for _ in server.watch(nodes_path(), Node, since="1", lasts_s=5):
+                    pass
+
+    control.apiserver.restart()  # it remembers nothing from before
+    asyncio.run(whole())
+
+
+def test_a_watch_ends_as_agreed_and_the_next_goes_on_from_there(admin: Access) -> None:
+    path = leases_path(OUR_NAMESPACE)
+
+    async def told(server: ApiServer, since: str) -> list[Event[Lease]]:
+        """What becomes of a lease, by a watch that ends by itself; how many bookmarks there are is the server's."""
+        await server.create(path, Lease(metadata=Meta(name="watched")), Lease)
+        await server.delete(lease_path(OUR_NAMESPACE, "watched"))
+        return [event async for event in server.watch(path, Lease, since=since, lasts_s=3)]
+
+    async def whole() -> None:
+        async with ApiServer(admin, user_agent="partage-test") as server:
+            since = (await server.list(path, Lease)).resource_version
+            for _ in range(2):
+                events = await told(server, since)
+                assert [type(event) for event in events if not isinstance(event, Bookmark)] == [Changed, Deleted]
+                assert int(events[-1].version) > int(since)
+                since = events[-1].version
+
+    asyncio.run(whole())

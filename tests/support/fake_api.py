@@ -1,0 +1,326 @@
+"""A small API server over a real socket, which also does what none should.
+
+    async with FakeApi() as api:
+        api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
+        api.expect(Refuse(429, retry_after="2"), method="PATCH")   # the next PATCH; times=3 the next three
+        ...
+        assert api.count("PATCH") == 1
+
+Lists, pages, watches with bookmarks and all plain verbs work as the real one's, as far as `fake_objects` goes.
+`stop()` and `start()` are an outage: the port stays the same. One loop serves a thousand clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+from aiohttp import web
+
+from support.fake_objects import COLLECTIONS, Change, No, Object, Objects, matching
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Answers with a status, in the API server's words or with `body` as it is."""
+
+    status: int
+    reason: str = ""
+    message: str = "told to"
+    retry_after: str | None = None
+    body: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Say:
+    """Answers 200 with these bytes, whatever was asked."""
+
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Flood:
+    """Answers 200 and goes on until the client has had enough."""
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Takes the request and answers only when `api.release()` says so."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Cuts the connection: before anything is done, or after all of it is."""
+
+    after_success: bool = False
+
+
+@dataclass(frozen=True)
+class CutShort:
+    """Does it, and cuts the connection in the middle of the answer."""
+
+
+Fault = Refuse | Say | Flood | Hang | Drop | CutShort
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that came."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class _Expected:
+    fault: Fault
+    method: str
+    under: str
+    times: int
+
+    def fits(self, asked: Asked) -> bool:
+        method = "WATCH" if "watch" in asked.query else asked.method
+        return self.times > 0 and self.method in {"", method} and asked.path.startswith(self.under)
+
+
+@dataclass(eq=False)
+class _Watcher:
+    matches: Callable[[str, Object], bool]
+    lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue[bytes | None])
+    """None is the end."""
+
+
+class FakeApi:
+    """The server; an async context manager."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self.objects = Objects(self._tell)
+        self.asked: list[Asked] = []
+        self.accepts: set[str] | None = None
+        """The Authorization headers that are let in; None lets everyone in."""
+        self._tls = tls
+        self._port = 0
+        self._expected: list[_Expected] = []
+        self._watchers: set[_Watcher] = set()
+        self._released = asyncio.Event()
+        self._server: asyncio.Server | None = None
+        self._handling: web.Server | None = None
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
+
+    @property
+    def watchers(self) -> int:
+        return len(self._watchers)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        self._handling = web.Server(self._answer, access_log=None, handler_cancellation=True)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            self._handling, "127.0.0.1", self._port, ssl=self._tls, backlog=4096, reuse_address=True
+        )
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Every connection is cut."""
+        if self._server is not None and self._handling is not None:
+            self._server.close()
+            self.release()
+            for transport in [handler.transport for handler in self._handling.connections]:
+                if transport is not None:
+                    transport.abort()
+            await self._handling.shutdown(0.01)  # 0 would be for ever
+            self._server = None
+        self._watchers.clear()
+        await asyncio.sleep(0)
+
+    def expect(self, fault: Fault, *, method: str = "", under: str = "", times: int = 1) -> None:
+        """The next requests of this method (or `WATCH`) under this path meet `fault`."""
+        self._expected.append(_Expected(fault, method, under, times))
+
+    def release(self) -> None:
+        """Whoever hangs is answered."""
+        self._released.set()
+        self._released = asyncio.Event()
+
+    def count(self, method: str = "", under: str = "") -> int:
+        return sum(each.method == (method or each.method) and each.path.startswith(under) for each in self.asked)
+
+    def writes(self) -> Counter[str]:
+        return Counter(each.method for each in self.asked if each.method != "GET")
+
+    def bookmark(self) -> None:
+        """Every watch is told how far it is."""
+        for watcher in self._watchers:
+            watcher.lines.put_nowait(self._bookmark())
+
+    def end_watches(self) -> None:
+        """As the real one does after a while."""
+        for watcher in self._watchers:
+            watcher.lines.put_nowait(None)
+
+    def write_to_watches(self, raw: bytes, *, then_cut: bool = False) -> None:
+        """These bytes, such as half a line or garbage; then the connection breaks."""
+        for watcher in self._watchers:
+            watcher.lines.put_nowait(raw)
+            if then_cut:
+                watcher.lines.put_nowait(b"")
+
+    def expire_watches(self) -> None:
+        """History is forgotten, and every watch ends with the error that says so."""
+        self.objects.compact()
+        gone = No(410, "Expired", "too old resource version")
+        self.write_to_watches(_line("ERROR", gone.body()))
+        self.end_watches()
+
+    def _tell(self, change: Change) -> None:
+        line = _line(change.kind, change.object)
+        for watcher in self._watchers:
+            if watcher.matches(change.path, change.object):
+                watcher.lines.put_nowait(line)
+
+    def _bookmark(self) -> bytes:
+        return _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.objects.version)}})
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        query = dict(request.query)
+        asked = Asked(request.method, request.path, query, dict(request.headers), await request.read())
+        self.asked.append(asked)
+        fault = next(self._faults(asked), None)
+        if fault is not None:
+            return await self._misbehave(request, asked, fault)
+        return await self._behave(request, asked)
+
+    def _faults(self, asked: Asked) -> Iterator[Fault]:
+        for each in self._expected:
+            if each.fits(asked):
+                each.times -= 1
+                yield each.fault
+
+    async def _misbehave(self, request: web.BaseRequest, asked: Asked, fault: Fault) -> web.StreamResponse:
+        match fault:
+            case Refuse(status, reason, message, retry_after, body, headers):
+                more = {"Retry-After": retry_after} if retry_after else {}
+                text = json.dumps(No(status, reason, message).body()).encode() if body is None else body
+                return web.Response(status=status, body=text, headers={**headers, **more})
+            case Say(body):
+                return web.Response(body=body)
+            case Flood():
+                return await self._flood(request)
+            case Hang():
+                await self._released.wait()
+            case Drop(after_success=True):
+                await self._behave(request, asked)
+            case Drop():
+                pass
+            case CutShort():
+                await self._half(request, await self._behave(request, asked))
+        return await self._cut(request) if isinstance(fault, Drop | CutShort) else await self._behave(request, asked)
+
+    async def _behave(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        try:
+            self._require_accepted(asked)
+            if "watch" in asked.query:
+                return await self._watch(request, asked)
+            return _json(self._done(asked))
+        except No as no:
+            return _json(no.body(), status=no.status)
+
+    def _require_accepted(self, asked: Asked) -> None:
+        if self.accepts is not None and asked.headers.get("Authorization") not in self.accepts:
+            raise No(401, "Unauthorized", "Unauthorized")
+
+    def _done(self, asked: Asked) -> Object:
+        body: Object = json.loads(asked.body) if asked.body else {}
+        match asked.method:
+            case "GET" if asked.path.rpartition("/")[2] in COLLECTIONS:
+                return self._page(asked)
+            case "GET":
+                return self.objects.get(asked.path)
+            case "POST":
+                return self.objects.create(asked.path, body)
+            case "PUT":
+                return self.objects.replace(asked.path, body)
+            case "PATCH" if "json-patch" not in asked.headers["Content-Type"]:
+                return self.objects.patch(asked.path, body)
+            case "DELETE":
+                return self.objects.delete(asked.path)
+            case _:
+                raise No(405, "MethodNotAllowed", f"{asked.method} is not done here")
+
+    def _page(self, asked: Asked) -> Object:
+        version, begin = self.objects.version, 0
+        if onward := asked.query.get("continue"):
+            version, begin = map(int, onward.split(":"))
+            if version < self.objects.oldest:
+                raise No(410, "Expired", "the provided continue parameter is too old")
+        found = self.objects.select(asked.path, asked.query)
+        end = begin + int(asked.query.get("limit") or len(found))
+        meta = {"resourceVersion": str(version)}
+        if end < len(found):
+            meta["continue"] = f"{version}:{end}"
+        return {"kind": "List", "metadata": meta, "items": found[begin:end]}
+
+    async def _watch(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        watcher = _Watcher(matching(asked.path, asked.query))
+        for change in self.objects.since(int(asked.query["resourceVersion"])):
+            if watcher.matches(change.path, change.object):
+                watcher.lines.put_nowait(_line(change.kind, change.object))
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        self._watchers.add(watcher)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(float(asked.query.get("timeoutSeconds", "3600"))):
+                    while (line := await watcher.lines.get()) is not None:
+                        if not line:
+                            return await self._cut(request)
+                        await response.write(line)
+        finally:
+            self._watchers.discard(watcher)
+        return response
+
+    async def _flood(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 65536)
+
+    async def _half(self, request: web.BaseRequest, whole: web.StreamResponse) -> None:
+        assert isinstance(whole, web.Response)
+        assert isinstance(whole.body, bytes)
+        response = web.StreamResponse(headers={"Content-Length": str(len(whole.body))})
+        await response.prepare(request)
+        await response.write(whole.body[: len(whole.body) // 2])
+
+    async def _cut(self, request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()  # what was written still goes out
+        return web.StreamResponse()
+
+
+def _line(kind: str, object_: Object) -> bytes:
+    return json.dumps({"type": kind, "object": object_}).encode() + b"\n"
+
+
+def _json(object_: Object, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=json.dumps(object_).encode(), content_type="application/json")

@@ -1,0 +1,47 @@
+"""Kubeconfigs as people write them, in few words. JSON is YAML, too."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+
+def write(
+    path: Path, *, user: Any = None, server: str = "https://192.0.2.1:6443", cluster: dict[str, Any] | None = None
+) -> Path:
+    """One cluster, one user, one context, which is the current one."""
+    said = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server, **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(json.dumps(said))
+    return path
+
+
+def embedded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def plugin(*argv: str, **env: str) -> dict[str, Any]:
+    """A user whose credentials come from a program."""
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": argv[0],
+            "args": list(argv[1:]),
+            "env": [{"name": name, "value": value} for name, value in env.items()],
+            "interactiveMode": "Never",
+        }
+    }
+
+
+def credential(token: str, *, expires: str | None = None) -> str:
+    """What such a program prints."""
+    status = {"token": token, **({"expirationTimestamp": expires} if expires else {})}
+    return json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})

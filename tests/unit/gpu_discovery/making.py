@@ -24,6 +24,7 @@ MIG_A, MIG_B = (f"MIG-{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "ab"
 GIB = 1 << 30
 NO_LIBRARY = Trouble(kind="no-library", sentence="libnvidia-ml.so.1 is not below /")
 HANGS = Trouble(kind="hangs", sentence="the NVIDIA driver hangs: no call returned for 7 s")
+SLOW = Trouble(kind="slow", sentence="the NVIDIA driver is slow: no answer for 3 s")
 STARTS = Trouble(kind="starts", sentence="the NVIDIA driver has not found its cards yet")
 QUIET_S = 60.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.builtin.gpu_discovery.facts import Trouble
-from unit.gpu_discovery.making import HANGS, ONE, STARTS, TWO, MadeNode, gpu, node_of
+from unit.gpu_discovery.making import HANGS, ONE, SLOW, STARTS, TWO, MadeNode, gpu, node_of
 
 CAME_BACK = "degraded: came back, being watched"
 WANTS_RESET = "degraded: the driver asks for a reset; drain the node and reset the card"
@@ -165,6 +165,20 @@ def test_a_driver_that_was_opened_just_now_may_take_its_time(node: MadeNode) -> 
     assert node.health() == before
     node.driver.says = HANGS
     assert set(node.health().values()) == {"lost: the NVIDIA driver does not answer"}
+
+
+def test_a_slow_driver_changes_nothing_but_its_xids_count(node: MadeNode) -> None:
+    before = node.health()
+    node.driver.says = SLOW
+    assert node.health() == before
+    node.xid(ONE, 94)
+    assert node.health() == {**before, ONE: CONTAINED}
+
+
+def test_a_driver_that_hung_and_then_is_slow_still_has_no_cards(node: MadeNode) -> None:
+    node.look()
+    for node.driver.says in (HANGS, SLOW):
+        assert set(node.health().values()) == {"lost: the NVIDIA driver does not answer"}
 
 
 def test_a_hostile_reason_becomes_one_short_line(node: MadeNode) -> None:

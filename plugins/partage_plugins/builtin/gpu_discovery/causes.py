@@ -82,7 +82,7 @@ def signs_of(shown: CardFacts | Away) -> Iterator[Cause]:
 
 def away_by(trouble: Trouble) -> Away:
     """All cards, while the driver does not speak of any. How long it has been silent is not for the inventory."""
-    return Away("the NVIDIA driver does not answer" if trouble.kind == "hangs" else trouble.sentence)
+    return Away("the NVIDIA driver does not answer" if trouble.kind in ("hangs", "slow") else trouble.sentence)
 
 
 def plain(text: str, longest: int = LONGEST_REASON, *, otherwise: str = "no reason was given") -> str:

@@ -48,7 +48,7 @@ def _end_with_parent() -> None:
 
 
 def _give_memory_back() -> None:
-    """To import pynvml takes 11 MiB more than to have it."""
+    """Without cached bytecode, as in some images, to import pynvml takes 11 MiB more than to have it."""
     gc.collect()
     gc.freeze()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's

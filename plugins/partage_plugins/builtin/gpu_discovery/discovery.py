@@ -81,6 +81,7 @@ class Discovery:
         self._pauses, self._kubelet = Pauses(root), KubeletFolder(root)
         self._known, self._histories, self._natives = _recalled(last_part(root), clock(), settings)
         self._given: Mapping[CardId, str] = {}
+        self._last_look: Look | None = None
         self._part: GpuPart | None = None
         self._paused: str | None = None
         self._said: dict[str, str] = {}
@@ -119,10 +120,13 @@ class Discovery:
         look = self._driver.look()
         if isinstance(look, Trouble):
             sayings[away_by(look).because] = look.sentence
-            if look.kind == "starts":
+            if look.kind == "slow" and self._last_look is not None:
+                look = self._last_look  # stands until the answer comes: between two answers nothing may flap
+            elif look.kind in ("starts", "slow"):
                 return False
-        else:
+        if not isinstance(look, Trouble):
             self._known = seen(self._known, look, reserve_bytes=self._settings.reserve_bytes)
+        self._last_look = look
         happened, rules = self._happened(), self._settings.rules
         self._histories = {
             gpu: stepped(

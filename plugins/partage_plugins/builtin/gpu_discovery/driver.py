@@ -166,7 +166,7 @@ class Driver:
         if not child.is_ready and age_s < _START_S:
             return self._trouble if self._starting.has_failed and age_s > _SOON_S else _STARTS
         if child.is_ready and silent_s < _SILENT_PART * self._deadline_s and waited_s < _SLOW_S:
-            return Trouble(kind="hangs", sentence=f"the NVIDIA driver is slow: no answer for {waited_s:.0f} s")
+            return Trouble(kind="slow", sentence=f"the NVIDIA driver is slow: no answer for {waited_s:.0f} s")
         trouble = Trouble(kind="hangs", sentence=f"the NVIDIA driver hangs: no call returned for {silent_s:.0f} s")
         with self._lock:
             if self._child is child:

@@ -9,9 +9,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-TroubleKind = Literal["no-library", "no-driver", "mismatch", "starts", "hangs", "failed"]
+TroubleKind = Literal["no-library", "no-driver", "mismatch", "starts", "slow", "hangs", "failed"]
 """No libnvidia-ml; library but no kernel driver; the two of different versions; no answer yet, since it was opened just
-now; no answer in time; anything else."""
+now; no answer yet, though calls return; no call returns; anything else."""
 
 
 class InstanceFacts(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from typing import IO, Final, cast
 
 from partage_plugins.builtin.gpu_discovery import wire
 
-_COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.builtin.gpu_discovery.child")
+COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.builtin.gpu_discovery.child")
 _KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """Of our environment; the rest is nobody's business in a process that loads the driver's library."""
 _REAP_S: Final = 1.0
@@ -108,16 +108,20 @@ class ChildProcess:
                 if self._stderr in ready and not lines.read(self._stderr.fileno()):
                     selector.unregister(self._stderr)
                 if self._socket in ready:
-                    try:
-                        packet = self._socket.recv(wire.MAX_BYTES + 1)
-                    except ConnectionResetError:  # it died with a question unread
-                        packet = b""
+                    packet = self._received()
                     if not packet:
                         return ""
                     try:
                         self._hears(wire.told(packet))
                     except wire.NotUnderstood as error:
                         return f"said what nobody understands: {error}"
+
+    def _received(self) -> bytes:
+        """One packet; nothing once it has closed its end and all that it said before is heard."""
+        try:
+            return self._socket.recv(wire.MAX_BYTES + 1)
+        except ConnectionResetError:  # it died with a question unread; the kernel tells that first, and once
+            return self._socket.recv(wire.MAX_BYTES + 1)
 
     def _close(self) -> None:
         with self._sending:
@@ -179,7 +183,7 @@ def _started(driver_root: Path) -> tuple[subprocess.Popen[bytes], socket.socket]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         process = subprocess.Popen(  # noqa: S603  our own module
-            [*_COMMAND, str(driver_root)],
+            [*COMMAND, str(driver_root)],
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -64,7 +64,7 @@ NODES = st.builds(
     cards=st.lists(CARDS, max_size=4, unique_by=lambda one: one.uuid).map(tuple),
     silent=st.lists(SILENT, max_size=3).map(tuple),
 )
-_KINDS = st.sampled_from(["no-library", "no-driver", "mismatch", "starts", "hangs", "failed"])
+_KINDS = st.sampled_from(["no-library", "no-driver", "mismatch", "starts", "slow", "hangs", "failed"])
 _FIGURE = st.none() | st.floats(0, 1e9)
 SAMPLES = st.builds(
     Sample,

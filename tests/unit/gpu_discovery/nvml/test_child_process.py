@@ -43,7 +43,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
     drivers: list[Driver] = []
 
     def begin(script: str, deadline_s: float = 30.0) -> Driver:
-        monkeypatch.setattr(process, "_COMMAND", (sys.executable, "-S", "-c", script))
+        monkeypatch.setattr(process, "COMMAND", (sys.executable, "-S", "-c", script))
         drivers.append(Driver(tmp_path, wake=lambda: None, look_deadline_s=deadline_s))
         return drivers[-1]
 
@@ -78,6 +78,12 @@ def test_a_message_that_is_too_long_ends_the_child(child: Made) -> None:
         "parent.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)\nparent.recv(100)\nparent.send(b' ' * 200000)"
     )
     assert "nobody understands" in trouble(child(SAY + script)).sentence
+
+
+def test_the_last_words_of_a_child_that_does_not_hear_the_question_are_heard(child: Made) -> None:
+    words = b'{"type":"ended","trouble":{"type":"trouble","kind":"mismatch","sentence":"two versions"}}'
+    script = f"import select\nselect.select([parent], [], [])\nparent.send({words!r})\nos._exit(0)\n"
+    assert trouble(child(SAY + script)) == Trouble(kind="mismatch", sentence="two versions")
 
 
 def test_a_child_that_exits_says_with_what(child: Made) -> None:
@@ -122,7 +128,7 @@ def test_more_xids_than_anyone_asks_for_are_not_kept(child: Made) -> None:
 
 def test_a_program_that_is_not_there_is_one_line(child: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = child("")
-    monkeypatch.setattr(process, "_COMMAND", ("/there/is/no/python",))
+    monkeypatch.setattr(process, "COMMAND", ("/there/is/no/python",))
     assert "cannot start the process" in trouble(driver).sentence
 
 
@@ -175,7 +181,7 @@ def test_a_node_with_a_silent_card_is_looked_at_by_a_new_child_now_and_then(
     driver.look()
     driver.let_go()
     silent = ANSWER.replace('"cards":[]', '"cards":[],"silent":[{"index":0,"fault":"GPU is lost (15)"}]')
-    monkeypatch.setattr(process, "_COMMAND", (sys.executable, "-S", "-c", silent))
+    monkeypatch.setattr(process, "COMMAND", (sys.executable, "-S", "-c", silent))
     look = driver.look()
     assert isinstance(look, NodeFacts)
     assert [one.uuid for one in look.cards] == ["a"]

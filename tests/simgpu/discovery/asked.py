@@ -1,0 +1,107 @@
+"""A driver as tests ask it: facts once they are there, and whether it woke anyone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from partage_isolation.simulation.node import SimulatedNode
+from partage_plugins.builtin.gpu_discovery.driver import Driver
+from partage_plugins.builtin.gpu_discovery.facts import CardFacts, NodeFacts, Trouble, TroubleKind, Xid
+from support.simgpu import NODE, card_uuid
+from support.steered import DEADLINE_S
+
+T = TypeVar("T")
+ONE, TWO, THREE = (card_uuid(NODE, ordinal) for ordinal in range(3))
+PATIENT_S = 30.0
+"""A deadline for looks that succeed, also on a machine that has much else to do."""
+HASTY_S = 0.5
+"""One for looks that fail."""
+
+
+class Asked:
+    """One driver."""
+
+    def __init__(self, root: Path, *, deadline_s: float) -> None:
+        self.woken = 0
+        self.driver = Driver(root, wake=self._wake, look_deadline_s=deadline_s)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    @property
+    def pid(self) -> int:
+        """Of the child, which must run."""
+        assert self.driver.pid is not None
+        return self.driver.pid
+
+    def facts(self) -> NodeFacts:
+        """As soon as there are any."""
+        return eventually(
+            lambda: look if isinstance(look := self.driver.look(), NodeFacts) else None, "a look succeeds"
+        )
+
+    def card(self, uuid: str) -> CardFacts:
+        """One of them."""
+        return next(card for card in self.facts().cards if card.uuid == uuid)
+
+    def trouble(self, kind: TroubleKind) -> Trouble:
+        """As soon as there is one of that kind."""
+
+        def of_that_kind() -> Trouble | None:
+            look = self.driver.look()
+            return look if isinstance(look, Trouble) and look.kind == kind else None
+
+        return eventually(of_that_kind, f"there is trouble: {kind}")
+
+    def wakes(self, doing: Callable[[], object]) -> None:
+        """That something wakes."""
+        before = self.woken
+        doing()
+        eventually(lambda: self.woken > before, "it wakes")
+
+    def xids(self, count: int) -> Sequence[Xid]:
+        """So many, as soon as they are there."""
+        found: list[Xid] = []
+
+        def all_told() -> bool:
+            found.extend(self.driver.xids())
+            return len(found) >= count
+
+        eventually(all_told, f"{count} XIDs are told")
+        return found
+
+
+@contextmanager
+def asked(root: Path, *, deadline_s: float = PATIENT_S) -> Generator[Asked]:
+    """For a driver's root; closed afterwards."""
+    made = Asked(root, deadline_s=deadline_s)
+    try:
+        yield made
+    finally:
+        made.driver.close()
+
+
+def eventually(found: Callable[[], T | None], what: str) -> T:
+    """The first answer that is something."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (answer := found()):
+        assert time.monotonic() < deadline, f"it never came true that {what}"
+        os.sched_yield()
+    return answer
+
+
+def is_gone(pid: int) -> bool:
+    """No process, and no zombie either."""
+    return not Path(f"/proc/{pid}").exists()
+
+
+def laid_out_anew(node: SimulatedNode, change: Callable[[str], str]) -> None:
+    """Restarts a node with its file changed."""
+    conf = node.root / "etc/simgpu/node.conf"
+    conf.write_text(change(conf.read_text()))
+    node.restart()

@@ -65,3 +65,43 @@ def test_the_kernel_says_the_numa_node(tmp_path: Path, text: str, node: int | No
     (folder / "numa_node").write_text(text)
     assert numa_node_of(str(tmp_path), "0000:18:00.0") == node
     assert numa_node_of(str(tmp_path), "0000:19:00.0") is None
+
+
+class TestLinksBelowAnotherRoot:
+    """As Debian has them: to /etc/alternatives and back, all of the driver's root and none of this machine's."""
+
+    def _library(self, root: Path) -> Path:
+        real = root / "usr/lib/x86_64-linux-gnu/nvidia/current" / f"{LIBRARY}.580"
+        real.parent.mkdir(parents=True)
+        real.touch()
+        return real
+
+    def _link(self, root: Path, path: str, target: str) -> None:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).symlink_to(target)
+
+    def test_are_followed_below_it(self, tmp_path: Path) -> None:
+        real = self._library(tmp_path)
+        self._link(tmp_path, f"usr/lib/x86_64-linux-gnu/{LIBRARY}", f"/etc/alternatives/{LIBRARY}")
+        self._link(
+            tmp_path, f"etc/alternatives/{LIBRARY}", f"../../usr/lib/x86_64-linux-gnu/nvidia/current/{real.name}"
+        )
+        assert library_below(str(tmp_path)) == str(real)
+
+    def test_of_folders_are_followed_too(self, tmp_path: Path) -> None:
+        real = self._library(tmp_path)
+        self._link(tmp_path, f"usr/lib/x86_64-linux-gnu/nvidia/current/{LIBRARY}", real.name)
+        self._link(tmp_path, "lib64", "/usr/lib/x86_64-linux-gnu/nvidia/current")
+        assert library_below(str(tmp_path)) == str(real)
+
+    def test_never_lead_out_of_it(self, tmp_path: Path) -> None:
+        outside = tmp_path / LIBRARY
+        outside.touch()
+        self._link(tmp_path / "root", f"usr/lib64/{LIBRARY}", f"../../../../../{LIBRARY}")
+        self._link(tmp_path / "root", f"usr/lib/{LIBRARY}", str(outside))
+        assert library_below(str(tmp_path / "root")) is None
+
+    def test_in_a_circle_are_no_library(self, tmp_path: Path) -> None:
+        self._link(tmp_path, f"usr/lib64/{LIBRARY}", f"/usr/lib/{LIBRARY}")
+        self._link(tmp_path, f"usr/lib/{LIBRARY}", f"../lib64/{LIBRARY}")
+        assert library_below(str(tmp_path)) is None

@@ -7,7 +7,8 @@ about the same thing are sent once in a while, however often it happens.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import random
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,7 +17,16 @@ import structlog
 
 from partage_advertiser.telling import Happening
 from partage_base.daemon.repeats import Repeats
-from partage_base.kube import ApiServer, KubeError, Meta, NodeEvent, ObjectReference, events_path, micro_time
+from partage_base.kube import (
+    ApiServer,
+    Backoff,
+    KubeError,
+    Meta,
+    NodeEvent,
+    ObjectReference,
+    events_path,
+    micro_time,
+)
 
 COMPONENT: Final = "partage-advertiser"
 NAMESPACE: Final = "default"
@@ -24,6 +34,7 @@ NAMESPACE: Final = "default"
 _MOST_WAITING: Final = 64
 _TRIES: Final = 3
 _AGAIN_S: Final = 5.0
+_MOST_AGAIN_S: Final = 20.0
 _LONGEST_MESSAGE: Final = 1024
 _log = structlog.get_logger()
 
@@ -31,12 +42,20 @@ _log = structlog.get_logger()
 class Events:
     """About one node."""
 
-    def __init__(self, server: ApiServer, node: str, *, sent: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        node: str,
+        *,
+        sent: Callable[[str], None],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._server = server
         self._node = node
-        self._sent = sent
+        self._sent, self._sleep = sent, sleep
         self._waiting: asyncio.Queue[Happening] = asyncio.Queue(_MOST_WAITING)
         self._repeats = Repeats(every_s=300)
+        self._backoff = Backoff(first_s=_AGAIN_S, most_s=_MOST_AGAIN_S, random=random.random)
 
     def tell(self, happening: Happening) -> None:
         """Soon; also in the log, at once."""
@@ -61,8 +80,9 @@ class Events:
                 await self._server.create(events_path(NAMESPACE), event, msgspec.Raw)
             except KubeError as error:
                 _log.debug("an event was not taken", why=str(error))
-                await asyncio.sleep(_AGAIN_S)
+                await self._sleep(self._backoff.after(error))
             else:
+                self._backoff.reset()
                 return "sent"
         return "dropped"
 

@@ -64,8 +64,7 @@ class Heartbeat:
         """One; how long to wait for the next."""
         try:
             self._lease = await self._renewed()
-        except KubeError as error:
-            self._lease = None
+        except KubeError as error:  # the Lease that we know still counts: to ask for it would be one more call
             self._beaten("failed")
             if (silent := self._repeats.due(type(error).__name__)) is not None:
                 _log.warning("no heartbeat; it will be tried again", why=str(error), repeats=silent)

@@ -16,6 +16,7 @@ class InventoryFile:
 
     def __init__(self, root: Path) -> None:
         self._path = root / NAME
+        self._new = self._path.with_name(f".{self._path.name}.new")  # one writer, one name: a killed one's is reused
 
     def text(self) -> bytes | None:
         """What stands in it; None where there is none."""
@@ -29,18 +30,18 @@ class InventoryFile:
         if self.text() == text:
             return False
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            self._fill(new, text)
-            new.replace(self._path)
+            self._fill(self._new, text)
+            self._new.replace(self._path)
         except OSError:
             with contextlib.suppress(OSError):
-                new.unlink()
+                self._new.unlink()
             raise
         return True
 
     def remove(self) -> bool:
         """Takes it away; whether there was one."""
+        self._new.unlink(missing_ok=True)
         try:
             self._path.unlink()
         except FileNotFoundError:

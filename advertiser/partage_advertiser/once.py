@@ -8,9 +8,10 @@ from typing import Final
 import click
 
 from partage_advertiser.assembling import Eyes, api_server
-from partage_advertiser.errors import AdvertiserError
+from partage_advertiser.errors import AdvertiserError, NoInventory
 from partage_advertiser.inventory_file import NAME, InventoryFile
 from partage_advertiser.locking import NodeLock
+from partage_advertiser.looking import Looker
 from partage_advertiser.pruning import prune
 from partage_advertiser.publishing import ANNOTATION
 from partage_advertiser.settings import AdvertiserSettings
@@ -18,11 +19,14 @@ from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead
 from partage_base.kube import ApiServer, KubeError, Node, node_path
 from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary.inventory import Inventory
 
 ONCE: Final = "once"
 DRY_RUN: Final = "dry-run"
 PRUNE: Final = "prune"
 _FAILED: Final = 1
+_PATIENCE_S: Final = 30.0
+_AGAIN_S: Final = 0.5
 
 
 def _do(settings: AdvertiserSettings, modes: frozenset[str]) -> int:
@@ -57,9 +61,22 @@ async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
 async def _looked(settings: AdvertiserSettings, server: ApiServer) -> bytes:
     eyes = Eyes(settings, server, wake=lambda: None)
     try:
-        return encode_inventory(await eyes.looker.look(None))
+        return encode_inventory(await _settled(eyes.looker))
     finally:
         await eyes.close()
+
+
+async def _settled(looker: Looker) -> Inventory:
+    """A driver that nobody uses takes seconds to find its cards."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _PATIENCE_S
+    while True:
+        try:
+            return await looker.look(None)
+        except NoInventory:
+            if loop.time() >= until:
+                raise
+        await asyncio.sleep(_AGAIN_S)
 
 
 async def _write(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:

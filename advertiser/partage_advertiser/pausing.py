@@ -5,7 +5,6 @@ The file is there while the label says that work is under way. Another one, by h
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -38,7 +37,7 @@ class PauseFile:
             self._path.unlink(missing_ok=True)
             return True
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        new = self._path.parent.with_name(f".{OURS}.{os.getpid()}")  # in the folder itself it would be one more pause
+        new = self._path.parent.with_name(f".{OURS}.new")  # in the folder itself it would be one more pause
         new.write_text(f"{why}\n")
         new.replace(self._path)
         return True

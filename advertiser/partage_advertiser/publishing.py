@@ -7,6 +7,7 @@ is noticed within moments. Such a one is answered more and more slowly, or two w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -34,6 +35,8 @@ FIRST_S: Final = 0.5
 MOST_S: Final = 8.0
 """So short that the annotation is true again soon after the API server is back, for a thousand nodes at once, too."""
 _MOST_CONTESTED_S: Final = 60.0
+_FORGIVEN_AFTER_S: Final = 600.0
+"""So long nobody else wrote: the next time is a first time again."""
 _log = structlog.get_logger()
 
 
@@ -58,6 +61,7 @@ class Publisher:
         self._is_known = False
         self._changed = asyncio.Event()
         self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S, random=random.random)
+        self._contested_s = float("-inf")
         self._contest = Backoff(first_s=FIRST_S, most_s=_MOST_CONTESTED_S, random=random.random)
         self._repeats = Repeats(every_s=30)
 
@@ -103,6 +107,8 @@ class Publisher:
     def _observe(self, node: Node | None) -> None:
         if node is None:
             self._say_missing()
+        if node is None or self._seen is None or node.metadata.uid != self._seen.metadata.uid:
+            self._written = None  # to another Node object, if at all
         self._seen, self._is_known = node, True
         self._on_labels(node.metadata.labels if node else {})
         self._changed.set()
@@ -117,13 +123,11 @@ class Publisher:
             await self._changed.wait()
             self._changed.clear()
             while self._seen is not None and self._wanted not in (None, self._stands()):
-                await self._patch(str(self._wanted))
+                text = str(self._wanted)
+                if text != self._written or await self._is_still_wrong(text):
+                    await self._patch(text)
 
     async def _patch(self, text: str) -> None:
-        if text == self._written:
-            await self._answer_slowly()
-            if self._stands() == text:
-                return
         try:
             node = await self._server.patch(
                 node_path(self._node), {"metadata": {"annotations": {ANNOTATION: text}}}, Node, how="merge"
@@ -142,7 +146,22 @@ class Publisher:
             self._seen = node
         _log.info("inventory published", bytes=len(text))
 
-    async def _answer_slowly(self) -> None:
+    async def _is_still_wrong(self, text: str) -> bool:
+        """After a while in which somebody else's text stands; what is new to say does not wait for that."""
+        delay_s = self._slowly_s()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                while self._wanted == text != self._stands():
+                    self._changed.clear()
+                    await self._changed.wait()
+        return self._wanted == text != self._stands() and self._seen is not None
+
+    def _slowly_s(self) -> float:
+        """How long to let it stand."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._contested_s > _FORGIVEN_AFTER_S:
+            self._contest.reset()
+        self._contested_s = now_s
         delay_s = self._contest.after()
         if (silent := self._repeats.due("contested")) is not None:
             _log.warning(
@@ -151,7 +170,7 @@ class Publisher:
                 again_in_s=round(delay_s, 1),
                 repeats=silent,
             )
-        await asyncio.sleep(delay_s)
+        return delay_s
 
     def _stands(self) -> str | None:
         return self._seen.metadata.annotations.get(ANNOTATION) if self._seen else None

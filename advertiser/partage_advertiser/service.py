@@ -21,6 +21,7 @@ from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.locking import NodeLock
 from partage_advertiser.metering import Figures
+from partage_advertiser.noticing import Noticing
 from partage_advertiser.pausing import PauseFile, why_paused
 from partage_advertiser.publishing import Publisher
 from partage_advertiser.settings import AdvertiserSettings
@@ -49,6 +50,7 @@ class AdvertiserService:
         self._lock = NodeLock(settings.root)
         self._file = InventoryFile(settings.root)
         self._pause = PauseFile(settings.root)
+        self._noticing = Noticing(settings.root)
         self._figures = Figures(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
         self._woken = asyncio.Event()
@@ -112,7 +114,7 @@ class AdvertiserService:
 
     async def _keep_looking(self) -> None:
         while True:
-            if await self._woken_within(_TICK_S) or self._is_due():
+            if await self._woken_within(_TICK_S) or self._is_due() or self._noticing.anything():
                 await self._look()
             else:
                 self._refresh_readiness()

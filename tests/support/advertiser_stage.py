@@ -1,11 +1,16 @@
-"""A node with simulated cards whose advertiser runs, as tests and demonstrations use it."""
+"""A node with simulated cards whose advertiser runs, as tests and demonstrations use it.
+
+It speaks as one does in a cluster: by the service account that we deliver, with a token for this node in a file that
+can be replaced while it runs.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +19,8 @@ from partage_advertiser.publishing import ANNOTATION
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.vocabulary import GPU, Card
 from partage_plugins.vocabulary.inventory import Inventory
+from rig.identity.identities import write_private
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
-from rig.identity.proofs import Bearer, Identity
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
@@ -28,36 +33,64 @@ INVENTORY: Final = f"/{NAME}"
 PORT: Final = 9500
 QUIET_S: Final = 3
 """So short a watch over a card that came back that a test can wait for its end."""
+WITHIN_S: Final = 60.0
+"""For what comes by itself, however busy the machine is."""
+MODULE: Final = "partage_advertiser"
+CHILD: Final = "partage_plugins.builtin.gpu_discovery.child"
+_ASK: Final = (
+    "{0} -I -c 'import urllib.request; print(urllib.request.urlopen(\"http://{1}/readyz\").status)' 2>&1 || true"
+)
 
 
 def kubeconfig(rig: Rig, node: str) -> Path:
-    """With a token that says which node it is for, as a pod of the DaemonSet has one."""
-    token = rig.cluster.token(ADVERTISER, rig.cluster.nodes.get(node))
-    return rig.control.identities.kubeconfig(Identity(ADVERTISER.user, Bearer(token)), rig.control.server)
+    """With a token that says which node it is for, as a pod of the DaemonSet has one, in a file beside it."""
+    token = give_token(rig, node, rig.cluster.nodes.get(node))
+    user = ADVERTISER.user
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "rig", "cluster": {"server": rig.control.server, "certificate-authority": _ca(rig)}}],
+        "users": [{"name": user, "user": {"tokenFile": str(token)}}],
+        "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": user}}],
+        "current-context": "rig",
+    }
+    return write_private(token.with_suffix(".kubeconfig"), json.dumps(config).encode())
+
+
+def give_token(rig: Rig, node: str, bound_to: Json) -> Path:
+    """A new token in the node's file, in one step, as kubelet replaces it."""
+    path = rig.control.identities.folder / f"advertiser-{node}.token"
+    token = rig.cluster.token(ADVERTISER, bound_to)
+    write_private(path.with_suffix(".new"), token.encode()).rename(path)
+    return path
 
 
 def advertiser(access: Path, node: str, *flags: str, env: Mapping[str, str] | None = None, port: int = PORT) -> Daemon:
     """The daemon; ready when it says so."""
     address = f"127.0.0.1:{port}"
-    argv = ("--node-name", node, "--kubeconfig", str(access), "--log-format", "text", "--metrics-address", address)
-    environment = {
+    argv = (*_command(node, "--kubeconfig", str(access)), "--metrics-address", address, *flags)
+
+    def why_not_ready(machine: Machine) -> str | None:
+        return None if "200" in machine.run("sh", "-c", _ASK.format(sys.executable, address)) else "it is not ready"
+
+    return Daemon("advertiser", argv, why_not_ready, _environment(env))
+
+
+def _command(node: str, *flags: str) -> tuple[str, ...]:
+    return (sys.executable, "-P", "-m", MODULE, "--node-name", node, "--log-format", "text", *flags)
+
+
+def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    return {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PARTAGE_DRIVER_ROOT": DRIVER,
         "PARTAGE_GPU_QUIET_S": str(QUIET_S),
         **(env or {}),
     }
 
-    def why_not_ready(machine: Machine) -> str | None:
-        return None if "200" in machine.run("sh", "-c", _ASK.format(sys.executable, address)) else "it is not ready"
 
-    return Daemon(
-        "advertiser", (sys.executable, "-P", "-m", "partage_advertiser", *argv, *flags), why_not_ready, environment
-    )
-
-
-_ASK: Final = (
-    "{0} -I -c 'import urllib.request; print(urllib.request.urlopen(\"http://{1}/readyz\").status)' 2>&1 || true"
-)
+def _ca(rig: Rig) -> str:
+    return str(rig.control.identities.ca)
 
 
 @dataclass(frozen=True)
@@ -66,6 +99,8 @@ class AdvertiserStage:
 
     rig: Rig
     name: str
+    started: list[Component] = field(default_factory=list[Component])
+    """Every advertiser that was, the present one last."""
 
     @property
     def node(self) -> Node:
@@ -78,39 +113,74 @@ class AdvertiserStage:
         return self.node.machine
 
     def start(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
-        """An advertiser of this node."""
-        component = self.node.daemon(advertiser(kubeconfig(self.rig, self.name), self.name, *flags, env=env))
-        component.start()
+        """An advertiser of this node, ready."""
+        component = self.begin(*flags, env=env)
         component.wait_ready()
         return component
+
+    def begin(
+        self, *flags: str, env: Mapping[str, str] | None = None, access: Path | None = None, port: int = PORT
+    ) -> Component:
+        """One that is started, and maybe not ready yet; with an `access` of before it needs no API server."""
+        daemon = advertiser(access or kubeconfig(self.rig, self.name), self.name, *flags, env=env, port=port)
+        component = self.node.daemon(daemon)
+        component.start()
+        self.started.append(component)
+        return component
+
+    def once(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """The command as people type it on the node, to its end."""
+        return self.typed("--kubeconfig", str(kubeconfig(self.rig, self.name)), *words, env=env)
+
+    def typed(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """The same without access to the API server."""
+        return subprocess.run(
+            [*self.machine.way_in, *_command(self.name, *words)],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nonexistent", **_environment(env)},
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
 
     def tell_driver(self, command: str) -> str:
         """What a person would type to break the simulated cards."""
         return tell(self.machine, command)
 
+    def told_text(self) -> str | None:
+        """The annotation."""
+        return self.rig.cluster.nodes.annotations(self.name).get(ANNOTATION)
+
     def told(self) -> Inventory | None:
         """What the cluster knows of the node."""
-        text = self.rig.cluster.nodes.annotations(self.name).get(ANNOTATION)
+        text = self.told_text()
         return decode_inventory(text, (GPU,)) if text else None
 
     def cards(self) -> tuple[Card, ...]:
         """As the cluster knows them."""
-        told = self.told()
-        part = told.part(GPU) if told else None
-        return part.cards if part else ()
+        return _cards(self.told())
+
+    def written_text(self) -> str | None:
+        """The file."""
+        path = self.machine.path(INVENTORY)
+        return path.read_text() if path.exists() else None
 
     def written(self) -> Inventory | None:
         """What crishim would read."""
-        path = self.machine.path(INVENTORY)
-        return decode_inventory(path.read_bytes(), (GPU,)) if path.exists() else None
+        text = self.written_text()
+        return decode_inventory(text, (GPU,)) if text else None
 
-    def wait_healths(self, *healths: str, within_s: float = 60.0) -> None:
+    def wait_healths(self, *healths: str, within_s: float = WITHIN_S) -> None:
         """Until the cluster knows the cards to be so; a health is compared as far as it is given."""
-        self.wait(f"cards are {healths}", lambda: _why_not(self.cards(), healths), within_s=within_s)
+        self.wait(f"cards are {healths}", lambda: why_not(self.cards(), healths), within_s=within_s)
 
-    def wait(self, what: str, why_not: Callable[[], str | None], *, within_s: float = 60.0) -> None:
+    def wait_written(self, *healths: str) -> None:
+        """Until the node's own file says so."""
+        self.wait(f"the file has {healths}", lambda: why_not(_cards(self.written()), healths))
+
+    def wait(self, what: str, why: Callable[[], str | None], *, within_s: float = WITHIN_S) -> None:
         """As rigs wait."""
-        until(f"{self.name}: {what}", why_not, within_s)
+        until(f"{self.name}: {what}", why, within_s)
 
     def lease(self) -> Json:
         """The node's heartbeat."""
@@ -121,6 +191,15 @@ class AdvertiserStage:
         found = self.rig.cluster.api.list("/api/v1/namespaces/default/events")
         return [each for each in found if each.get("reportingComponent") == "partage-advertiser"]
 
+    def wait_event(self, reason: str, words: str) -> None:
+        """Until people were told so."""
+
+        def why_not_told() -> str | None:
+            found = [(each["reason"], each["message"]) for each in self.events()]
+            return None if any(each == reason and words in message for each, message in found) else f"told: {found}"
+
+        self.wait(f"people hear {reason} with {words!r}", why_not_told)
+
     def figures(self) -> dict[str, float]:
         """The advertiser's metrics, by name with labels."""
         url = f"http://127.0.0.1:{PORT}/metrics"
@@ -129,9 +208,45 @@ class AdvertiserStage:
         lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
         return {name: float(value) for name, _, value in lines}
 
+    def figure(self, name: str) -> float:
+        """One of them; what was never counted is 0."""
+        return self.figures().get(name, 0.0)
 
-def _why_not(cards: tuple[Card, ...], healths: tuple[str, ...]) -> str | None:
+    def wait_figure(self, name: str, least: float) -> None:
+        """Until a metric is that high."""
+
+        def why_lower() -> str | None:
+            value = self.figure(name)
+            return None if value >= least else f"it is {value:g}"
+
+        self.wait(f"{name} is at least {least:g}", why_lower)
+
+    def wait_more(self, name: str, more: float) -> None:
+        """Until a metric is so much higher than now."""
+        self.wait_figure(name, self.figure(name) + more)
+
+    def processes(self, module: str) -> list[Path]:
+        """In /proc, the node's processes that run a module of ours."""
+        namespace = Path(f"/proc/{self.machine.pid}/ns/pid").readlink()
+        return [path for path in Path("/proc").glob("[0-9]*") if _runs(path, module, namespace)]
+
+
+def why_not(cards: tuple[Card, ...], healths: tuple[str, ...]) -> str | None:
+    """What is otherwise, if anything; a health is compared as far as it is given."""
     found = [card.health for card in cards]
     if len(found) == len(healths) and all(each.startswith(health) for each, health in zip(found, healths, strict=True)):
         return None
     return f"they are {json.dumps(found)}"
+
+
+def _cards(inventory: Inventory | None) -> tuple[Card, ...]:
+    part = inventory.part(GPU) if inventory else None
+    return part.cards if part else ()
+
+
+def _runs(process: Path, module: str, namespace: Path) -> bool:
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        return module.encode() in words and (process / "ns/pid").readlink() == namespace
+    except OSError:  # it ended meanwhile
+        return False

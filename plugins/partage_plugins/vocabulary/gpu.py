@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 from partage_plugins.vocabulary.kinds import KindType, Promise
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
 from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, ShortText, TagText
+from partage_plugins.vocabulary.pods import Role
 
 Pool = Literal["shared", "kubelet"]
 """Who hands out a card: us, or kubelet's device manager."""
@@ -131,6 +132,8 @@ class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit_milli: Milli = field(name="limit")
     memory_bytes: Bytes = field(name="memory")
     tags: Tags = NO_TAGS
+    role: Role = "app"
+    """The container's: init containers use the same room before the others do."""
 
     def __post_init__(self) -> None:
         if self.limit_milli < self.share_milli:

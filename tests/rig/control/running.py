@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rig.building.providing import ensure
@@ -14,9 +14,9 @@ from rig.machine.cleaning import clean
 
 
 @contextmanager
-def control_plane(settings: ControlSettings) -> Generator[ControlPlane]:
+def control_plane(settings: ControlSettings, *, say: Callable[[str], None] = print) -> Generator[ControlPlane]:
     """One that serves, and is gone afterwards."""
-    programs = ensure("etcd", "kubernetes", say=print)
+    programs = ensure("etcd", "kubernetes", say=say)
     with slots.claimed(clean) as slot:
         addresses = Addresses(slot.number)
         network.make_bridge(addresses, str(slot.folder))

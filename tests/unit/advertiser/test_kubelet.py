@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from partage_advertiser.kubelet import PODS, Kubelet
+from partage_advertiser.kubelet import LOGS, Kubelet
 from partage_base.cri import CHECKPOINT, Given, PeerAway, PodResources, ServedContainer, UnaryClient
 from partage_plugins.vocabulary.node import DeviceUse
 
@@ -42,6 +42,11 @@ def _entry(uid: str, *devices: str) -> dict[str, Any]:
     return {"PodUID": uid, "ContainerName": "init", "ResourceName": GPU, "DeviceIDs": {"0": list(devices)}}
 
 
+def _with_logs(root: Path, *names: str) -> None:
+    for name in names:
+        (root / LOGS / name).mkdir(parents=True)
+
+
 def _in_use(resources: PodResources, root: Path) -> list[DeviceUse] | None:
     return asyncio.run(Kubelet(resources, root).in_use())
 
@@ -55,20 +60,26 @@ def test_what_kubelet_tells_is_in_use(tmp_path: Path) -> None:
 
 def test_an_init_container_shows_in_the_record_alone(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"))
-    (tmp_path / PODS / "u1").mkdir(parents=True)
-    assert _in_use(Told(), tmp_path) == [
-        DeviceUse(resource=GPU, device="GPU-1", namespace="", pod="of uid u1", container="init")
+    _with_logs(tmp_path, "default_p_u1")
+    assert _in_use(Told(_served("p")), tmp_path) == [
+        DeviceUse(resource=GPU, device="GPU-1", namespace="default", pod="p", container="init")
     ]
+
+
+def test_a_pod_that_has_ended_holds_nothing_though_it_is_recorded(tmp_path: Path) -> None:
+    _recorded(tmp_path, _entry("u1", "GPU-1"))
+    _with_logs(tmp_path, "default_p_u1")
+    assert _in_use(Told(_served("another")), tmp_path) == []
 
 
 def test_a_pod_that_kubelet_has_forgotten_holds_nothing(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"), _entry("../../..", "GPU-2"))
-    assert _in_use(Told(), tmp_path) == []
+    assert _in_use(Told(_served("p")), tmp_path) == []
 
 
 def test_what_both_name_is_told_once_with_the_pods_name(tmp_path: Path) -> None:
     _recorded(tmp_path, _entry("u1", "GPU-1"))
-    (tmp_path / PODS / "u1").mkdir(parents=True)
+    _with_logs(tmp_path, "default_p_u1", "nothing_of_kubelets", "x")
     (use,) = _in_use(Told(_served("p", "GPU-1")), tmp_path) or []
     assert use.pod == "p"
 

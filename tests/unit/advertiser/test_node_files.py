@@ -52,18 +52,20 @@ class TestTheInventory:
 
     def test_of_a_killed_writer_is_whole(self, tmp_path: Path) -> None:
         InventoryFile(tmp_path).write(b"old" * 1000)
-        (tmp_path / NAME).with_name(f".{Path(NAME).name}.{os.getpid()}").write_bytes(b"ne")
+        left = (tmp_path / NAME).with_name(f".{Path(NAME).name}.new")
+        left.write_bytes(b"newer")
         file = InventoryFile(tmp_path)
         assert file.text() == b"old" * 1000
         assert file.write(b"new")
         assert file.text() == b"new"
+        assert not left.exists()
 
     def test_is_not_written_through_a_link_that_somebody_left(self, tmp_path: Path) -> None:
         other = tmp_path / "other"
         other.write_bytes(b"precious")
         path = tmp_path / NAME
         path.parent.mkdir(parents=True)
-        path.with_name(f".{path.name}.{os.getpid()}").symlink_to(other)
+        path.with_name(f".{path.name}.new").symlink_to(other)
         with pytest.raises(OSError, match="symbolic links"):
             InventoryFile(tmp_path).write(b"new")
         assert other.read_bytes() == b"precious"

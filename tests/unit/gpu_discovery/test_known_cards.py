@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from partage_plugins.builtin.gpu_discovery.facts import SilentCard
 from partage_plugins.builtin.gpu_discovery.node_files import INVENTORY
+from partage_plugins.errors import Refused
 from unit.gpu_discovery.making import (
     HANGS,
     MIG_A,
@@ -84,6 +85,16 @@ def test_a_new_start_tells_what_was_told_until_the_driver_answers(node: MadeNode
     node.driver.says = STARTS
     node.begin()
     assert node.look() == before
+
+
+def test_where_nothing_is_known_a_driver_that_was_opened_just_now_is_not_taken_for_one_without_cards(
+    node: MadeNode,
+) -> None:
+    node.driver.says = STARTS
+    with pytest.raises(Refused, match="has not said yet"):
+        node.look()
+    node.driver.says = node_of(gpu())
+    assert node.health() == {ONE: "ok"}
 
 
 def test_an_error_is_told_though_the_driver_was_opened_just_now(node: MadeNode) -> None:

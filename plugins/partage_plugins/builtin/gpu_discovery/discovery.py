@@ -30,6 +30,7 @@ from partage_plugins.builtin.gpu_discovery.parts import Findings, part_of
 from partage_plugins.builtin.gpu_discovery.pausing import Pauses
 from partage_plugins.builtin.gpu_discovery.pooling import pools
 from partage_plugins.builtin.gpu_discovery.settings import DiscoverySettings
+from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import GpuPart
 from partage_plugins.vocabulary.names import CardId
 from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
@@ -87,12 +88,14 @@ class Discovery:
         self._said: dict[str, str] = {}
 
     def discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
-        """All cards that are or were here; None where none ever was."""
+        """All cards that are or were here; None where none ever was; raises `Refused` while nobody can tell."""
         now_s, paused = self._clock(), self._pauses.reason()
         sayings: dict[str, str] = {}
         if paused is not None:
             self._rest(now_s)
         elif not self._look(now_s, sayings):
+            if not self._known.cards:
+                raise Refused("the NVIDIA driver was opened just now and has not said yet which cards it has")
             paused = self._paused  # nothing new can be said yet
         self._paused = paused
         self._part = part_of(self._known, self._findings(now_s, in_use, sayings))

@@ -1,0 +1,120 @@
+"""One rig for all tests of this folder, whose API server keeps an audit log of what advertisers ask.
+
+kubelet of n1 speaks through crishim, and nobody but us hands out its two cards. n2 has two cards as well, and NVIDIA's
+device plugin hands them out. Each test finds both nodes without an advertiser and with nothing told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from partage_advertiser.inventory_file import NAME
+from partage_advertiser.pausing import LABEL
+from partage_advertiser.publishing import ANNOTATION
+from real.advertiser.auditing import Audit
+from rig.errors import Refused
+from rig.identity.people import OUR_NAMESPACE
+from rig.machine.components import Component
+from rig.nodes.node import NodeSettings
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+from rig.talking.resources import EVENTS, LEASES, NODES
+from support.advertiser_stage import AdvertiserStage
+from support.crishim_stage import SOCKET, crishim
+from support.simgpu_stage import device_plugin, install_driver, simgpud
+
+LOGS = CHECKOUT / ".cache/test/rig-logs-advertiser"
+OURS, NATIVE = "n1", "n2"
+
+
+@pytest.fixture(scope="session")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    return Audit(tmp_path_factory.mktemp("audit"))
+
+
+@pytest.fixture(scope="session")
+def lasting_rig_with_cards(audit: Audit) -> Iterator[Rig]:
+    through_crishim = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),))
+    settings = RigSettings(nodes={OURS: through_crishim, NATIVE: NodeSettings()}, control=audit.settings())
+    with running(settings, say=print, keep_logs=LOGS) as rig:
+        for node in rig.nodes.values():
+            install_driver(node.machine)
+        yield rig
+
+
+@pytest.fixture
+def rig(lasting_rig_with_cards: Rig, audit: Audit) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    audit.begin()
+    yield lasting_rig_with_cards
+    lasting_rig_with_cards.cluster.close()
+
+
+@pytest.fixture
+def stage(rig: Rig) -> Iterator[AdvertiserStage]:
+    """n1, with a driver that was loaded just now."""
+    driver = rig.nodes[OURS].daemon(simgpud())
+    driver.start()
+    driver.wait_ready()
+    with staged(rig, OURS) as stage:
+        yield stage
+    driver.kill()
+
+
+@pytest.fixture(scope="session")
+def natives(lasting_rig_with_cards: Rig) -> tuple[Component, Component]:
+    """The driver and NVIDIA's device plugin of n2, both lasting: kubelet notices another plugin only after a while."""
+    node = lasting_rig_with_cards.nodes[NATIVE]
+    driver, plugin = node.daemon(simgpud()), node.daemon(device_plugin())
+    for component in (driver, plugin):
+        component.start()
+        component.wait_ready()
+    return driver, plugin
+
+
+@pytest.fixture
+def natives_again(natives: tuple[Component, Component]) -> Iterator[None]:
+    """For tests that lose a card: what the plugin once called unhealthy it never calls healthy again."""
+    yield
+    driver, plugin = natives
+    plugin.stop()
+    driver.restart()
+    plugin.start()
+    plugin.wait_ready()
+
+
+@pytest.fixture
+def native(rig: Rig, natives: tuple[Component, Component]) -> Iterator[AdvertiserStage]:
+    """n2."""
+    with staged(rig, NATIVE) as stage:
+        yield stage
+    for pod in rig.cluster.pods.made:
+        pod.delete_if_there(grace_s=0)
+    rig.cluster.delete_made()
+
+
+@contextlib.contextmanager
+def staged(rig: Rig, name: str) -> Generator[AdvertiserStage]:
+    """As it is found is as it is left, but for pods and drivers."""
+    stage = AdvertiserStage(rig, name)
+    try:
+        yield stage
+    finally:
+        for component in stage.started:
+            component.kill()
+        if stage.started:
+            sys.stdout.write(stage.started[-1].tail(60))  # for the report of a failure
+        _forget(stage)
+
+
+def _forget(stage: AdvertiserStage) -> None:
+    """Everything that was told, on the node and in the API server."""
+    stage.machine.run("rm", "-rf", "--", f"/{NAME}", "/run/partage/advertiser", "/run/partage/broker")
+    api = stage.rig.cluster.api
+    api.patch(NODES.at(name=stage.name), {"metadata": {"annotations": {ANNOTATION: None}, "labels": {LABEL: None}}})
+    with contextlib.suppress(Refused):  # there is none where the advertiser never came so far
+        api.delete(LEASES.at(OUR_NAMESPACE, stage.name))
+    api.delete(EVENTS.at("default"))

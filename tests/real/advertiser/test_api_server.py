@@ -1,0 +1,147 @@
+"""An API server that is away, refuses our token or has another Node: the annotation is true again by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from partage_advertiser.publishing import ANNOTATION
+from real.advertiser.auditing import Audit
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
+from rig.talking.manifests import a_pod
+from rig.talking.pods import Pod
+from rig.talking.resources import Json
+from support.advertiser_stage import AdvertiserStage, give_token, kubeconfig
+from support.crishim_stage import IDLE
+
+pytestmark = pytest.mark.timeout(600)
+
+BEATS = 'partage_advertiser_heartbeats_total{outcome="done"}'
+
+
+@pytest.fixture
+def outage(stage: AdvertiserStage) -> Iterator[None]:
+    """The API server is dead when the test begins, and alive when it has ended."""
+    yield
+    if not stage.rig.control.apiserver.is_running:
+        stage.rig.control.apiserver.start()
+    stage.rig.control.apiserver.wait_ready()
+
+
+def test_what_happens_during_an_outage_is_on_the_node_at_once_and_in_the_cluster_after_it(
+    stage: AdvertiserStage, outage: None
+) -> None:
+    stage.start("--look-every-s", "1")
+    stage.wait_healths("ok", "ok")
+    stage.rig.control.apiserver.kill()
+    stage.tell_driver("lose 0")
+    stage.wait_written("lost", "ok")
+    stage.rig.control.apiserver.start()
+    stage.rig.control.apiserver.wait_ready()
+    stage.wait_healths("lost", "ok")
+    stage.wait_more(BEATS, 1)
+
+
+def test_an_advertiser_that_starts_during_an_outage_writes_the_file_and_tells_later(
+    stage: AdvertiserStage, outage: None
+) -> None:
+    access = kubeconfig(stage.rig, stage.name)
+    stage.rig.control.apiserver.kill()
+    component = stage.begin(access=access)
+    stage.wait_written("ok", "ok")
+    component.wait_ready()
+    stage.rig.control.apiserver.start()
+    stage.rig.control.apiserver.wait_ready()
+    stage.wait_healths("ok", "ok")
+
+
+def test_a_change_that_was_taken_back_during_an_outage_is_no_write(
+    stage: AdvertiserStage, outage: None, audit: Audit
+) -> None:
+    stage.start("--look-every-s", "1", env={"PARTAGE_GPU_QUIET_S": "0"})
+    stage.wait_healths("ok", "ok")
+    stage.rig.control.apiserver.kill()
+    audit.begin()
+    stage.tell_driver("lose 0")
+    stage.wait_written("lost", "ok")
+    stage.tell_driver("restore 0")
+    stage.wait_written("ok", "ok")
+    stage.rig.control.apiserver.start()
+    stage.rig.control.apiserver.wait_ready()
+    stage.wait_more(BEATS, 1)
+    assert audit.writes()["patch", "nodes"] == 0
+
+
+@pytest.mark.parametrize("value", ["forged", None])
+def test_an_annotation_that_somebody_changed_is_true_again(stage: AdvertiserStage, value: str | None) -> None:
+    stage.start()
+    stage.wait_healths("ok", "ok")
+    text = stage.told_text()
+    for _ in range(3):
+        stage.rig.cluster.nodes.annotate(stage.name, {ANNOTATION: value})
+        stage.wait("the annotation is true", lambda: None if stage.told_text() == text else "it is not")
+
+
+def test_a_token_that_was_replaced_before_the_old_one_ended_costs_nothing(stage: AdvertiserStage) -> None:
+    holders = [_holder(stage, name) for name in ("token-1", "token-2")]
+    access = kubeconfig(stage.rig, stage.name)
+    give_token(stage.rig, stage.name, holders[0].object)
+    component = stage.begin("--look-every-s", "1", "--heartbeat-s", "1", access=access)
+    component.wait_ready()
+    stage.wait_healths("ok", "ok")
+    give_token(stage.rig, stage.name, holders[1].object)
+    holders[0].delete_and_wait(grace_s=0)  # with which its token ends
+    stage.wait_more(BEATS, 2)
+    stage.tell_driver("lose 0")
+    stage.wait_healths("lost", "ok")
+    holders[1].delete_and_wait(grace_s=0)
+
+
+def test_a_token_that_ended_is_told_and_a_new_one_mends_it(stage: AdvertiserStage) -> None:
+    holder = _holder(stage, "token-3")
+    access = kubeconfig(stage.rig, stage.name)
+    give_token(stage.rig, stage.name, holder.object)
+    component = stage.begin("--look-every-s", "1", "--heartbeat-s", "1", access=access)
+    component.wait_ready()
+    stage.wait_healths("ok", "ok")
+    holder.delete_and_wait(grace_s=0)
+    stage.wait_figure('partage_advertiser_heartbeats_total{outcome="failed"}', 1)
+    stage.tell_driver("lose 0")
+    stage.wait_written("lost", "ok")
+    assert "401" in component.tail(60)
+    give_token(stage.rig, stage.name, stage.rig.cluster.nodes.get(stage.name))
+    stage.wait_healths("lost", "ok")
+
+
+def test_a_node_that_registers_again_is_told_of_and_owns_the_heartbeat(stage: AdvertiserStage) -> None:
+    stage.start("--look-every-s", "1", "--heartbeat-s", "1")
+    stage.wait_healths("ok", "ok")
+    stage.wait_figure(BEATS, 1)
+    cluster = stage.rig.cluster
+    before = cluster.nodes.get(stage.name)["metadata"]["uid"]
+    cluster.nodes.delete(stage.name)
+    stage.node.kubelet.restart()
+    cluster.nodes.wait_ready(stage.name)
+    node = cluster.nodes.get(stage.name)
+    assert node["metadata"]["uid"] != before
+    give_token(stage.rig, stage.name, node)
+    stage.wait_healths("ok", "ok")
+    stage.wait("the new Node owns the Lease", lambda: _why_not_owned(stage, node))
+
+
+def _holder(stage: AdvertiserStage, name: str) -> Pod:
+    """A pod of the advertiser's account, for the sake of its tokens."""
+    spec = {"serviceAccountName": ADVERTISER.name}
+    return stage.rig.cluster.pods.create(
+        OUR_NAMESPACE, a_pod(name, image="busybox", command=IDLE, node=stage.name, spec=spec)
+    )
+
+
+def _why_not_owned(stage: AdvertiserStage, node: Json) -> str | None:
+    try:
+        owners = stage.lease()["metadata"].get("ownerReferences", [])
+    except Refused as refused:
+        return str(refused)
+    return None if [each["uid"] for each in owners] == [node["metadata"]["uid"]] else f"owners are {owners}"

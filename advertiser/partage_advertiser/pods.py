@@ -5,6 +5,7 @@ The API server is asked only about a pod that seems to hold a card which we hand
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,6 +19,7 @@ from partage_plugins.vocabulary.node import DeviceUse
 
 _ENDED: Final = frozenset(("Succeeded", "Failed"))
 _KNOWN_FOR_S: Final = 30.0
+_WITHIN_S: Final = 1.0
 _MOST_KNOWN: Final = 1024
 
 
@@ -62,7 +64,8 @@ class Pods:
         if self._server is None:
             return False
         try:
-            pod = await self._server.get(pod_path(use.namespace, use.pod), _Pod)
-        except KubeError:
+            async with asyncio.timeout(_WITHIN_S):  # a look waits for it
+                pod = await self._server.get(pod_path(use.namespace, use.pod), _Pod)
+        except (KubeError, TimeoutError):
             return False
         return pod.status.phase in _ENDED

@@ -46,6 +46,7 @@ SUBCOMMANDS: Final = {
     "node": Subcommand("partage_cli.node.command", "Let this node's cards rest, as for a driver upgrade."),
     "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
     "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
+    "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
 }
 
 

@@ -70,6 +70,10 @@ class GpuScheduler(PerNode):
         self._rooms[slot] = {card.id: Room(card, 1000, card.memory_bytes) for card in cards}
 
     @hookimpl
+    def partage_node_room(self, slot: Slot) -> None:
+        """Prefers by nothing but cards."""
+
+    @hookimpl
     def partage_node_removed(self, slot: Slot) -> None:
         del self._rooms[slot]
 

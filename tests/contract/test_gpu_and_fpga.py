@@ -33,7 +33,7 @@ from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.testing.examples import container, pod
 from partage_plugins.testing.fixtures import PluginHosts, plugin_host
 from partage_plugins.testing.hosting import RunningHost
-from partage_plugins.vocabulary import GPU, Allocation, Granted, Inventory, Kind, NodeName, PodRequest, Slot
+from partage_plugins.vocabulary import GPU, Allocation, Granted, Inventory, Kind, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.node import NodeContext
 from support.sides import Record
 
@@ -192,6 +192,7 @@ def test_what_is_taken_and_given_back_is_counted_by_both_owners(cluster: Cluster
 def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
     request = cluster.side.requests(POD)
     cluster.side.shape(request)
+    cluster.side.node_room(Slot(1), Room(cpu_milli=8000), Room(cpu_milli=500))
     cluster.side.scores(request, np.array([1], dtype=np.int32))
     cluster.reasons(request)
     allocation = decode_allocation(cluster.allocated(request), cluster.registry.kinds)

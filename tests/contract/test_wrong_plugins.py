@@ -92,6 +92,9 @@ OF_SCHEDULER = (
     Wrong("counting:LosesCountOnReplay", "replay_restores", "a new instance told of the same nodes and allocations"),
     Wrong("counting:KeepsRemovedNodes", "forgets_removed_nodes", "with other nodes in the slots of removed ones"),
     Wrong("counting:SharesItsState", "instances_share_nothing", "after a new instance was told of nodes"),
+    Wrong("counting:VetoesByRoom", "leaves_rooms_to_the_host", "partage_fits says no where only CPU and memory are"),
+    Wrong("counting:LosesCountOfRooms", "counts_whenever_told_of_rooms", "told of rooms after allocations"),
+    Wrong("counting:KeepsRoomsOfRemovedNodes", "forgets_rooms_of_removed_nodes", "after its node was removed"),
     Wrong("counting:CountsAllKinds", "counts_beside_other_kinds", "after allocations that also hold another kind's"),
 )
 OF_NODE = (

@@ -33,7 +33,7 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.registry.finding import from_paths, tracing
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
+from partage_plugins.sides.scheduler import Record, SchedulerSide, SideSettings
 from partage_plugins.vocabulary import (
     Allocation,
     Container,
@@ -57,7 +57,7 @@ POD: Final = PodRef(
 MAIN: Final = ContainerName("main")
 
 
-class NothingTaken:
+class NothingTaken(Record):
     """What a plugin that is made anew would be told; this story never needs it."""
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:

@@ -14,6 +14,7 @@ from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.finding import Candidate
 from partage_plugins.registry.registry import LoadReport, Registry
+from partage_plugins.sides import scheduler
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import (
@@ -36,6 +37,7 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
     Promise,
+    Room,
     Slot,
 )
 from partage_plugins.vocabulary.answers import Fits, Slots
@@ -71,18 +73,22 @@ NODE = NodeName("n1")
 MAIN, SIDE = ContainerName("main"), ContainerName("side")
 
 
-class Record:
+class Record(scheduler.Record):
     """What the scheduler would remember for a plugin that is made anew."""
 
     def __init__(self) -> None:
         self.known: dict[Slot, tuple[NodeName, Inventory]] = {}
         self.taken: list[tuple[Slot, Allocation]] = []
+        self.room: dict[Slot, tuple[Room, Room]] = {}
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
         return [(slot, node, inventory) for slot, (node, inventory) in self.known.items()]
 
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
         return list(self.taken)
+
+    def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
+        return [(slot, total, free) for slot, (total, free) in self.room.items()]
 
 
 def _itself(made: object) -> object:

@@ -16,7 +16,12 @@ from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, W
 from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, ContainerName
 
 _MODEL: Final = r"\A[^\x00-\x1f\x7f,;\ud800-\udfff]{1,128}\Z"
-_WORDS: Final = IN_WORDS | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
+_POLICY: Final = r"\A[A-Za-z0-9][A-Za-z0-9._+=, -]{0,159}\Z"
+_WORDS: Final = (
+    IN_WORDS
+    | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
+    | {_POLICY: "a policy, such as fgd+ or binpack, or several with weights, fgd+=2,topology=1"}
+)
 _MAX_ITEMS: Final = 256
 
 
@@ -111,7 +116,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     keys.MODELS_NOT: _many(_MODEL),
     keys.CARDS: _many(CARD_ID_PATTERN),
     keys.CARDS_NOT: _many(CARD_ID_PATTERN),
-    keys.POLICY: _one(TAG_PATTERN),
+    keys.POLICY: _one(_POLICY),
 }
 
 

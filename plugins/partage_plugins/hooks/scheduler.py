@@ -15,7 +15,7 @@ from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest
+from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
 
 __all__ = [
     "partage_allocate",
@@ -24,6 +24,7 @@ __all__ = [
     "partage_kind",
     "partage_node_added",
     "partage_node_removed",
+    "partage_node_room",
     "partage_requests",
     "partage_scores",
     "partage_shape",
@@ -85,6 +86,21 @@ def partage_node_removed(slot: Slot) -> None:
 
     Args:
         slot: the node's number; it may be given to another node afterwards.
+
+    """
+
+
+@hookspec
+def partage_node_room(slot: Slot, total: Room, free: Room) -> None:
+    """Learn how much CPU and main memory a node has, and has free.
+
+    Called after `partage_node_added` and whenever it changes, before or after takes. Not told: treat as unlimited. The
+    host itself checks that a pod fits by CPU and memory; a plugin only prefers by them.
+
+    Args:
+        slot: the node.
+        total: what its pods can have.
+        free: what is left of it.
 
     """
 

@@ -21,13 +21,14 @@ from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest
+from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
 
 _HOOKS: Final = (
     "partage_requests",
     "partage_shape",
     "partage_node_added",
     "partage_node_removed",
+    "partage_node_room",
     "partage_fits",
     "partage_scores",
     "partage_allocate",
@@ -37,7 +38,10 @@ _HOOKS: Final = (
 
 
 class Record(Protocol):
-    """What a plugin that was made anew must be told; the caller keeps it, and changes it before it calls the façade."""
+    """What a plugin that was made anew must be told; the caller keeps it, and changes it before it calls the façade.
+
+    Derive from it: a record of nodes without rooms is right as it is.
+    """
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
         """All nodes that the plugins know."""
@@ -46,6 +50,10 @@ class Record(Protocol):
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
         """All allocations that are taken."""
         ...
+
+    def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
+        """CPU and memory of nodes, total and free; those left out count as unlimited."""
+        return ()
 
 
 class SideSettings(Struct, frozen=True, kw_only=True):
@@ -108,6 +116,11 @@ class SchedulerSide:
         """Tells all plugins that a node is gone; a plugin that fails is made anew."""
         for call in self._calls["partage_node_removed"]:
             self._counted(call, slot)
+
+    def node_room(self, slot: Slot, total: Room, free: Room) -> None:
+        """Tells all plugins a node's CPU and memory; a plugin that fails is made anew."""
+        for call in self._calls["partage_node_room"]:
+            self._counted(call, slot, total, free)
 
     def fits(self, request: PodRequest, slots: Slots) -> AllFit:
         """On which nodes the request fits, and why not on the others."""
@@ -185,10 +198,13 @@ class SchedulerSide:
         def mine(hook: str) -> Call | None:
             return next((call for call in self._calls[hook] if call.plugin == plugin), None)
 
-        added, take = mine("partage_node_added"), mine("partage_take")
+        added, room, take = mine("partage_node_added"), mine("partage_node_room"), mine("partage_take")
         if added is not None:
             for slot, node, inventory in self._record.nodes():
                 added(slot, node, inventory)
+        if room is not None:
+            for slot, total, free in self._record.rooms():
+                room(slot, total, free)
         if take is not None:
             owned = {kind.name for kind in self._registry.kinds if self._registry.owner(kind.name) == plugin}
             for slot, allocation in self._record.allocations():

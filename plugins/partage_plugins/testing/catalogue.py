@@ -12,6 +12,7 @@ from partage_plugins.testing import (
     scheduler_answering,
     scheduler_counting,
     scheduler_reading,
+    scheduler_rooms,
     scheduler_shapes,
     scheduler_sharing,
 )
@@ -44,6 +45,7 @@ def _of_scheduler(*, owns: bool) -> Iterator[Check]:
     yield from scheduler_answering.CHECKS
     yield from scheduler_shapes.CHECKS
     yield from scheduler_sharing.CHECKS
+    yield from scheduler_rooms.CHECKS
     if owns:
         yield from scheduler_reading.OWNER_CHECKS
         yield from scheduler_answering.OWNER_CHECKS

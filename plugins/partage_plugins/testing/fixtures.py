@@ -16,7 +16,7 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings
 from partage_plugins.registry.finding import from_paths
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.sides.scheduler import Record, SchedulerSide
 from partage_plugins.testing.hosting import RunningHost
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
@@ -33,7 +33,7 @@ PluginHosts = Callable[[Mapping[str, str]], RunningHost]
 """Called with plugins as `module:Class` by name; the host's root is the test's `tmp_path`."""
 
 
-class _Nodes:
+class _Nodes(Record):
     """What a plugin that was made anew is told of nodes; authors' tests keep allocations themselves."""
 
     def __init__(self, inventories: tuple[Inventory, ...]) -> None:

@@ -14,7 +14,7 @@ from partage_plugins.errors import Refused
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Call, bound
 from partage_plugins.sides.batches import AllFit
-from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.sides.scheduler import Record, SchedulerSide
 from partage_plugins.testing.checking import Case, hold, loaded
 from partage_plugins.testing.neighbours import scheduler_paths
 from partage_plugins.testing.watching import Broken
@@ -23,7 +23,7 @@ from partage_plugins.vocabulary.answers import Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import Kind, NodeName, PluginName, Slot
-from partage_plugins.vocabulary.pods import Pod, PodRequest
+from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
 
 BARE = Inventory(kinds={})
 """A node without any device."""
@@ -45,7 +45,7 @@ class Answers(NamedTuple):
         return " and ".join(name for name, mine, theirs in pairs if mine != theirs)
 
 
-class SchedulerStage:
+class SchedulerStage(Record):
     """A new instance of the subject, loaded beside its neighbours."""
 
     def __init__(self, case: Case) -> None:
@@ -56,6 +56,7 @@ class SchedulerStage:
         self._activity = case.activity
         self._shape = bound(self.registry, "partage_shape", case.activity, traced=False)
         self._nodes: dict[Slot, tuple[NodeName, Inventory]] = {}
+        self._rooms: dict[Slot, tuple[Room, Room]] = {}
         self._taken: list[tuple[Slot, Allocation]] = []
 
     @property
@@ -85,6 +86,10 @@ class SchedulerStage:
         """What it must be told of allocations."""
         return list(self._taken)
 
+    def rooms(self) -> list[tuple[Slot, Room, Room]]:
+        """What it must be told of CPU and memory."""
+        return [(slot, total, free) for slot, (total, free) in self._rooms.items()]
+
     def told(self, inventories: Sequence[Inventory] = ()) -> SchedulerStage:
         """The same, told of a node for each inventory."""
         for number, inventory in enumerate(inventories or self.inventories):
@@ -100,8 +105,14 @@ class SchedulerStage:
     def node_removed(self, slot: Slot) -> None:
         """Neither the node nor what was taken on it."""
         del self._nodes[slot]
+        self._rooms.pop(slot, None)
         self._taken = [(taken, allocation) for taken, allocation in self._taken if taken != slot]
         self.side.node_removed(slot)
+
+    def node_room(self, slot: Slot, total: Room, free: Room) -> None:
+        """How much CPU and memory a node has, and has free."""
+        self._rooms[slot] = total, free
+        self.side.node_room(slot, total, free)
 
     def shape(self, request: PodRequest) -> Hashable:
         """The subject's own shape, or the request itself where it has none."""

@@ -24,7 +24,7 @@ from partage_plugins.vocabulary.names import (
     PodUid,
     Slot,
 )
-from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodContainer, PodRef, PodRequest, Role
+from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodContainer, PodRef, PodRequest, Role, Room
 
 __all__ = [
     "GPU",
@@ -64,6 +64,7 @@ __all__ = [
     "Reads",
     "Ready",
     "Role",
+    "Room",
     "Security",
     "Slot",
     "Tags",

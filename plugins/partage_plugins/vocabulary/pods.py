@@ -22,6 +22,13 @@ class PodRef(Struct, frozen=True, kw_only=True):
     uid: PodUid
 
 
+class Room(Struct, frozen=True, kw_only=True):
+    """CPU and main memory: of a node, or what a pod needs of one."""
+
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+
+
 class PodContainer(Struct, frozen=True, kw_only=True):
     """One container of a pod's specification; quantities as the user wrote them."""
 
@@ -61,6 +68,8 @@ class PodRequest(Struct, frozen=True, kw_only=True):
 
     pod: PodRef
     containers: tuple[ContainerRequest, ...]
+    needs: Room = Room()
+    """What the whole pod asks of its node beside devices; the host fills it in, and checks by itself that it fits."""
 
     @property
     def kinds(self) -> frozenset[Kind]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from partage_fpga_template.kind import FPGA, FpgaGrant
 from partage_fpga_template.scheduler import FpgaScheduler
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, PodUid, Slot
+from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, PodUid, Room, Slot
 
 Grants = Mapping[ContainerName, Sequence[FpgaGrant]]
 
@@ -145,6 +145,54 @@ class KeepsRemovedNodes(FpgaScheduler):
 
     @hookimpl
     def partage_node_removed(self, slot: Slot) -> None: ...
+
+
+class VetoesByRoom(FpgaScheduler):
+    """Does the host's work, which knows more of CPU than it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rooms: dict[Slot, Room] = {}
+
+    @hookimpl
+    def partage_node_room(self, slot: Slot, free: Room) -> None:
+        self._rooms[slot] = free
+
+    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
+        free = self._rooms.get(slot)
+        return "not enough CPU" if free and not free.cpu_milli else super().why_not(request, slot)
+
+
+class LosesCountOfRooms(FpgaScheduler):
+    """Begins anew with a node when told of its room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: dict[Slot, set[str]] = {}
+
+    @hookimpl
+    def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
+        super().partage_node_added(slot, inventory)
+        self._all[slot] = set(self._free[slot])
+
+    @hookimpl
+    def partage_node_room(self, slot: Slot) -> None:
+        self._free[slot] = set(self._all[slot])
+
+
+class KeepsRoomsOfRemovedNodes(FpgaScheduler):
+    """A new node in the slot is scored by the old one's CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rooms: dict[Slot, Room] = {}
+
+    @hookimpl
+    def partage_node_room(self, slot: Slot, free: Room) -> None:
+        self._rooms[slot] = free
+
+    def score(self, request: PodRequest, slot: Slot) -> float:
+        return super().score(request, slot) + (slot in self._rooms)
 
 
 class SharesItsState(FpgaScheduler):

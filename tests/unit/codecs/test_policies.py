@@ -64,7 +64,7 @@ def test_an_empty_value_is_refused_for_every_policy(key: str, empty: str) -> Non
     assert (refused.value.path, refused.value.value) == (f"partage.dev/{key}", "''")
 
 
-@pytest.mark.parametrize("key", ["affinity", "anti-affinity", "exclusion", "policy"])
+@pytest.mark.parametrize("key", ["affinity", "anti-affinity", "exclusion"])
 @pytest.mark.parametrize("value", ["-a", "a-", "a b", "a,b", "a/b", "é", "a" * 64, "a\0", "\ud800"])
 def test_a_tag_is_a_label_value(key: str, value: str) -> None:
     with pytest.raises(DecodeError, match="allowed: a label value") as refused:
@@ -124,3 +124,16 @@ def test_an_error_stays_short_whatever_the_pod_is_like() -> None:
     with pytest.raises(DecodeError) as refused:
         read_policies({"partage.dev/cards": ";" + "x" * 200_000}, names=names, asking=names)
     assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize("value", ["fgd+", "binpack", "fgd+=2,topology=1", "fgd+=2, topology=1"])
+def test_a_policy_is_a_name_or_several_with_weights(value: str) -> None:
+    assert read("policy", value)[TRAIN].wishes.policy == value
+    assert read("policy", f"train: {value}; side: spread")[TRAIN].wishes.policy == value
+
+
+@pytest.mark.parametrize("value", ["-a", "a/b", "é", "a" * 161, "a\0", "\ud800"])
+def test_what_cannot_be_a_policy_is_refused_in_words(value: str) -> None:
+    with pytest.raises(DecodeError, match="allowed: a policy, such as fgd") as refused:
+        read("policy", value)
+    assert str(refused.value).isprintable()

@@ -11,7 +11,7 @@ import pytest
 from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import DialectConflict, PluginBroken, PluginFailed, PluginNonsense
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
-from partage_plugins.vocabulary import PluginName, Slot
+from partage_plugins.vocabulary import PluginName, Room, Slot
 from support.sides import (
     MAIN,
     NODE,
@@ -290,6 +290,10 @@ class Counting(Owner):
         self._note("removed", slot)
 
     @hookimpl
+    def partage_node_room(self, slot: Slot, total: Room, free: Room) -> None:
+        self._note("room", slot, total.cpu_milli, free.cpu_milli)
+
+    @hookimpl
     def partage_take(self, slot: Slot, allocation: Any) -> None:
         self._note("take", slot, allocation.pod)
 
@@ -308,6 +312,18 @@ def test_partage_node_added_and_partage_node_removed_reach_every_plugin() -> Non
     side.node_added(Slot(4), NODE, inventory())
     side.node_removed(Slot(4))
     assert a.seen == [("added", 4, NODE), ("removed", 4)]
+
+
+def test_partage_node_room_reaches_every_plugin_and_is_told_again_before_allocations() -> None:
+    mine, record = counting(failures=1), Record()
+    side = scheduler_side(record, mine=mine)
+    record.known = {Slot(4): (NODE, inventory())}
+    record.room = {Slot(4): (Room(cpu_milli=8000), Room(cpu_milli=500))}
+    side.node_room(Slot(4), *record.room[Slot(4)])
+    assert mine.seen == [("room", 4, 8000, 500)]
+    record.taken = [(Slot(4), allocation())]
+    side.take(Slot(4), allocation())
+    assert mine.seen == [("added", 4, NODE), ("room", 4, 8000, 500), ("take", 4, "u1")]
 
 
 def test_partage_take_and_partage_give_back_reach_owners_of_a_kind_in_it_alone() -> None:

@@ -1,0 +1,134 @@
+"""What placing an ask does to the fragments of a node: the gradient of fragmentation (FGD, Weng et al., ATC 2023).
+
+Of a node's idle cards, what a typical pod could not use is its fragment. For pods of a shape that fits on the node that
+is the rest of each card that has less than the shape needs of one; for a shape that does not fit, all that is idle. The
+fragments of a node are the mean over typical shapes, so
+
+    fragments = idle - sum over shapes that fit of fraction * usable
+    usable    = sum of the levels of cards that have at least the shape's milli
+
+That is `fgd`. It asks whether a node's CPU is enough for one pod of a shape, never for how many. `fgd+` (`scarce=True`)
+also counts, to a small part, what would stay idle for want of CPU if pods of the shape filled the node: they can use no
+more milli of cards than its CPU serves, at the rate that typical pods need. Where CPU is plentiful the two are the
+same. The part is small because the pods that come are not all of one shape: counted in full, nodes of many cards would
+be broken up early for the sake of their CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from partage_plugins.builtin.gpu_allocator.cluster import Make
+from partage_plugins.builtin.gpu_allocator.figures import Ints, Reals
+from partage_plugins.builtin.gpu_allocator.shapes import Shape, Typical
+from partage_plugins.builtin.gpu_allocator.trial import Offer
+from partage_plugins.vocabulary.answers import Flags
+
+_ROWS: Final = 512
+"""Nodes that are looked at together: more would not fit into the processor's cache."""
+_FEW_CARDS: Final = 16
+_NO_LIMIT: Final = 1e9
+_SCARCITY: Final = 0.05
+"""How much it counts what stays idle for want of CPU."""
+
+
+class Fragments:
+    """Fragmentation by typical shapes.
+
+    Shapes that ask for the same of cards are counted together: which of them fit depends on CPU and model alone, so
+    `_table` has, for each make and amount of CPU, how many pods ask for what and fit.
+    """
+
+    def __init__(self, typical: Typical, *, scarce: bool) -> None:
+        self._asking = [(shape, part) for shape, part, _ in typical if part and shape.count and shape.milli]
+        self._asks = sorted({(shape.milli, shape.count) for shape, _ in self._asking})
+        self._milli: Ints = np.array([milli for milli, _ in self._asks], np.int64)
+        self._count: Ints = np.array([count for _, count in self._asks], np.int64)
+        self._cpus: Ints = np.array(sorted({shape.cpu_milli for shape, _ in self._asking}), np.int64)
+        self._served = _milli_served(self._asking) if scarce else None
+        self._table: Reals = np.zeros((0, len(self._cpus) + 1, len(self._asks)))
+
+    def gains(self, offer: Offer) -> Reals:
+        """For each possible card, by how much fewer milli are fragments with the ask on it than without."""
+        if len(offer.level) <= _ROWS:
+            return self._gains(offer, slice(None))
+        found = np.zeros(offer.level.shape)
+        for start in range(0, len(found), _ROWS):
+            rows = slice(start, start + _ROWS)
+            found[rows] = self._gains(offer, rows)
+        return found
+
+    def gains_of_sets(self, offer: Offer, chosen: Flags) -> Reals:
+        """The same for a set of cards of each node, which may be empty: then only the node's CPU is less."""
+        after = np.where(chosen, offer.after, offer.level)
+        makes = offer.cluster.main_make[offer.slots]
+        now = self._usable(*self._large(offer.level), offer.trial.cpu_before, makes)
+        then = self._usable(*self._large(after), offer.trial.cpu_after, makes)
+        gains: Reals = then - now + (offer.level - after).sum(axis=1)
+        return gains
+
+    def _gains(self, offer: Offer, rows: slice) -> Reals:
+        level, after = offer.level[rows], offer.after[rows]
+        possible, first = _first_of_equals(offer.possible[rows], level, after)
+        node, card = possible.nonzero()
+        had, has = level[node, card, None], after[node, card, None]
+        makes = offer.cluster.main_make[offer.slots[rows]]
+        numbers, sums = self._large(level)
+        now = self._usable(numbers, sums, offer.trial.cpu_before[rows], makes)
+        large_had, large_has = had >= self._milli, has >= self._milli
+        numbers_then = numbers[node] - large_had + large_has
+        sums_then = sums[node] - large_had * had + large_has * has
+        then = self._usable(numbers_then, sums_then, offer.trial.cpu_after[rows][node], makes[node])
+        gains = np.zeros(level.shape)
+        gains[node, card] = then - now[node] + (had - has)[:, 0]
+        return gains if first is None else np.take_along_axis(gains, first, axis=1)
+
+    def _large(self, level: Ints) -> tuple[Ints, Ints]:
+        """By node and ask: how many cards have enough for it, and the sum of their levels."""
+        large = level[:, :, None] >= self._milli
+        return large.sum(axis=1), (large * level[:, :, None]).sum(axis=1)
+
+    def _usable(self, numbers: Ints, sums: Ints, cpu: Ints, makes: Ints) -> Reals:
+        """Milli that are usable to pods, in the mean over them."""
+        usable: Reals | Ints = sums * (numbers >= self._count)
+        if self._served is not None:
+            usable = usable - _SCARCITY * np.maximum(usable - (cpu * self._served)[:, None], 0.0)
+        mean: Reals = (usable * self._fitting(makes, cpu)).sum(axis=1)
+        return mean
+
+    def _fitting(self, makes: Ints, cpu: Ints) -> Reals:
+        """By node and ask: how many pods ask for that, have enough CPU and may have the model."""
+        fitting: Reals = self._table[makes, np.searchsorted(self._cpus, cpu, side="right")]
+        return fitting
+
+    def knows(self, makes: Sequence[Make]) -> None:
+        """Learns of new makes; they are never forgotten."""
+        if len(self._table) < len(makes):
+            self._table = np.array([self._of_make(make) for make in makes])
+
+    def _of_make(self, make: Make) -> Reals:
+        table = np.zeros((len(self._cpus) + 1, len(self._asks)))
+        for shape, fraction in self._asking:
+            if not shape.models or make.model in shape.models:
+                enough = int(np.searchsorted(self._cpus, shape.cpu_milli)) + 1
+                table[enough:, self._asks.index((shape.milli, shape.count))] += fraction
+        return table
+
+
+def _milli_served(asking: Sequence[tuple[Shape, float]]) -> float:
+    """Milli of cards for which one milli of CPU is enough, in the mean over pods."""
+    cpu = sum(shape.cpu_milli * fraction for shape, fraction in asking)
+    milli = sum(shape.milli * shape.count * fraction for shape, fraction in asking)
+    return milli / cpu if cpu else _NO_LIMIT
+
+
+def _first_of_equals(possible: Flags, level: Ints, after: Ints) -> tuple[Flags, Ints | None]:
+    """Of a node's cards that are alike only the first is worth a calculation; for each card, which that is."""
+    if level.shape[1] > _FEW_CARDS or len(level) < _FEW_CARDS:
+        return possible, None
+    equal = (level[:, :, None] == level[:, None, :]) & (after[:, :, None] == after[:, None, :])
+    first: Ints = (equal & possible[:, None, :]).argmax(axis=2)
+    return possible & (first == np.arange(level.shape[1])), first

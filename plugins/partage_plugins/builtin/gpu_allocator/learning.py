@@ -1,0 +1,64 @@
+"""Learns which shapes of pods are typical, from the pods that are asked about.
+
+Each pod counts once, however often it is tried. What was long ago counts less: after every `_PERIOD` pods the typical
+shapes are taken anew and all counts are halved. They change seldom because with them every score changes. Nothing of
+this must be right for pods to be placed rightly, and a scheduler that starts knows it again after a few hundred pods.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from partage_plugins.builtin.gpu_allocator.cluster import Cluster
+from partage_plugins.builtin.gpu_allocator.needs import memory_on
+from partage_plugins.builtin.gpu_allocator.plan import Plan
+from partage_plugins.builtin.gpu_allocator.shapes import Shape, Typical, popular_shapes
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.names import PodUid
+
+_FIRST: Final = 128
+_PERIOD: Final = 4096
+_MOST_SHAPES: Final = 2048
+_MOST_PODS: Final = 8192
+
+
+class Learnt:
+    """How often each shape was asked for."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Shape, float] = {}
+        self._seen: OrderedDict[PodUid, None] = OrderedDict()
+        self._until = _FIRST
+        self._period = _FIRST
+
+    def from_pod(self, pod: PodUid, shape: Shape) -> Typical | None:
+        """Counts a pod that is new; the typical shapes, when it is time to take them anew."""
+        if pod in self._seen:
+            return None
+        self._seen[pod] = None
+        if len(self._seen) > _MOST_PODS:
+            self._seen.popitem(last=False)
+        self._counts[shape] = self._counts.get(shape, 0.0) + 1
+        self._until -= 1
+        return None if self._until else self._taken_anew()
+
+    def _taken_anew(self) -> Typical | None:
+        self._period = self._until = min(2 * self._period, _PERIOD)
+        typical = popular_shapes(self._counts)
+        kept = sorted(self._counts, key=self._counts.__getitem__, reverse=True)[:_MOST_SHAPES]
+        self._counts = {shape: self._counts[shape] / 2 for shape in kept}
+        return typical if any(each.shape.count for each in typical) else None
+
+
+def shape_of(plan: Plan, cluster: Cluster) -> Shape:
+    """A pod's shape; of several containers with cards, as many cards as all have and the largest part of one."""
+    if not plan.asks:
+        return Shape(plan.cpu_milli, 0, 0)
+    total = int(cluster.total_bytes[-1])
+    milli = max(
+        max(ask.request.share_milli, min(WHOLE_MILLI, memory_on(ask.request, total) * WHOLE_MILLI // total))
+        for ask in plan.asks
+    )
+    models = plan.asks[0].request.models
+    return Shape(plan.cpu_milli, sum(ask.request.count for ask in plan.asks), milli, models)

@@ -1,0 +1,139 @@
+"""The hooks: what hosts ask of the owner of cards in the scheduler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from partage_plugins.builtin.gpu_allocator.cluster import Cluster
+from partage_plugins.builtin.gpu_allocator.learning import Learnt, shape_of
+from partage_plugins.builtin.gpu_allocator.needs import memory_on
+from partage_plugins.builtin.gpu_allocator.placing import fitting, placed_finely, scored
+from partage_plugins.builtin.gpu_allocator.plan import Ask, Plan, planned
+from partage_plugins.builtin.gpu_allocator.policies import BY_CPU, Judge
+from partage_plugins.builtin.gpu_allocator.reasons import REASONS, reason_codes
+from partage_plugins.builtin.gpu_allocator.settings import AllocatorSettings, settings_from
+from partage_plugins.builtin.gpu_allocator.shapes import GUESSED
+from partage_plugins.builtin.gpu_allocator.usage import usages
+from partage_plugins.errors import Refused
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.allocation import Allocation
+from partage_plugins.vocabulary.answers import Fits, Scores, Slots
+from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.names import ContainerName, Slot
+from partage_plugins.vocabulary.pods import PodRequest, Room
+
+
+class GpuAllocator:
+    """Owns the kind `gpu` in the scheduler."""
+
+    def __init__(self, settings: AllocatorSettings | None = None) -> None:
+        """Settings are given where pods are replayed; a scheduler takes them from its environment."""
+        self._settings = settings or settings_from(os.environ)
+        self.cluster = Cluster()
+        """What is counted; others only look."""
+        self._learnt = Learnt() if self._settings.shapes is None else None
+        self._judge = Judge(self.cluster, self._settings.shapes or GUESSED)
+        self._planned: tuple[PodRequest | None, Plan] = None, Plan((), 0, self._settings.mix)
+        self._epoch = 0
+        """Grows when scores of all nodes change."""
+
+    @hookimpl
+    def partage_kind(self) -> object:
+        """Cards."""
+        return GPU
+
+    @hookimpl
+    def partage_shape(self, request: PodRequest) -> Hashable:
+        """What the answers depend on; each pod is learnt from when its shape is asked for the first time."""
+        plan = self._plan(request)
+        if self._learnt is not None:
+            learnt = self._learnt.from_pod(request.pod.uid, shape_of(plan, self.cluster))
+            if learnt is not None:
+                self._judge, self._epoch = Judge(self.cluster, learnt), self._epoch + 1
+        self._look()
+        policies = {name for mix in plan.mixes for name, _ in mix.weights}
+        cpu = plan.cpu_milli if policies & BY_CPU else 0
+        return tuple((ask.role, ask.request) for ask in plan.asks), cpu, self._epoch
+
+    @hookimpl
+    def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
+        """A node, with nothing taken on it."""
+        self.cluster.add(slot, inventory.part(GPU))
+
+    @hookimpl
+    def partage_node_removed(self, slot: Slot) -> None:
+        """Gone, with all that was taken on it."""
+        self.cluster.remove(slot)
+
+    @hookimpl
+    def partage_node_room(self, slot: Slot, total: Room, free: Room) -> None:
+        """How scarce CPU is beside a node's cards."""
+        self.cluster.room(slot, total, free)
+
+    @hookimpl
+    def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
+        """Whether all containers find their cards together."""
+        plan = self._plan(request)
+        fits = fitting(self._judge, plan, slots)
+        codes = np.zeros(len(slots), np.uint8)
+        if not fits.all():
+            codes[~fits] = reason_codes(self.cluster, plan, slots[~fits])
+        return Fits(fits, codes, REASONS)
+
+    @hookimpl
+    def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
+        """By the policy of each container; pods without cards should leave CPU to those with cards."""
+        plan = self._plan(request)
+        return scored(self._judge, plan, slots).astype(np.float32)
+
+    @hookimpl
+    def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[GpuGrant]]:
+        """The cards by which the node was scored."""
+        plan = self._plan(request)
+        found = placed_finely(self._judge, plan, slot)
+        if not found.fits[0]:
+            code = reason_codes(self.cluster, plan, np.array([slot], np.int32))[0]
+            raise Refused(f"the pod does not fit on this node: {REASONS[code]}")
+        cards = self.cluster.nodes[slot].cards
+        return {
+            ask.container: [_grant(ask, cards[place]) for place in np.flatnonzero(chosen[0]).tolist()]
+            for ask, chosen in zip(plan.asks, found.cards, strict=True)
+        }
+
+    @hookimpl
+    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
+        """Counts it."""
+        self.cluster.take(slot, usages(allocation))
+
+    @hookimpl
+    def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
+        """No longer counts it."""
+        self.cluster.give_back(slot, usages(allocation))
+
+    def _plan(self, request: PodRequest) -> Plan:
+        self._look()
+        asked, plan = self._planned
+        if asked is not request:  # one decision asks four times about the same
+            plan = planned(request, self._settings.mix)
+            self._planned = request, plan
+        return plan
+
+    def _look(self) -> None:
+        if self._judge.looks():
+            self._epoch += 1
+
+
+def _grant(ask: Ask, card: Card) -> GpuGrant:
+    wanted = ask.request
+    return GpuGrant(
+        card=card.id,
+        share_milli=wanted.share_milli,
+        limit_milli=wanted.limit_milli,
+        memory_bytes=memory_on(wanted, card.memory_bytes),
+        tags=wanted.tags,
+        role=ask.role,
+    )

@@ -1,0 +1,68 @@
+"""Typical shapes of pods: what a node's room is worth depends on what usually asks for it.
+
+Given, for replays of a published experiment, or learnt (`learning`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+_POPULAR: Final = 0.95
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Shape:
+    """What pods of one shape ask for."""
+
+    cpu_milli: int
+    count: int
+    """Cards; 0 for pods that need none."""
+    milli: int
+    """Of each card."""
+    models: tuple[str, ...] = ()
+    """Any of these; empty for any at all."""
+
+
+class TypicalShape(NamedTuple):
+    """A shape and how many pods have it, from 0 to 1."""
+
+    shape: Shape
+    fraction: float
+    """Of the popular ones, which are looked at when fragments are counted."""
+    frequency: float = 0.0
+    """Of all."""
+
+
+Typical = tuple[TypicalShape, ...]
+
+GUESSED: Final[Typical] = (
+    TypicalShape(Shape(0, 1, 100), 0.10),
+    TypicalShape(Shape(0, 1, 250), 0.15),
+    TypicalShape(Shape(0, 1, 500), 0.15),
+    TypicalShape(Shape(0, 1, 1000), 0.45),
+    TypicalShape(Shape(0, 2, 1000), 0.05),
+    TypicalShape(Shape(0, 4, 1000), 0.04),
+    TypicalShape(Shape(0, 8, 1000), 0.06),
+)
+"""Before anything is known."""
+
+
+def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float], popular: float = _POPULAR) -> Typical:
+    """All shapes, the most frequent first; those that together are `popular` of all have the fractions, others 0."""
+    counted: Mapping[Shape, float] = shapes if isinstance(shapes, Mapping) else Counter(shapes)
+    ordered = sorted(counted.items(), key=_by_popularity)
+    total, reached, kept = sum(counted.values()), 0.0, 0
+    while kept < len(ordered) and reached < popular * total:
+        reached += ordered[kept][1]
+        kept += 1
+    return tuple(
+        TypicalShape(shape, number / reached if place < kept else 0.0, number / total)
+        for place, (shape, number) in enumerate(ordered)
+    )
+
+
+def _by_popularity(item: tuple[Shape, float]) -> tuple[float, Shape]:
+    return -item[1], item[0]

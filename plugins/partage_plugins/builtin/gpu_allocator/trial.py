@@ -1,0 +1,156 @@
+"""The cards of some nodes while one pod's asks are put on them, one after another.
+
+Nothing of it is counted in the cluster. Room is counted over the pod's life as `usage` does: an init container may use
+what the pod's app containers will have later, and the other way round.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from partage_plugins.builtin.gpu_allocator.cluster import Cluster
+from partage_plugins.builtin.gpu_allocator.figures import Ints
+from partage_plugins.builtin.gpu_allocator.needs import needs_of, wanted_cards
+from partage_plugins.builtin.gpu_allocator.plan import Ask
+from partage_plugins.builtin.gpu_allocator.tagging import left_by_tags
+from partage_plugins.vocabulary.answers import Flags, Slots
+from partage_plugins.vocabulary.gpu import NO_TAGS
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+_EXACT_BITS: Final = 53
+_ROLES: Final = ("sidecar", "app", "init")
+
+
+class Offer:
+    """Cards of some nodes as they are, and as they would be with one ask on them. Rows are nodes, columns cards.
+
+    What a policy does not look at is not computed; so it is looked at before the ask is put.
+    """
+
+    def __init__(self, trial: Trial, possible: Flags, ask: Ask | None) -> None:
+        """`possible` says which cards the ask may have; no ask is a pod that needs no card."""
+        self.trial, self.possible = trial, possible
+        self._ask = ask
+        self.cluster, self.slots = trial.cluster, trial.slots
+        self.count = ask.request.count if ask else 0
+
+    @property
+    def level(self) -> Ints:
+        """Before."""
+        return self.trial.level
+
+    @cached_property
+    def after(self) -> Ints:
+        """The level with the ask on the card; means something where it is possible."""
+        return self.trial.level_with(self._ask) if self._ask else self.level
+
+    @cached_property
+    def hole(self) -> Ints:
+        """Share that the ask would leave on the card."""
+        return self.trial.hole(self._ask) if self._ask else self.level
+
+
+class Trial:
+    """Some nodes and what of one pod is on them."""
+
+    def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
+        self.cluster, self.slots = cluster, slots
+        self._share, self._memory = cluster.share_left[slots], cluster.memory_left[slots]
+        self._cpu_milli = cpu_milli
+        self._put: list[tuple[Ask, Flags]] = []
+        self._sums: dict[str, tuple[Ints, Ints]] = {}
+
+    @cached_property
+    def level(self) -> Ints:
+        """What is left of each card, the smaller of share and memory, in milli; 0 if no pod may be given the card."""
+        level: Ints = self.cluster.level[self.slots]
+        return level
+
+    @cached_property
+    def idle(self) -> Flags:
+        """Cards that nobody holds."""
+        idle: Flags = self.cluster.holders[self.slots] == 0
+        return idle
+
+    @property
+    def cpu_before(self) -> Ints:
+        """CPU of the nodes without the pod; its first ask takes all that the pod needs."""
+        cpu: Ints = self.cluster.cpu_left[self.slots]
+        return cpu - self._cpu_milli if self._put else cpu
+
+    @property
+    def cpu_after(self) -> Ints:
+        """CPU of the nodes with the pod."""
+        cpu: Ints = self.cluster.cpu_left[self.slots]
+        return cpu - self._cpu_milli
+
+    def hole(self, ask: Ask) -> Ints:
+        """Share that the ask would leave on each card."""
+        return self._share - ask.request.share_milli
+
+    def level_with(self, ask: Ask) -> Ints:
+        """The level of each possible card with the ask on it."""
+        if self._put or ask.request.memory_bytes is not None:
+            return self._level_by_sums(ask)
+        return self.level - ask.request.share_milli  # memory goes down by the same fraction
+
+    def possible(self, ask: Ask) -> Flags:
+        """The cards that an ask may have."""
+        wanted, cluster, slots = ask.request, self.cluster, self.slots
+        share, memory = self._room(ask.role)
+        possible: Flags = share >= wanted.share_milli
+        possible &= memory >= needs_of(cluster, wanted)[cluster.make[slots]]
+        if wanted.cards or wanted.cards_not:
+            possible &= wanted_cards(cluster, wanted, slots)
+        if cluster.tags.any or wanted.tags != NO_TAGS:
+            possible &= left_by_tags(cluster, wanted.tags, slots)
+        for other, chosen in self._put:
+            if other.request.tags.exclusion != wanted.tags.exclusion:
+                possible &= ~chosen
+        return possible
+
+    def put(self, ask: Ask, chosen: Flags) -> None:
+        """The ask has these cards."""
+        if not self._sums:
+            self._sums = {role: (np.zeros_like(self._share), np.zeros_like(self._memory)) for role in _ROLES}
+        self.level = np.where(chosen, self._level_by_sums(ask), self.level)
+        share, memory = self._added(ask)
+        had_share, had_memory = self._sums[ask.role]
+        self._sums[ask.role] = np.where(chosen, share, had_share), np.where(chosen, memory, had_memory)
+        self.idle = self.idle & ~chosen
+        self._put.append((ask, chosen))
+
+    def _room(self, role: str) -> tuple[Ints, Ints]:
+        """What is left for a container of a role: beside an init container run only sidecars."""
+        if not self._sums:
+            return self._share, self._memory
+        used_share, used_memory = self._sums["sidecar"]
+        if role != "init":
+            used_share, used_memory = used_share + self._sums["app"][0], used_memory + self._sums["app"][1]
+        return self._share - used_share, self._memory - used_memory
+
+    def _needs(self, ask: Ask) -> Ints:
+        return needs_of(self.cluster, ask.request)[self.cluster.make[self.slots]]
+
+    def _added(self, ask: Ask) -> tuple[Ints, Ints]:
+        """The sums of the ask's role with it on each card."""
+        share, memory = self._sums[ask.role]
+        if ask.role == "init":
+            return np.maximum(share, ask.request.share_milli), np.maximum(memory, self._needs(ask))
+        return share + ask.request.share_milli, memory + self._needs(ask)
+
+    def _level_by_sums(self, ask: Ask) -> Ints:
+        """The level of each card with the ask on it."""
+        if not self._sums:
+            share, memory = self._share - ask.request.share_milli, self._memory - self._needs(ask)
+        else:
+            sums = {**self._sums, ask.role: self._added(ask)}
+            share = self._share - sums["sidecar"][0] - np.maximum(sums["app"][0], sums["init"][0])
+            memory = self._memory - sums["sidecar"][1] - np.maximum(sums["app"][1], sums["init"][1])
+        total = self.cluster.total_bytes[self.cluster.make[self.slots]]
+        unit = (total >> _EXACT_BITS) + 1  # 1, but on cards so large that a thousand times that overflows
+        level: Ints = np.minimum(share, memory // unit * WHOLE_MILLI // (total // unit))
+        return np.maximum(level, 0)

@@ -1,0 +1,15 @@
+"""The brain of the scheduler, pure: which node and which devices a pod gets, or why none. No cluster, clock or thread.
+
+`numbering` gives nodes dense slots, `rooms` has their CPU and memory, `books` who holds what (and is the record from
+which a plugin is told anew), `standings` remembers fits and scores for each shape of request, `needs` reads a pod's CPU
+and memory, `explaining` says in one sentence why nothing fits. `decider` joins them, over plugins that it knows only as
+`side`. The scheduler and `partage simulate` decide by this same code.
+"""
+
+from partage_scheduler.deciding.books import Books, Holding
+from partage_scheduler.deciding.decider import Decider, Decision
+from partage_scheduler.deciding.explaining import Barred, Explanation
+from partage_scheduler.deciding.needs import needs_of, room_of
+from partage_scheduler.deciding.side import Side
+
+__all__ = ["Barred", "Books", "Decider", "Decision", "Explanation", "Holding", "Side", "needs_of", "room_of"]

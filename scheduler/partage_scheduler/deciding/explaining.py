@@ -1,0 +1,54 @@
+"""Why a pod fits nowhere, in one sentence for people: reasons counted over nodes, most frequent first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.deciding.side import Verdict
+
+
+@dataclass(frozen=True)
+class Barred:
+    """Nodes that are out of the question for a pod, by a rule that plugins know nothing of."""
+
+    reason: str
+    slots: Flags
+    """By slot; slots beyond its end are not barred."""
+
+    def flags(self, size: int) -> Flags:
+        """As many flags as there are slots."""
+        whole = np.zeros(size, dtype=np.bool_)
+        whole[: min(size, self.slots.size)] = self.slots[:size]
+        return whole
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """On how many nodes a pod does not fit, by reason; a node counts once, for the first that was found."""
+
+    nodes: int
+    fitting: int
+    reasons: Mapping[str, int]
+
+    def __str__(self) -> str:
+        if not self.nodes:
+            return "there is no node"
+        counted = sorted(((-count, reason) for reason, count in self.reasons.items() if count))
+        why = ", ".join(f"{-count} {reason}" for count, reason in counted)
+        return f"{self.fitting}/{self.nodes} nodes" + (f": {why}" if why else "")
+
+
+def said_by_plugins(verdict: Verdict, slots: NDArray[np.intp], refused: Mapping[int, str]) -> Counter[str]:
+    """On how many of these nodes plugins say no, by reason: to begin with, or when it came to allocating."""
+    codes, table = verdict.reasons()
+    found: Counter[str] = Counter()
+    for code, count in zip(*np.unique(codes[~verdict.fits], return_counts=True), strict=True):
+        found[table[code]] += int(count)
+    found.update(refused[slot] for slot in slots[verdict.fits].tolist() if slot in refused)
+    return found

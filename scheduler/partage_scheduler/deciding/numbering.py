@@ -1,0 +1,86 @@
+"""Nodes and their slots: small dense numbers by which arrays are indexed, freed and given again.
+
+The lowest free number is given first, so arrays stay as short as the cluster allows. Among equal scores the node whose
+name sorts first is chosen: a choice that depends neither on the order in which nodes came nor on their slots.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary import NodeName, Slot
+from partage_scheduler.deciding.arrays import grown
+
+
+class Numbering:
+    """Which node has which slot."""
+
+    def __init__(self) -> None:
+        self._slots: dict[NodeName, Slot] = {}
+        self._names: list[NodeName | None] = []
+        self._free: list[Slot] = []
+        self._taken = np.zeros(0, dtype=np.bool_)
+        self._ranks: NDArray[np.int32] | None = None
+
+    @property
+    def end(self) -> int:
+        """One more than the highest slot that was ever given."""
+        return len(self._names)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, node: NodeName) -> bool:
+        return node in self._slots
+
+    def slot(self, node: NodeName) -> Slot | None:
+        """The node's slot, or None where it has none."""
+        return self._slots.get(node)
+
+    def name(self, slot: int) -> NodeName:
+        """The node in a slot that is taken."""
+        name = self._names[slot]
+        if name is None:
+            raise ValueError(f"slot {slot} has no node")
+        return name
+
+    def taken(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Those of these slots that have a node."""
+        return slots[self._taken[slots]]
+
+    def give(self, node: NodeName) -> Slot:
+        """A slot for a node that has none."""
+        if node in self._slots:
+            raise ValueError(f"node {node} has slot {self._slots[node]} already")
+        if self._free:
+            slot = heappop(self._free)
+        else:
+            slot = Slot(len(self._names))
+            self._names.append(None)
+            self._taken = grown(self._taken, slot + 1, 0)
+        self._slots[node], self._names[slot], self._taken[slot] = slot, node, True
+        self._ranks = None
+        return slot
+
+    def free(self, node: NodeName) -> Slot:
+        """Takes a node's slot away."""
+        slot = self._slots.pop(node)
+        self._names[slot], self._taken[slot], self._ranks = None, False, None
+        heappush(self._free, slot)
+        return slot
+
+    def first_by_name(self, slots: NDArray[np.intp]) -> Slot:
+        """Of several taken slots, the one whose node's name sorts first."""
+        if slots.size == 1:
+            return Slot(int(slots[0]))
+        if self._ranks is None:
+            self._ranks = self._ranked()
+        return Slot(int(slots[np.argmin(self._ranks[slots])]))
+
+    def _ranked(self) -> NDArray[np.int32]:
+        ranks = np.full(len(self._names), np.iinfo(np.int32).max, dtype=np.int32)
+        ranks[[self._slots[name] for name in sorted(self._slots)]] = np.arange(len(self._slots), dtype=np.int32)
+        return ranks

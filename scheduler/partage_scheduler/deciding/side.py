@@ -1,0 +1,68 @@
+"""What the core asks of plugins: the part of `partage_plugins.sides.SchedulerSide` that it needs, as a protocol.
+
+The façade itself watches plugins with a clock; a protocol keeps this room free of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, NodeName, PodRequest, Room, Slot
+from partage_plugins.vocabulary.answers import Flags, Scores, Slots
+
+
+class Verdict(Protocol):
+    """On which of the nodes asked for a request fits."""
+
+    @property
+    def fits(self) -> Flags:
+        """One flag for each node that was asked for."""
+        ...
+
+    def reasons(self) -> tuple[NDArray[np.uint16], tuple[str, ...]]:
+        """Where it does not fit: a reason's place in the table."""
+        ...
+
+
+class Side(Protocol):
+    """All plugins as one."""
+
+    def shape(self, request: PodRequest) -> Hashable:
+        """Equal for requests that get equal fits and scores."""
+        ...
+
+    def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None:
+        """A node with its devices."""
+        ...
+
+    def node_removed(self, slot: Slot) -> None:
+        """The node is gone, and what was taken on it."""
+        ...
+
+    def node_room(self, slot: Slot, total: Room, free: Room) -> None:
+        """CPU and memory of a node."""
+        ...
+
+    def fits(self, request: PodRequest, slots: Slots) -> Verdict:
+        """On which of these nodes the request fits."""
+        ...
+
+    def scores(self, request: PodRequest, slots: Slots) -> Scores:
+        """How good each of these nodes is; finite, higher is better."""
+        ...
+
+    def allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Mapping[Kind, Any]]:
+        """The grants by container; `Refused` where it does not fit."""
+        ...
+
+    def take(self, slot: Slot, allocation: Allocation) -> None:
+        """Counts an allocation that the record holds already."""
+        ...
+
+    def give_back(self, slot: Slot, allocation: Allocation) -> None:
+        """Undoes it; the record no longer holds it."""
+        ...

@@ -1,0 +1,109 @@
+"""How every node stands with each shape of request: the scores, kept, and asked again only where something changed.
+
+Each slot has the tick of its last change. A standing has the tick up to which it is right, so what must be asked again
+is one comparison over all slots. Most decisions then ask plugins for the few nodes that changed since a pod of this
+shape came last. CPU and memory are no part of a shape unless a plugin says so: the core compares them anew for
+each pod, which costs less than a standing for each amount of memory that somebody thought of. What is remembered is
+bounded: the standing that nobody asked for longest goes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary import Slot
+from partage_plugins.vocabulary.answers import Flags, Scores
+from partage_scheduler.deciding.arrays import grown
+
+NO_FIT: Final = -math.inf
+"""The score of a node where a request does not fit, and of a slot without a node."""
+SHAPES: Final = 512
+"""Standings that are kept: 10 MB for each 5,000 nodes."""
+
+
+class Standing:
+    """The scores of one shape, by slot."""
+
+    __slots__ = ("refused", "right_until", "scores")
+
+    def __init__(self) -> None:
+        self.scores: Scores = np.zeros(0, dtype=np.float32)
+        self.right_until = 0
+        self.refused: dict[int, str] = {}
+        """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
+
+    def refuse(self, slot: Slot, why: str) -> None:
+        """It does not fit there after all."""
+        self.scores[slot] = NO_FIT
+        self.refused[slot] = why
+
+    def forget(self, slots: NDArray[np.intp], size: int) -> None:
+        """What is known of these slots no longer holds; there are `size` slots now."""
+        self.scores = grown(self.scores, size, NO_FIT)
+        self.scores[slots] = NO_FIT
+        if self.refused:
+            for slot in slots.tolist():
+                self.refused.pop(slot, None)
+
+
+def best_of(scores: Scores, possible: Flags) -> NDArray[np.intp]:
+    """The possible places with the highest score; none where it fits nowhere."""
+    highest = scores.max(initial=NO_FIT, where=possible)
+    if highest == NO_FIT:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero((scores == highest) & possible)
+
+
+Ask = Callable[[NDArray[np.intp], Scores], None]
+"""Scores these slots, into an array by slot that says everywhere that nothing fits."""
+
+
+class Standings:
+    """All shapes, and when each slot changed last."""
+
+    def __init__(self, shapes: int = SHAPES) -> None:
+        self._shapes = shapes
+        self._by_shape: OrderedDict[Hashable, Standing] = OrderedDict()
+        self._changed = np.zeros(0, dtype=np.int64)
+        self._tick = 0
+        self._end = 0
+
+    def __len__(self) -> int:
+        return len(self._by_shape)
+
+    def changed(self, slot: Slot) -> None:
+        """Something on this node is not what it was."""
+        self._tick += 1
+        self._changed = grown(self._changed, slot + 1, 0)
+        self._changed[slot] = self._tick
+        self._end = max(self._end, slot + 1)
+
+    def forget(self) -> None:
+        """Nothing that was remembered holds any more."""
+        self._by_shape.clear()
+
+    def of(self, shape: Hashable, ask: Ask) -> Standing:
+        """How all nodes stand with this shape now. If asking fails, what was asked is asked again next time."""
+        standing = self._by_shape.get(shape)
+        if standing is None:
+            standing = self._made(shape)
+        else:
+            self._by_shape.move_to_end(shape)
+        if standing.right_until < self._tick:
+            stale = np.flatnonzero(self._changed[: self._end] > standing.right_until)
+            standing.forget(stale, self._end)
+            ask(stale, standing.scores)
+            standing.right_until = self._tick
+        return standing
+
+    def _made(self, shape: Hashable) -> Standing:
+        if len(self._by_shape) >= self._shapes:
+            self._by_shape.popitem(last=False)
+        standing = self._by_shape[shape] = Standing()
+        return standing

@@ -1,0 +1,24 @@
+"""What pods ask for in short: the shapes by which fragmentation is measured, here and in the allocator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from partage_plugins.builtin.gpu_allocator import Shape, popular_shapes
+from partage_plugins.builtin.gpu_allocator.shapes import Typical
+from partage_plugins.vocabulary import GPU, PodRequest
+
+
+def shape_of(request: PodRequest) -> Shape:
+    """All cards of the pod together, by the largest share that any container asks for."""
+    asks = list(request.of(GPU).values())
+    largest = max(asks, key=lambda ask: ask.share_milli, default=None)
+    if largest is None:
+        return Shape(request.needs.cpu_milli, 0, 0)
+    return Shape(request.needs.cpu_milli, sum(ask.count for ask in asks), largest.share_milli, largest.models)
+
+
+def typical_of(requests: Iterable[PodRequest]) -> Typical:
+    """The most frequent shapes that make up nearly all pods, as in the published experiments."""
+    return popular_shapes(Counter(map(shape_of, requests)))

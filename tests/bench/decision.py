@@ -1,0 +1,157 @@
+"""What one decision costs: fits, scores, allocate and take of one pod, on large fleets that are in use.
+
+Mixed shapes: each pod is one of a made-up workload with the statistics of a production cluster. Before the first, every
+node carries twelve pods, on each node others. A round lets many arrive and takes the time of all of them, so that rare
+shapes, which cost more, count as often as they come. A decision is one thread without I/O, so its time is that of the
+processor, which neighbours of this machine don't change. The reference, in the same run: the same by a core that
+remembers nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from bench.harness import Bench
+from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, PodRequest, PodUid, Room
+from partage_scheduler.deciding import Decider
+from partage_scheduler.simulating.policies import decider_with
+from partage_scheduler.simulating.synthetic import Mix, synthetic
+from partage_scheduler.simulating.typical import shape_of, typical_of
+from partage_scheduler.simulating.workloads import CARD_MEMORY_BYTES, GIB, FleetNode, node_of, pod_ref
+
+CARDS: Final = 8
+PODS_A_NODE: Final = 12
+SHARES: Final = (50, 110, 160, 230, 320, 470, 650, 810, 1000)
+"""What the pods that are there before may have of a card, each where it fits."""
+NEEDS: Final = tuple(Room(cpu_milli=cores * 1000, memory_bytes=2 * cores * GIB) for cores in (1, 3, 4, 8))
+ROOM: Final = Room(cpu_milli=128_000, memory_bytes=1024 * GIB)
+MODELS: Final = ("large", "small", "old", "middle", "roomy", "newest")
+MIX: Final = Mix(name="mixed, some choosy", choosy=0.1)
+CASES: Final = (("fgd+", 5_000, 1000), ("fgd+", 10_000, 2000), ("kubeshare", 5_000, 300))
+"""Policy, nodes, and the bar in microseconds."""
+SMOKE_SMALLER: Final = 100
+POOL_NODES: Final = 200
+ROUNDS: Final = 9
+ARRIVALS: Final = 1000
+SMOKE_ARRIVALS: Final = 20
+WITHOUT_MEMORY: Final = 20
+
+
+def fleet(count: int) -> Iterator[FleetNode]:
+    """Nodes of several models, all as large."""
+    for number in range(count):
+        yield node_of(number, f"node-{number:05}", ROOM, [MODELS[number % len(MODELS)]] * CARDS)
+
+
+def twelve(node: FleetNode, chosen: random.Random) -> Iterator[Allocation]:
+    """What is on a node before anything is measured."""
+    left = {card.id: 1000 for card in node.cards}
+    for number in range(PODS_A_NODE):
+        share = chosen.choice(SHARES[: len(SHARES) - number // 4])
+        card = next((card for card, milli in left.items() if milli >= share), None)
+        if card is None:
+            continue
+        left[card] -= share
+        memory = CARD_MEMORY_BYTES * share // 1000
+        grant = GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=memory)
+        containers = {ContainerName("main"): {GPU.name: (grant,)}}
+        yield Allocation(gen=1, pod=PodUid(f"{node.name}-{number}"), node=node.name, containers=containers)
+
+
+class Arrivals:
+    """Pods without end, each another one."""
+
+    def __init__(self) -> None:
+        self.pool = synthetic(POOL_NODES, mix=MIX).requests
+        self._requests = cycle(self.pool)
+        self._number = 0
+
+    def some(self, count: int) -> list[PodRequest]:
+        """The next ones."""
+        self._number += count
+        first = self._number - count
+        return [
+            replace(request, pod=pod_ref(first + place)) for place, request in enumerate(islice(self._requests, count))
+        ]
+
+
+def decide_all(decider: Decider, requests: list[PodRequest], *, forgetful: bool = False) -> list[PodUid]:
+    """What is measured; answers who was placed."""
+    placed: list[PodUid] = []
+    for request in requests:
+        if forgetful:
+            decider.renewed()
+        decision = decider.decide(request)
+        if decision is not None:
+            decider.take(decision.allocation(), request.needs)
+            placed.append(request.pod.uid)
+    return placed
+
+
+def leave(decider: Decider, pods: list[PodUid], requests: list[PodRequest]) -> None:
+    """All as it was before, and known to be so; not measured."""
+    for pod in pods:
+        decider.give_back(pod)
+    for request in requests:
+        decider.weigh(request)
+
+
+def in_use(policy: str, nodes: int, arrivals: Arrivals) -> Decider:
+    """A decider whose nodes carry twelve pods each."""
+    decider, _ = decider_with(policy, typical_of(arrivals.pool))
+    chosen = random.Random(nodes)  # noqa: S311  the same fleet in every run
+    for node in fleet(nodes):
+        decider.add_node(node.name, node.inventory, node.total)
+        for allocation in twelve(node, chosen):
+            decider.take(allocation, chosen.choice(NEEDS))
+    return decider
+
+
+def measure(bench: Bench, policy: str, nodes: int, bar_us: float) -> None:
+    """One policy on one fleet."""
+    arrivals = Arrivals()
+    decider = in_use(policy, nodes, arrivals)
+    count, rounds = (SMOKE_ARRIVALS, 2) if bench.smoke else (ARRIVALS, ROUNDS)
+    name, means_ns, placed = f"{policy}, {nodes} nodes", list[float](), 0
+    for requests in (arrivals.some(count) for _ in range(rounds)):
+        leave(decider, [], requests)
+        started = time.process_time_ns()
+        pods = decide_all(decider, requests)
+        means_ns.append((time.process_time_ns() - started) / count)
+        placed += len(pods)
+        leave(decider, pods, requests)
+    bench.engaged(f"{name}: pods are placed", placed > count * rounds * 0.9)
+    timing = bench.samples(f"one decision, {name}", means_ns)
+    bench.bar(f"one decision, {name}", timing.median_us, at_most=bar_us, unit="us")
+    measure_forgetful(bench, name, decider, arrivals.some(min(count, WITHOUT_MEMORY)))
+
+
+def measure_forgetful(bench: Bench, name: str, decider: Decider, requests: list[PodRequest]) -> None:
+    """The reference."""
+    taken_ns: list[float] = []
+    for request in requests:
+        started = time.process_time_ns()
+        pods = decide_all(decider, [request], forgetful=True)
+        taken_ns.append(time.process_time_ns() - started)
+        leave(decider, pods, [])
+    bench.samples(f"reference: asking all {name} each time", taken_ns)
+
+
+def main() -> int:
+    """Measures each case."""
+    bench = Bench.from_argv("decision", libraries=["numpy", "msgspec"])
+    bench.figure("pods on a node before", PODS_A_NODE)
+    bench.figure("shapes", len({shape_of(request) for request in Arrivals().pool}))
+    for policy, nodes, bar_us in CASES:
+        measure(bench, policy, nodes // SMOKE_SMALLER if bench.smoke else nodes, bar_us)
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,135 @@
+"""How well policies pack: the published experiment on its own traces, through the code that schedules.
+
+The traces are not part of the project. They are looked for in the folder that PARTAGE_TRACES names, else in
+`../shared/data` beside the checkout: `openb_node_list_gpu_node.csv`, pod lists `openb_pod_list_*.csv`, and what was
+published, `fgd_published_alloc_ratio.csv`. Without them made-up fleets with the same statistics stand in, which the
+output says; then nothing is compared with what was published.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from bench.harness import Bench
+from partage_scheduler.simulating import Job, Protocol, Run, Summary, Workload, replay_all, summarised
+from partage_scheduler.simulating.synthetic import ALL_SHARED, CHOOSY, CPU_HEAVY, MIXED, synthetic
+from partage_scheduler.simulating.traces import read_trace
+
+SEEDS: Final = range(42, 52)
+POLICIES: Final = ("fgd", "fgd+")
+NODES_FILE: Final = "openb_node_list_gpu_node.csv"
+PUBLISHED_FILE: Final = "fgd_published_alloc_ratio.csv"
+TOLERANCE: Final = 0.3
+WORSE_BY: Final = 0.2
+CPU_SCARCE: Final = "cpu250"
+BETTER_BY: Final = 1.0
+SATURATED: Final = 100
+"""Percent of arrivals; before that all that arrives should find its place, and no policy can be better."""
+SYNTHETIC_NODES: Final = 300
+
+
+class Plan(NamedTuple):
+    """How much is replayed."""
+
+    seeds: tuple[int, ...]
+    marks: tuple[int, ...]
+    """Arrivals in percent at which is looked: first while there is room, then when there is none."""
+    lists: int
+
+
+FULL: Final = Plan(tuple(SEEDS), (80, 90, 100, 130), sys.maxsize)
+SMOKE: Final = Plan((SEEDS[0],), (5, 10), 1)
+
+
+def folder() -> Path:
+    """Where traces would be."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    return Path(os.environ.get("PARTAGE_TRACES", beside))
+
+
+def workloads() -> dict[str, Workload]:
+    """By a short name; the default list first."""
+    nodes, lists = folder() / NODES_FILE, sorted(folder().glob("openb_pod_list_*.csv"))
+    if nodes.is_file() and lists:
+        named = {path.stem.removeprefix("openb_pod_list_"): path for path in lists}
+        return {name: read_trace(nodes, named[name]) for name in sorted(named, key=lambda name: name != "default")}
+    sys.stdout.write(f"no traces in {folder()}: made-up fleets of {SYNTHETIC_NODES} nodes stand in\n\n")
+    mixes = (MIXED, CPU_HEAVY, CHOOSY, ALL_SHARED)
+    return {f"synthetic {mix.name}": synthetic(SYNTHETIC_NODES, mix=mix) for mix in mixes}
+
+
+def published() -> Mapping[str, float]:
+    """By list, the mean allocation of fragmentation gradient descent when 130 % had arrived."""
+    path = folder() / PUBLISHED_FILE
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                if row["sc_policy"].endswith("FGD"):
+                    found[row["workload"].removeprefix("openb_pod_list_")].append(float(row["130"]))
+    return {name: fmean(values) for name, values in found.items()}
+
+
+def tell(run: Run) -> None:
+    """Progress."""
+    sys.stderr.write(f"{run.policy} seed {run.seed}: {run.points[-1].allocated:.2f} %\n")
+
+
+def replayed(bench: Bench, name: str, workload: Workload, plan: Plan) -> dict[str, Summary]:
+    """Every policy on one workload."""
+    jobs = [Job(policy, seed) for policy in POLICIES for seed in plan.seeds]
+    protocol = Protocol(arrivals_percent=plan.marks[-1])
+    runs = replay_all(workload, jobs, protocol, processes=os.cpu_count() or 1, on_done=tell)
+    bench.engaged(f"{name}: pods are placed", all(run.pods > run.unplaced for run in runs))
+    bench.engaged(f"{name}: the fleet is full", plan is SMOKE or all(run.unplaced for run in runs))
+    return {summary.policy: summary for summary in summarised(runs)}
+
+
+def allocated(summary: Summary, mark: int) -> float:
+    """Percent of all cards."""
+    point = summary.at(mark)
+    if point is None:
+        raise SystemExit(f"bench packing: nothing is known of {mark} % arrivals")
+    return point.allocated.mean
+
+
+def judge(bench: Bench, name: str, summaries: Mapping[str, Summary], plan: Plan) -> None:
+    """Our policy against the published one, in the same run."""
+    for mark in plan.marks:
+        reference, ours = (allocated(summaries[policy], mark) for policy in POLICIES)
+        bench.figure(f"{name}: fgd at {mark} %", reference)
+        bench.figure(f"{name}: fgd+ at {mark} %", ours)
+        bench.bar(f"{name}: fgd+ over fgd at {mark} %", ours - reference, at_least=-WORSE_BY, unit="points")
+        if name == CPU_SCARCE and mark >= SATURATED:
+            bench.bar(f"{name}: fgd+ is better at {mark} %", ours - reference, at_least=BETTER_BY, unit="points")
+
+
+def judge_reference(bench: Bench, name: str, summary: Summary, known: Mapping[str, float]) -> None:
+    """What we call `fgd` must be what was published under that name."""
+    if name in known:
+        off = allocated(summary, FULL.marks[-1]) - known[name]
+        bench.figure(f"{name}: published fgd at {FULL.marks[-1]} %", known[name])
+        bench.bar(f"{name}: fgd beside what was published", abs(off), at_most=TOLERANCE, unit="points")
+
+
+def main() -> int:
+    """Measures every list there is."""
+    bench = Bench.from_argv("packing", libraries=["numpy", "msgspec"])
+    plan, known = SMOKE if bench.smoke else FULL, published()
+    for name, workload in list(workloads().items())[: plan.lists]:
+        summaries = replayed(bench, name, workload, plan)
+        judge(bench, name, summaries, plan)
+        if not bench.smoke:
+            judge_reference(bench, name, summaries["fgd"], known)
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

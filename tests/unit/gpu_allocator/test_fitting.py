@@ -1,0 +1,156 @@
+"""Fits is exact: it says yes where some choice of cards works, no where none does, and why."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_plugins import Refused
+from partage_plugins.builtin.gpu_allocator.needs import memory_on
+from partage_plugins.builtin.gpu_allocator.usage import peak
+from partage_plugins.vocabulary import Card, GpuRequest, PodRequest, Slot, Tags
+from support.gpu_fleet import GIB, Fleet, ask, card, cards, granted, pod
+from unit.gpu_allocator.test_counting import PODS, POLICIES
+
+NODE = [card("a0"), card("a1", gib=8), card("a2", model="A10", gib=24)]
+
+
+def any_choice_works(of_node: list[Card], left: dict[str, tuple[int, int]], request: PodRequest) -> bool:
+    """Tries every set of cards for every container; tags are other tests' business."""
+    containers = [(container.role, ask) for container in request.containers for _, ask in container.asks]
+    choices = [list(combinations(of_node, ask.count)) for _, ask in containers if isinstance(ask, GpuRequest)]
+    return any(all(_fits_on(each, left, containers, chosen) for each in of_node) for chosen in product(*choices))
+
+
+def _fits_on(each: Card, left: dict[str, tuple[int, int]], containers: list, chosen: tuple) -> bool:  # type: ignore[type-arg]
+    held = [(role, ask) for (role, ask), places in zip(containers, chosen, strict=True) if each in places]
+    allowed = all((not ask.models or each.model in ask.models) and each.id not in ask.cards_not for _, ask in held)
+    share = peak((role, ask.share_milli) for role, ask in held)
+    memory = peak((role, memory_on(ask, each.memory_bytes)) for role, ask in held)
+    return allowed and (not held or (share <= left[each.id][0] and memory <= left[each.id][1]))
+
+
+def without_tags(request: PodRequest) -> PodRequest:
+    asks = [ask for container in request.containers for _, ask in container.asks if isinstance(ask, GpuRequest)]
+    bare = [
+        GpuRequest(
+            count=ask.count,
+            share_milli=ask.share_milli,
+            memory_bytes=ask.memory_bytes,
+            models=ask.models,
+            cards_not=ask.cards_not,
+        )
+        for ask in asks
+    ]
+    return pod(*bare, roles=[container.role for container in request.containers])
+
+
+@pytest.mark.slow
+@given(st.lists(st.integers(0, 1000), min_size=3, max_size=3), PODS.map(without_tags), st.sampled_from(POLICIES))
+def test_it_fits_exactly_where_some_choice_of_cards_works(used: list[int], request: PodRequest, policy: str) -> None:
+    fleet = Fleet(NODE, policy=policy)
+    left: dict[str, tuple[int, int]] = {}
+    for each, milli in zip(NODE, used, strict=True):
+        fleet.place_on(Slot(0), pod(ask(milli, cards=(each.id,))))
+        left[each.id] = 1000 - milli, each.memory_bytes - memory_on(ask(milli), each.memory_bytes)
+    assert bool(fleet.fitting(request)) == any_choice_works(NODE, left, request)
+
+
+@pytest.mark.slow
+@given(st.lists(PODS, max_size=12), st.sampled_from(POLICIES))
+def test_it_allocates_wherever_it_fits_and_refuses_elsewhere(pods: list[PodRequest], policy: str) -> None:
+    fleet = Fleet(NODE, cards("b", 2), [], policy=policy)
+    for request in pods:
+        fitting = fleet.fitting(request)
+        for slot in fleet.nodes:
+            if slot in fitting:
+                wanted = sum(ask.count for container in request.containers for _, ask in container.asks)  # type: ignore[attr-defined]
+                assert len(granted(fleet.allocation(request, slot))) == wanted
+            else:
+                with pytest.raises(Refused, match="does not fit on this node: "):
+                    fleet.allocation(request, slot)
+        fleet.place(request)
+
+
+def test_one_container_never_gets_one_card_twice() -> None:
+    fleet = Fleet(cards("a", 2))
+    assert fleet.place(pod(ask(300, count=2))) == ["a0", "a1"]
+    assert fleet.place(pod(ask(300, count=3))) is None
+
+
+def test_two_containers_may_share_a_card_or_have_different_ones() -> None:
+    fleet = Fleet(cards("a", 2))
+    assert fleet.place(pod(ask(600), ask(400))) == ["a0", "a0"]
+    fleet = Fleet(cards("a", 2))
+    assert sorted(fleet.place(pod(ask(600), ask(500))) or []) == ["a0", "a1"]
+
+
+def test_a_greedy_choice_that_fails_is_not_the_last_word() -> None:
+    """The larger container comes first and would like the card that alone serves the other."""
+    fleet = Fleet([card("a0", gib=16), card("a1", gib=8)], policy="spread")
+    large = ask(600, gib=4)
+    choosy = ask(500, gib=12)
+    assert sorted(fleet.place(pod(large, choosy)) or []) == ["a0", "a1"]
+
+
+def test_containers_that_exclude_each_other_get_different_cards() -> None:
+    mine, other = Tags(exclusion="a"), Tags(exclusion="b")
+    fleet = Fleet(cards("a", 2))
+    assert sorted(fleet.place(pod(ask(100, tags=mine), ask(100, tags=other))) or []) == ["a0", "a1"]
+    assert Fleet(cards("a", 1)).place(pod(ask(100, tags=mine), ask(100, tags=other))) is None
+
+
+def test_memory_alone_is_a_request_and_its_fraction_of_another_card_is_another_size() -> None:
+    fleet = Fleet([card("a0", gib=8), card("a1", gib=24)])
+    assert fleet.place(pod(ask(gib=12))) == ["a1"]
+    assert fleet.place(pod(ask(500))) == ["a1"], "half of 24 GiB, and the fuller card"
+    assert fleet.place(pod(ask(gib=1))) == ["a0"]
+
+
+def test_the_id_of_a_gpu_names_the_instances_on_it() -> None:
+    parts = [card("MIG-1", parent="GPU-1"), card("MIG-2", parent="GPU-2")]
+    assert Fleet(parts).place(pod(ask(500, cards=("GPU-2",)))) == ["MIG-2"]
+    assert Fleet(parts).place(pod(ask(500, cards_not=("GPU-1",)))) == ["MIG-2"]
+    assert Fleet(parts).place(pod(ask(500, cards=("MIG-1",), cards_not=("GPU-1",)))) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (pod(ask(100, models=("H100",))), "too few of its cards are of the models and ids that are asked for"),
+        (pod(ask(100, models_not=("T4",))), "too few of its cards are of the models and ids that are asked for"),
+        (pod(ask(100, cards=("zz",))), "too few of its cards are of the models and ids that are asked for"),
+        (pod(ask(900)), "not enough share left on its cards"),
+        (pod(ask(100, gib=15)), "not enough memory left on its cards"),
+        (pod(ask(100, count=4)), "too few of its cards are healthy and ours to share"),
+        (pod(ask(100, tags=Tags(exclusion="x"))), "tags on its cards keep the pod away"),
+        (pod(ask(400), ask(400), ask(400)), "its cards have no room for all containers together"),
+        (pod(ask(100), ask(100, gib=15)), "not enough memory left on its cards"),
+    ],
+)
+def test_reasons_are_stable_sentences(request_: PodRequest, why: str) -> None:
+    fleet = Fleet([card("a0"), card("a1"), card("a2", pool="kubelet")])
+    fleet.place_on(Slot(0), pod(ask(500, gib=4, cards=("a0",))))
+    fleet.place_on(Slot(0), pod(ask(500, gib=4, cards=("a1",))))
+    assert fleet.why_not(request_) == [why]
+
+
+def test_a_node_without_cards_says_so() -> None:
+    assert Fleet([]).why_not(pod(ask(1))) == ["it has no cards"]
+    assert Fleet([card("a0", pool="kubelet")]).why_not(pod(ask(1))) == [
+        "too few of its cards are healthy and ours to share"
+    ]
+
+
+@pytest.mark.slow
+def test_the_longest_search_ends() -> None:
+    """Many different cards and containers that can't all fit: it gives up instead of trying for ever."""
+    of_node = [card(f"a{place}", gib=10 + place) for place in range(14)]
+    fleet = Fleet(of_node)
+    for place, each in enumerate(of_node):
+        fleet.place_on(Slot(0), pod(ask(390 + place, cards=(each.id,))))
+    assert not fleet.fitting(pod(*(ask(590 - place) for place in range(15))))
+    assert memory_on(ask(1), 10 * GIB) > 0

@@ -116,7 +116,7 @@ def fill(environment: Environment) -> None:
 
 
 def test_entry_points_of_both_sides_are_found(fresh: Environment) -> None:
-    assert fresh.said(ENTRY_POINTS) == [["native-dialect", "fpga"], ["gpu", "fpga"]]
+    assert fresh.said(ENTRY_POINTS) == [["gpu", "native-dialect", "fpga"], ["gpu", "fpga"]]
 
 
 def test_the_plugin_host_owns_what_is_installed_and_imports_none_of_it(fresh: Environment, tmp_path: Path) -> None:

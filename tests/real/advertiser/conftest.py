@@ -30,12 +30,12 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-advertiser"
 OURS, NATIVE = "n1", "n2"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(tmp_path_factory.mktemp("audit"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lasting_rig_with_cards(audit: Audit) -> Iterator[Rig]:
     through_crishim = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),))
     settings = RigSettings(nodes={OURS: through_crishim, NATIVE: NodeSettings()}, control=audit.settings())
@@ -64,7 +64,7 @@ def stage(rig: Rig) -> Iterator[AdvertiserStage]:
     driver.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def natives(lasting_rig_with_cards: Rig) -> tuple[Component, Component]:
     """The driver and NVIDIA's device plugin of n2, both lasting: kubelet notices another plugin only after a while."""
     node = lasting_rig_with_cards.nodes[NATIVE]

@@ -14,7 +14,7 @@ from support.crishim_stage import NODE, node_settings
 LOGS = CHECKOUT / ".cache/test/rig-logs-cli"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lasting_pair() -> Iterator[Rig]:
     nodes = {NODE: node_settings(Ed25519PrivateKey.generate()), "n2": NodeSettings()}
     with running(RigSettings(nodes=nodes), say=print, keep_logs=LOGS) as rig:

@@ -18,7 +18,7 @@ from rig.talking.cluster import Cluster
 Plane = Callable[[ControlSettings], AbstractContextManager[ControlPlane]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control() -> Generator[ControlPlane]:
     with control_plane(ControlSettings()) as control:
         yield control

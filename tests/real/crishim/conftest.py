@@ -14,7 +14,7 @@ from support.crishim_stage import INVENTORY, NODE, Stage, install_devices, inven
 LOGS = CHECKOUT / ".cache/test/rig-logs-crishim"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lasting_stage() -> Iterator[Stage]:
     key = Ed25519PrivateKey.generate()
     privileged_too = ControlSettings(apiserver_flags={"allow-privileged": "true"})

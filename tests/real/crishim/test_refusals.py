@@ -224,7 +224,7 @@ def test_an_allocation_that_needs_what_this_node_does_not_know(stage: Stage) -> 
 
     assert stage.refused(bound(stage, annotations)) == (
         "partage: this pod's allocation needs what this node does not know; known are: containers, crit, gen, "
-        "gpu.card, gpu.limit, gpu.memory, gpu.share, gpu.tags, node, pod, v; upgrade partage on this node"
+        "gpu.card, gpu.limit, gpu.memory, gpu.role, gpu.share, gpu.tags, node, pod, v; upgrade partage on this node"
     )
 
 

@@ -16,7 +16,7 @@ from rig.talking.cluster import Cluster
 Whose = Callable[[Identity], Access]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def nodeless() -> Iterator[Rig]:
     with running(RigSettings(nodes={}), say=print) as rig:
         yield rig

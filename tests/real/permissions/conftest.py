@@ -18,13 +18,13 @@ from rig.talking.resources import EVENTS, LEASES, Json
 from rig.talking.waiting import until
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control() -> Generator[ControlPlane]:
     with control_plane(ControlSettings()) as control:
         yield control
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def admin(control: ControlPlane) -> Iterator[Cluster]:
     cluster = Cluster(control)
     for name in NODES_OF_THE_TEST:

@@ -23,7 +23,7 @@ def client() -> images.Image:
     return images.glibc().with_files({"/usr/bin/cards": compiled(CLIENT, flags=("-std=gnu11", "-ldl"))})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lasting_gpu_rig() -> Iterator[Rig]:
     with running(RigSettings(nodes={NODE: NodeSettings()}), say=print, keep_logs=LOGS) as rig:
         rig.registry.push(client(), "cards")
@@ -53,7 +53,7 @@ def plugin(rig: Rig) -> Iterator[Component]:
     started.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def runtime() -> Iterator[LoneRuntime]:
     """A containerd without Kubernetes, and the same cards."""
     with lone_runtime({"cards": client()}, say=print) as made:

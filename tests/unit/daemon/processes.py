@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
@@ -148,6 +149,13 @@ class RunningDaemon:
             if line.startswith("{") and (found := json.loads(line))["event"] == event:
                 return dict(found)
         raise AssertionError(f"{event!r} was never said:\n" + "".join(self.lines))
+
+    def until_asleep(self) -> None:
+        """Its main thread waits for something: a signal just before that would not wake it from a sleep."""
+        deadline = time.monotonic() + 60
+        while Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, "it never sleeps"
+            time.sleep(0.001)
 
     def end(self) -> int:
         """Reads what it still says and returns its exit code; negative where a signal ended it."""

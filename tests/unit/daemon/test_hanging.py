@@ -84,5 +84,6 @@ def test_a_second_signal_ends_a_hanging_stop_at_once(
         daemon.until("ready")
         daemon.send(signal.SIGTERM)
         daemon.until("hanging")
+        daemon.until_asleep()
         daemon.send(number)
         assert daemon.end() == code

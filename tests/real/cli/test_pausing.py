@@ -72,6 +72,7 @@ def test_a_pause_without_an_advertiser_holds_for_the_next_one(stage: AdvertiserS
 
 
 def test_what_an_advertiser_told_is_found_well_and_shown(rig: Rig, stage: AdvertiserStage) -> None:
+    stage.wait("it has a heartbeat", lambda: _why_no_heartbeat(stage))
     config = config_of(rig.cluster)
     found = findings(stage.machine, "--kubeconfig", config, "--driver-root", DRIVER)
     here = ("driver", "driver-libraries", "driver-devices", "advertiser", "inventory", "device-plugin")
@@ -79,3 +80,12 @@ def test_what_an_advertiser_told_is_found_well_and_shown(rig: Rig, stage: Advert
     assert statuses(found, *well) == dict.fromkeys(well, "ok")
     (node,) = json.loads(partage("nodes", "-o", "json", "--node", NODE, "--kubeconfig", config).stdout)["nodes"]
     assert ([card["health"] for card in node["cards"]], node["heartbeat"]["stale"]) == (["ok", "ok"], False)
+
+
+def _why_no_heartbeat(stage: AdvertiserStage) -> str | None:
+    """The first comes a moment after the annotation that it vouches for."""
+    try:
+        stage.lease()
+    except Refused as error:
+        return str(error)
+    return None

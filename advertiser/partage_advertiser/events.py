@@ -60,7 +60,7 @@ class Events:
     def tell(self, happening: Happening) -> None:
         """Soon; also in the log, at once."""
         log = _log.warning if happening.type == "Warning" else _log.info
-        log(happening.message, reason=happening.reason)
+        log("something happened on this node", reason=happening.reason, what=happening.message)
         if self._repeats.due(happening) is None:
             return
         try:

@@ -13,26 +13,23 @@ from collections.abc import Mapping
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from partage_advertiser.assembling import Eyes, api_server
-from partage_advertiser.errors import NoInventory
 from partage_advertiser.events import Events
 from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.locking import NodeLock
 from partage_advertiser.metering import Figures
 from partage_advertiser.noticing import Noticing
+from partage_advertiser.outlets import Outlets
 from partage_advertiser.pausing import PauseFile, why_paused
 from partage_advertiser.publishing import Publisher
 from partage_advertiser.settings import AdvertiserSettings
-from partage_advertiser.telling import happenings
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
 from partage_base.kube import ApiServer
-from partage_plugins.codecs import decode_inventory, encode_inventory
-from partage_plugins.errors import DecodeError, PartageError
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.inventory import Inventory, Ready
+from partage_plugins.errors import PartageError
 
 _TICK_S: Final = 1.0
 """How often signs of life are looked at."""
@@ -48,24 +45,22 @@ class AdvertiserService:
         self._daemon = daemon
         self._loop = asyncio.get_running_loop()
         self._lock = NodeLock(settings.root)
-        self._file = InventoryFile(settings.root)
         self._pause = PauseFile(settings.root)
         self._noticing = Noticing(settings.root)
         self._figures = Figures(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
         self._woken = asyncio.Event()
-        self._inventory: Inventory | None = None
         self._looked_s = self._looked_well_s = float("-inf")
         self._server: ApiServer | None = None
         self._eyes: Eyes | None = None
         self._publisher: Publisher | None = None
         self._events: Events | None = None
+        self._outlets: Outlets | None = None
 
     async def start(self) -> None:
         """Alone on this node, plugins loaded, and the file true if the devices answer."""
         await self._lock.take(within_s=_LOCK_WITHIN_S)
         self._server = await api_server(self._settings)
-        self._inventory = self._last_told()
         self._eyes = Eyes(self._settings, self._server, wake=self._wake)
         node, figures = self._settings.node_name, self._figures
         self._events = Events(self._server, node, sent=lambda outcome: figures.events.update([outcome]))
@@ -75,6 +70,7 @@ class AdvertiserService:
             on_labels=self._on_labels,
             patched=lambda outcome: figures.patches.update([outcome]),
         )
+        self._outlets = Outlets(InventoryFile(self._settings.root), self._publisher, self._events)
         await self._look()
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -133,11 +129,11 @@ class AdvertiserService:
         return time.monotonic() - self._looked_s >= self._settings.look_every_s
 
     async def _look(self) -> None:
-        if self._eyes is None:
+        if self._eyes is None or self._outlets is None:
             raise RuntimeError("a look before the start")
         started = time.perf_counter()
         try:
-            inventory = await self._eyes.looker.look(self._inventory)
+            self._outlets.tell(await self._eyes.looker.look(self._outlets.told))
             if self._settings.metrics_address:
                 self._figures.measured(await self._eyes.looker.samples())
         except PartageError as error:
@@ -149,35 +145,24 @@ class AdvertiserService:
         self._figures.looks.update(["done"])
         self._looked_well_s = time.monotonic()
         self._daemon.health.ready("devices")
-        self._tell(inventory)
 
     def _looked_badly(self, error: PartageError) -> None:
         self._figures.looks.update(["failed"])
         self._daemon.health.unready("devices", str(error))
         if (silent := self._repeats.due(str(error))) is not None:
-            _log.error("the look failed; what was told before stands", why=str(error), repeats=silent)
+            _log.error("what is on this node is not told; it will be tried again", why=str(error), repeats=silent)
 
     def _refresh_readiness(self) -> None:
         """Between looks; a daemon that came or went is told at once."""
-        if self._inventory is not None and self._eyes is not None:
-            ready: Ready = self._eyes.readiness.now()
-            if ready != self._inventory.ready:
-                self._tell(Inventory(reads=self._inventory.reads, ready=ready, kinds=self._inventory.kinds))
-
-    def _tell(self, inventory: Inventory) -> None:
-        """The file, then the API server, then people."""
-        try:
-            text = encode_inventory(inventory)
-            if self._file.write(text):
-                _log.info("inventory written", bytes=len(text))
-        except (DecodeError, OSError) as error:
-            self._looked_badly(NoInventory(f"the inventory can't be written: {error}; free room in /run, or mend it"))
+        if self._outlets is None or self._outlets.told is None or self._eyes is None:
             return
-        before, self._inventory = self._inventory, inventory
-        if self._publisher is not None and self._events is not None:
-            self._publisher.want(text.decode())
-            for happening in happenings(before, inventory):
-                self._events.tell(happening)
+        told, ready = self._outlets.told, self._eyes.readiness.now()
+        if ready == told.ready:
+            return
+        try:
+            self._outlets.tell(replace(told, ready=ready))
+        except PartageError as error:
+            self._looked_badly(error)
 
     def _is_true(self) -> bool:
         """Whether what the API server has is what a look showed lately."""
@@ -198,12 +183,3 @@ class AdvertiserService:
         if is_new:
             _log.info("paused for a driver upgrade" if why else "the driver upgrade is over", why=why)
             self._wake()
-
-    def _last_told(self) -> Inventory | None:
-        """What the one before us told, so that people hear of differences alone."""
-        try:
-            text = self._file.text()
-            return decode_inventory(text, (GPU,)) if text else None
-        except (OSError, DecodeError) as error:
-            _log.warning("the inventory file of before can't be read; it is made anew", why=str(error))
-            return None

@@ -134,7 +134,7 @@ def test_an_entry_that_chooses_nothing_is_told_once(node: MadeNode, pool: str, s
     with capture_logs() as logs:
         assert node.pools() == {ONE: "shared", TWO: "kubelet"}
         node.look()
-    assert [line["event"] for line in logs] == [said]
+    assert [line["what"] for line in logs] == [said]
 
 
 def test_the_beginning_of_several_ids_chooses_none_of_them(node: MadeNode) -> None:
@@ -144,7 +144,7 @@ def test_the_beginning_of_several_ids_chooses_none_of_them(node: MadeNode) -> No
     with capture_logs() as logs:
         assert node.pools() == {ONE: "kubelet", twin: "kubelet"}
     said = f"PARTAGE_GPU_POOL has {ONE[:12]}, which could be any of 2 cards; write more of its id"
-    assert [line["event"] for line in logs] == [said]
+    assert [line["what"] for line in logs] == [said]
 
 
 def test_an_ambiguous_entry_takes_nothing_from_others(node: MadeNode) -> None:

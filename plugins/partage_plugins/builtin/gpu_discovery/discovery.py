@@ -160,7 +160,7 @@ class Discovery:
     def _tell(self, sayings: dict[str, str]) -> None:
         """What was not said a moment ago already: this is asked every few seconds."""
         for key in sayings.keys() - self._said.keys():
-            _log.warning(sayings[key])
+            _log.warning("about the cards of this node", what=sayings[key])
         self._said = sayings
 
 

@@ -1,0 +1,77 @@
+"""Where an inventory goes, and what becomes of it where one of the places fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from partage_advertiser.errors import NoInventory
+from partage_advertiser.events import Events
+from partage_advertiser.inventory_file import NAME, InventoryFile
+from partage_advertiser.outlets import Outlets
+from partage_advertiser.publishing import Publisher
+from partage_advertiser.telling import Happening
+from partage_plugins.codecs import encode_inventory
+from unit.advertiser.cards import card, inventory
+
+LOST = inventory(card(health="lost"))
+
+
+class Full(InventoryFile):
+    """On a file system without room."""
+
+    def write(self, text: bytes) -> bool:
+        raise OSError(28, "No space left on device")
+
+
+class Heard:
+    """The API server's and people's side."""
+
+    def __init__(self) -> None:
+        self.wanted: list[str] = []
+        self.reasons: list[str] = []
+
+    def want(self, text: str) -> None:
+        self.wanted.append(text)
+
+    def tell(self, happening: Happening) -> None:
+        self.reasons.append(happening.reason)
+
+
+def _outlets(file: InventoryFile, heard: Heard) -> Outlets:
+    return Outlets(file, cast("Publisher", heard), cast("Events", heard))
+
+
+def test_an_inventory_reaches_the_file_the_api_server_and_people(tmp_path: Path) -> None:
+    heard = Heard()
+    _outlets(InventoryFile(tmp_path), heard).tell(LOST)
+    assert (tmp_path / NAME).read_bytes() == encode_inventory(LOST)
+    assert (heard.wanted, heard.reasons) == ([encode_inventory(LOST).decode()], ["CardLost"])
+
+
+def test_a_file_without_room_keeps_no_news_from_the_cluster_and_is_told_each_time(tmp_path: Path) -> None:
+    heard = Heard()
+    outlets = _outlets(Full(tmp_path), heard)
+    for _ in range(2):
+        with pytest.raises(NoInventory, match="No space left on device; free room in /run"):
+            outlets.tell(LOST)
+    assert heard.wanted == [encode_inventory(LOST).decode()] * 2
+    assert heard.reasons == ["CardLost"]
+
+
+def test_people_hear_only_of_what_the_advertiser_before_did_not_tell(tmp_path: Path) -> None:
+    InventoryFile(tmp_path).write(encode_inventory(LOST))
+    heard = Heard()
+    _outlets(InventoryFile(tmp_path), heard).tell(LOST)
+    assert not heard.reasons
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"v":2,"kinds":{}}'])
+def test_a_file_that_says_nothing_is_made_anew(tmp_path: Path, text: bytes) -> None:
+    InventoryFile(tmp_path).write(text)
+    outlets = _outlets(InventoryFile(tmp_path), Heard())
+    assert outlets.told is None
+    outlets.tell(LOST)
+    assert (tmp_path / NAME).read_bytes() == encode_inventory(LOST)

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-NAME: Final = "run/partage/inventory.json"
+from partage_plugins.vocabulary.places import INVENTORY_FILE
+
 _MODE: Final = 0o644
 
 
@@ -15,7 +16,7 @@ class InventoryFile:
     """The file, below the node's root."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / NAME
+        self._path = root / INVENTORY_FILE
         self._new = self._path.with_name(f".{self._path.name}.new")  # one writer, one name: a killed one's is reused
 
     def text(self) -> bytes | None:

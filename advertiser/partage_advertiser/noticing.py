@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from partage_advertiser.pausing import PAUSE
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
-FOLDERS: Final = (PAUSE, "var/lib/kubelet/device-plugins", "var/lib/kubelet/plugins_registry")
+FOLDERS: Final = (PAUSE_FOLDER, "var/lib/kubelet/device-plugins", "var/lib/kubelet/plugins_registry")
 """Whoever wants a pause puts a file there; kubelet renames its record into the second, and plugins listen in both."""
 
 

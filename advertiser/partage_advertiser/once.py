@@ -9,17 +9,18 @@ import click
 
 from partage_advertiser.assembling import Eyes, api_server
 from partage_advertiser.errors import AdvertiserError, NoInventory
-from partage_advertiser.inventory_file import NAME, InventoryFile
+from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.locking import NodeLock
 from partage_advertiser.looking import Looker
 from partage_advertiser.pruning import prune
-from partage_advertiser.publishing import ANNOTATION
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead
 from partage_base.kube import ApiServer, KubeError, Node, node_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 ONCE: Final = "once"
 DRY_RUN: Final = "dry-run"
@@ -81,7 +82,7 @@ async def _settled(looker: Looker) -> Inventory:
 
 async def _write(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:
     is_new = InventoryFile(settings.root).write(text)
-    _say(f"{settings.root / NAME}: {'written' if is_new else 'says so already'}")
+    _say(f"{settings.root / INVENTORY_FILE}: {'written' if is_new else 'says so already'}")
     if await _stands(settings, server) == text.decode():
         _say(f"annotation {ANNOTATION} of node {settings.node_name}: says so already")
         return 0
@@ -94,7 +95,7 @@ async def _write(settings: AdvertiserSettings, server: ApiServer, text: bytes) -
 async def _show(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:
     click.echo(text)
     differs = InventoryFile(settings.root).text() != text
-    _say(f"{settings.root / NAME}: {'would be written' if differs else 'says so already'}")
+    _say(f"{settings.root / INVENTORY_FILE}: {'would be written' if differs else 'says so already'}")
     try:
         stands = await _stands(settings, server)
     except KubeError as error:

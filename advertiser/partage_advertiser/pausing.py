@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-PAUSE: Final = "run/partage/advertiser/pause"
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
+
 OURS: Final = "driver-upgrade"
 LABEL: Final = "nvidia.com/gpu-driver-upgrade-state"
 _QUIET: Final = frozenset(
@@ -27,7 +28,7 @@ class PauseFile:
     """Ours, below the node's root."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / PAUSE / OURS
+        self._path = root / PAUSE_FOLDER / OURS
 
     def say(self, why: str | None) -> bool:
         """Makes it say so, or not be there; whether that is new."""

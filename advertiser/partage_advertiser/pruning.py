@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from partage_advertiser.inventory_file import NAME, InventoryFile
-from partage_advertiser.pausing import PAUSE, PauseFile
-from partage_advertiser.publishing import ANNOTATION
+from partage_advertiser.inventory_file import InventoryFile
+from partage_advertiser.pausing import PauseFile
 from partage_base.kube import ApiServer, KubeError, Lease, Node, NotFound, lease_path, node_path
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 
 
 class Pruned(NamedTuple):
@@ -61,7 +62,7 @@ async def _lease(server: ApiServer, namespace: str, node: str, *, dry_run: bool)
 
 
 def _files(root: Path, *, dry_run: bool) -> Pruned:
-    what = f"{root / NAME} and our file in {root / PAUSE}"
+    what = f"{root / INVENTORY_FILE} and our file in {root / PAUSE_FOLDER}"
     try:
         if dry_run:
             return Pruned(what, "would be removed")

@@ -29,8 +29,8 @@ from partage_base.kube import (
     node_path,
     nodes_path,
 )
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 
-ANNOTATION: Final = "partage.dev/inventory"
 FIRST_S: Final = 0.5
 MOST_S: Final = 8.0
 """So short that the annotation is true again soon after the API server is back, for a thousand nodes at once, too."""

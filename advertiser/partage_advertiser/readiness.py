@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from partage_plugins.vocabulary.inventory import Ready
+from partage_plugins.vocabulary.places import BROKER_ALIVE, KUBELET_SPOKE
 
-KUBELET_SPOKE: Final = "run/partage/crishim/kubelet-spoke"
-BROKER_ALIVE: Final = "run/partage/broker/alive"
 _CLOCK_SLACK_S: Final = 2.0
 
 

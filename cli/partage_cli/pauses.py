@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = "run/partage/advertiser/pause"
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
+
 BY_HAND: Final = "by-hand"
 _LONGEST_BYTES: Final = 1024
 
@@ -14,7 +15,7 @@ _LONGEST_BYTES: Final = 1024
 def said_pauses(root: Path) -> tuple[tuple[str, str], ...]:
     """Who asks, and why, by name; what may not be read is left out."""
     try:
-        files = sorted((root / FOLDER).iterdir())
+        files = sorted((root / PAUSE_FOLDER).iterdir())
     except OSError:
         return ()
     return tuple((file.name, _first_line(file)) for file in files if not file.name.startswith("."))
@@ -22,7 +23,7 @@ def said_pauses(root: Path) -> tuple[tuple[str, str], ...]:
 
 def pause(root: Path, reason: str) -> None:
     """Asks by hand; asked before, the reason is the new one. Raises `OSError`."""
-    folder = root / FOLDER
+    folder = root / PAUSE_FOLDER
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     new = folder.with_name(f".{BY_HAND}.{os.getpid()}")  # in the folder it would be one more who asks
     try:
@@ -38,7 +39,7 @@ def pause(root: Path, reason: str) -> None:
 def resume(root: Path) -> bool:
     """Takes that back; whether it was asked. Raises `OSError`."""
     try:
-        (root / FOLDER / BY_HAND).unlink()
+        (root / PAUSE_FOLDER / BY_HAND).unlink()
     except FileNotFoundError:
         return False
     return True

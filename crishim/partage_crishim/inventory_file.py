@@ -15,6 +15,7 @@ from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, GpuPart, Kind
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _DRIVER: Final = "dev/nvidiactl"
 Facts = tuple[int, int, int, int]
@@ -33,7 +34,7 @@ class InventoryFile:
     """The file, below the node's root."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / "run/partage/inventory.json"
+        self._path = root / INVENTORY_FILE
         self._driver = root / _DRIVER
         self._facts: Facts | None = None
         self._known: Known | None = None

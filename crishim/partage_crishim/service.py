@@ -15,7 +15,7 @@ import structlog
 
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
-from partage_crishim.assembling import OWN_FOLDER, assemble
+from partage_crishim.assembling import assemble
 from partage_crishim.deciding.errors import NodeNotReady
 from partage_crishim.judge import Changed, Told
 from partage_crishim.listening import Listener, listen
@@ -24,6 +24,7 @@ from partage_crishim.noting import KubeletNote
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.splice import Splicer
 from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
 _LOOK_EVERY_S: Final = 1.0
 _SETTLE_WITHIN_S: Final = 2.0
@@ -40,7 +41,7 @@ class CrishimService:
         self._listener: Listener | None = None
         self._reloading: asyncio.Task[None] | None = None
         self._parts = assemble(settings, tell=self._tell, changed=self._changed, took=self._took, trouble=self._trouble)
-        self._note = KubeletNote(settings.root / OWN_FOLDER / "kubelet-spoke", failed=self._trouble)
+        self._note = KubeletNote(settings.root / KUBELET_SPOKE, failed=self._trouble)
         self._splicer = Splicer(settings.below_root(settings.runtime), self._parts.judge, on_call=self._noted)
         self._figures = Figures(self._splicer.counters, daemon.metrics.registry)
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from partage_advertiser.inventory_file import NAME
-from partage_advertiser.publishing import ANNOTATION
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.vocabulary import GPU, Card
 from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.identity.identities import write_private
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.machine.components import Component
@@ -29,7 +29,7 @@ from rig.talking.resources import LEASES, Json
 from rig.talking.waiting import until
 from support.simgpu_stage import DRIVER, tell
 
-INVENTORY: Final = f"/{NAME}"
+INVENTORY: Final = f"/{INVENTORY_FILE}"
 PORT: Final = 9500
 QUIET_S: Final = 3
 """So short a watch over a card that came back that a test can wait for its end."""

@@ -24,11 +24,11 @@ from partage_base.kube import (
 )
 from partage_cli.clusters import ask_cluster
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.inventory import INVENTORY
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of, text_of
 from partage_cli.nodes.reports import Heartbeat, heartbeat
 from partage_cli.tables import age
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 A = TypeVar("A")
 
@@ -85,7 +85,7 @@ def cluster(node: LocalNode) -> Iterator[Finding]:
     except BadAccess as error:
         yield about.unknown(str(error), do="say --kubeconfig, or ask inside the advertiser's pod")
         return
-    yield from judged(facts, node, text_of(node.path(INVENTORY)))
+    yield from judged(facts, node, text_of(node.path(INVENTORY_FILE)))
 
 
 def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen) -> Iterator
 
 def annotation(written: str | None, file: str | Unseen, node: LocalNode) -> Finding:
     """The cluster must be told what crishim is told."""
-    about = About("annotation", (f"node {node.name}: {ANNOTATION}", str(node.path(INVENTORY))))
+    about = About("annotation", (f"node {node.name}: {ANNOTATION}", str(node.path(INVENTORY_FILE))))
     if isinstance(file, Unseen):
         return about.unknown(str(file))
     if written is None:

@@ -13,9 +13,8 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.tables import age
+from partage_plugins.vocabulary.places import BROKER_ALIVE, KUBELET_SPOKE
 
-KUBELET_SPOKE: Final = "run/partage/crishim/kubelet-spoke"
-BROKER_ALIVE: Final = "run/partage/broker/alive"
 ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
 _FRESH_S: Final = 20.0
 _CLOCK_SLACK_S: Final = 2.0

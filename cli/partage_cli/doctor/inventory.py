@@ -13,8 +13,8 @@ from partage_plugins.builtin.gpu_discovery.native import Registered, has_driver,
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
-INVENTORY: Final = "run/partage/inventory.json"
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 REGISTRY: Final = "var/lib/kubelet/plugins_registry"
 _NVIDIA: Final = "nvidia.com"
@@ -23,7 +23,7 @@ _FEW: Final = 4
 
 def inventory(node: LocalNode) -> Iterator[Finding]:
     """The file, and how the cards in it are."""
-    about = About("inventory", (str(node.path(INVENTORY)),))
+    about = About("inventory", (str(node.path(INVENTORY_FILE)),))
     read = inventory_of(node)
     if isinstance(read, Unseen) and not read.is_missing:
         yield about.unknown(str(read), do="ask again as root")
@@ -60,7 +60,7 @@ def _how(card: Card) -> str:
 
 def inventory_of(node: LocalNode) -> Inventory | Unseen | DecodeError:
     """The file's content."""
-    text = text_of(node.path(INVENTORY))
+    text = text_of(node.path(INVENTORY_FILE))
     if isinstance(text, Unseen):
         return text
     try:

@@ -11,8 +11,8 @@ from partage_base.kube import ApiServer, Lease, Node, leases_path, node_path, no
 from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
-INVENTORY_FILE: Final = "run/partage/inventory.json"
 _AT_A_TIME: Final = 500
 
 

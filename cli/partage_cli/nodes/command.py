@@ -12,10 +12,11 @@ import click
 from partage_base.daemon.settings import host_name
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
-from partage_cli.nodes.asking import INVENTORY_FILE, cluster, local
+from partage_cli.nodes.asking import cluster, local
 from partage_cli.nodes.reports import Report
 from partage_cli.nodes.shown import as_json, as_table, as_yaml
 from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 _FEW: Final = 5
 

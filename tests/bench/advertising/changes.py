@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.advertising.place import CARDS, CUT, FIRST, LAST, Act, Node, Right, Seen, all_ok, health_of, is_lost
-from partage_advertiser.readiness import KUBELET_SPOKE
-from partage_plugins.builtin.gpu_discovery.pausing import FOLDER
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.places import KUBELET_SPOKE, PAUSE_FOLDER
 from support.simgpu import Card
 
-_PAUSE: Final = f"/{FOLDER}/by-hand"
+_PAUSE: Final = f"/{PAUSE_FOLDER}/by-hand"
 _SIGN: Final = f"/{KUBELET_SPOKE}"
 
 

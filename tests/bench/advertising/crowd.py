@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from partage_advertiser.events import Events
 from partage_advertiser.heartbeat import Heartbeat
-from partage_advertiser.publishing import ANNOTATION, Publisher
+from partage_advertiser.publishing import Publisher
 from partage_advertiser.telling import Happening
 from partage_base.kube import Access, ApiServer, Node, nodes_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from rig.control.plane import ControlPlane
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.talking.manifests import a_node

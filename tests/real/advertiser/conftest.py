@@ -12,9 +12,9 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from partage_advertiser.inventory_file import NAME
 from partage_advertiser.pausing import LABEL
-from partage_advertiser.publishing import ANNOTATION
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from real.advertiser.auditing import Audit
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE
@@ -112,7 +112,7 @@ def staged(rig: Rig, name: str) -> Generator[AdvertiserStage]:
 
 def _forget(stage: AdvertiserStage) -> None:
     """Everything that was told, on the node and in the API server."""
-    stage.machine.run("rm", "-rf", "--", f"/{NAME}", "/run/partage/advertiser", "/run/partage/broker")
+    stage.machine.run("rm", "-rf", "--", f"/{INVENTORY_FILE}", "/run/partage/advertiser", "/run/partage/broker")
     api = stage.rig.cluster.api
     api.patch(NODES.at(name=stage.name), {"metadata": {"annotations": {ANNOTATION: None}, "labels": {LABEL: None}}})
     with contextlib.suppress(Refused):  # there is none where the advertiser never came so far

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_advertiser.publishing import ANNOTATION
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from real.advertiser.auditing import Audit
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from partage_advertiser.pausing import PAUSE
-from partage_advertiser.publishing import ANNOTATION
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from real.advertiser.auditing import Audit
 from rig.errors import Refused
 from support.advertiser_stage import CHILD, AdvertiserStage, kubeconfig
@@ -55,12 +55,12 @@ def test_prune_takes_everything_back_and_says_so(stage: AdvertiserStage) -> None
     component = stage.start()
     stage.wait_figure(BEATS, 1)
     component.stop()
-    stage.machine.write(f"/{PAUSE}/driver-upgrade", "an upgrade\n")
+    stage.machine.write(f"/{PAUSE_FOLDER}/driver-upgrade", "an upgrade\n")
     done = stage.once("prune")
     assert done.returncode == 0
     assert [line.rpartition(": ")[2] for line in done.stderr.splitlines()] == ["removed"] * 3
     assert (stage.told_text(), stage.written_text()) == (None, None)
-    assert not stage.machine.path(f"/{PAUSE}/driver-upgrade").exists()
+    assert not stage.machine.path(f"/{PAUSE_FOLDER}/driver-upgrade").exists()
     with pytest.raises(Refused, match="not found"):
         stage.lease()
     again = stage.once("prune")

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from partage_advertiser.pausing import LABEL, PAUSE
+from partage_advertiser.pausing import LABEL
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from real.advertiser.auditing import Audit
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
 
 pytestmark = pytest.mark.timeout(300)
 
-BY_HAND = f"/{PAUSE}/by-hand"
+BY_HAND = f"/{PAUSE_FOLDER}/by-hand"
 
 
 def label(stage: AdvertiserStage, state: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_advertiser.readiness import BROKER_ALIVE
+from partage_plugins.vocabulary.places import BROKER_ALIVE
 from support.advertiser_stage import AdvertiserStage
 
 pytestmark = pytest.mark.timeout(300)

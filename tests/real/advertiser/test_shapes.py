@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from partage_advertiser.inventory_file import NAME
 from partage_isolation.simulation.describing import Card, card_uuid, mig_uuid
 from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from real.advertiser.conftest import OURS, staged
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
@@ -113,7 +113,7 @@ def test_after_a_reboot_only_what_is_there_is_told(bare: AdvertiserStage, worksh
     component = bare.start()
     bare.wait_healths("ok", "ok")
     component.kill()
-    bare.machine.run("rm", f"/{NAME}")  # as everything below /run
+    bare.machine.run("rm", f"/{INVENTORY_FILE}")  # as everything below /run
     workshop.furnish("h100", "l4", "t4")
     bare.start()
     bare.wait_healths("ok", "ok", "ok")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partage_advertiser.inventory_file import NAME
-from partage_advertiser.publishing import ANNOTATION
 from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from real.advertiser.auditing import Audit
 from rig.talking.resources import Json
 from support.advertiser_stage import AdvertiserStage
@@ -67,7 +67,7 @@ def test_a_second_start_writes_nothing_new(stage: AdvertiserStage, audit: Audit)
     first = stage.start()
     stage.wait_figure(BEATS, 1)
     before = managed_by_us(stage.rig.cluster.nodes.get(stage.name))
-    file = stage.machine.path(f"/{NAME}").stat()
+    file = stage.machine.path(f"/{INVENTORY_FILE}").stat()
     first.stop()
     audit.begin()
     stage.start(*QUICKLY)
@@ -75,7 +75,7 @@ def test_a_second_start_writes_nothing_new(stage: AdvertiserStage, audit: Audit)
     stage.wait_figure(BEATS, 2)
     assert len(before) == 1
     assert managed_by_us(stage.rig.cluster.nodes.get(stage.name)) == before
-    assert stage.machine.path(f"/{NAME}").stat().st_ino == file.st_ino
+    assert stage.machine.path(f"/{INVENTORY_FILE}").stat().st_ino == file.st_ino
     assert set(audit.writes()) == {("update", "leases")}
 
 

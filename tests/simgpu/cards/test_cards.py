@@ -15,11 +15,11 @@ import pytest
 
 from partage_plugins.builtin.gpu_discovery.discovery import Discovery
 from partage_plugins.builtin.gpu_discovery.driver import Driver
-from partage_plugins.builtin.gpu_discovery.pausing import FOLDER
 from partage_plugins.builtin.gpu_discovery.settings import DiscoverySettings
 from partage_plugins.vocabulary import GpuPart, NodeName
 from partage_plugins.vocabulary.gpu import MIB
 from partage_plugins.vocabulary.node import NodeContext
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.simgpu import NODE, SimulatedNode, card, card_uuid, simulated_node
 
 pytestmark = pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_card_that_falls_off_the_bus_is_lost_and_comes_back_watched(cards: Car
     assert part.card(part.cards[1].id) is part.cards[1]
     assert part.cards[1].lost_because
     cards.node.control("restore 1")
-    pause = cards.root / FOLDER / "by-hand"  # a card that fell off is found again by those who start then
+    pause = cards.root / PAUSE_FOLDER / "by-hand"  # a card that fell off is found again by those who start then
     pause.parent.mkdir(parents=True)
     pause.write_text("reset of card 1\n")
     assert set(cards.health().values()) == {"degraded: paused: reset of card 1"}
@@ -140,7 +140,7 @@ def test_errors_of_memory_degrade(cards: Cards) -> None:
 
 def test_a_pause_leaves_no_library_mapped(cards: Cards) -> None:
     assert cards.users()
-    pause = cards.root / FOLDER / "by-hand"
+    pause = cards.root / PAUSE_FOLDER / "by-hand"
     pause.parent.mkdir(parents=True)
     pause.write_text("driver upgrade\n")
     assert set(cards.health().values()) == {"degraded: paused: driver upgrade"}

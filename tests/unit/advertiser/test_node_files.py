@@ -12,22 +12,23 @@ from pathlib import Path
 import pytest
 
 from partage_advertiser.errors import AnotherRuns
-from partage_advertiser.inventory_file import NAME, InventoryFile
+from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.locking import NodeLock
-from partage_advertiser.pausing import LABEL, OURS, PAUSE, PauseFile, why_paused
-from partage_advertiser.readiness import BROKER_ALIVE, KUBELET_SPOKE, Readiness
+from partage_advertiser.pausing import LABEL, OURS, PauseFile, why_paused
+from partage_advertiser.readiness import Readiness
 from partage_plugins.vocabulary.inventory import Ready
+from partage_plugins.vocabulary.places import BROKER_ALIVE, INVENTORY_FILE, KUBELET_SPOKE, PAUSE_FOLDER
 
 
 class TestTheInventory:
     def test_is_written_once_for_the_same_text(self, tmp_path: Path) -> None:
         file = InventoryFile(tmp_path)
         assert file.write(b"a")
-        inode = (tmp_path / NAME).stat().st_ino
+        inode = (tmp_path / INVENTORY_FILE).stat().st_ino
         assert not file.write(b"a")
-        assert (tmp_path / NAME).stat().st_ino == inode
+        assert (tmp_path / INVENTORY_FILE).stat().st_ino == inode
         assert file.write(b"b")
-        assert (tmp_path / NAME).read_bytes() == b"b"
+        assert (tmp_path / INVENTORY_FILE).read_bytes() == b"b"
 
     def test_can_be_read_by_all_and_written_by_one(self, tmp_path: Path) -> None:
         before = os.umask(0o077)
@@ -35,7 +36,7 @@ class TestTheInventory:
             InventoryFile(tmp_path).write(b"a")
         finally:
             os.umask(before)
-        assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o644
+        assert stat.S_IMODE((tmp_path / INVENTORY_FILE).stat().st_mode) == 0o644
 
     def test_stays_as_it_was_where_there_is_no_room(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = InventoryFile(tmp_path)
@@ -47,12 +48,12 @@ class TestTheInventory:
         monkeypatch.setattr(Path, "replace", full)
         with pytest.raises(OSError, match="No space"):
             file.write(b"new")
-        assert [path.name for path in (tmp_path / NAME).parent.iterdir()] == [Path(NAME).name]
+        assert [path.name for path in (tmp_path / INVENTORY_FILE).parent.iterdir()] == [Path(INVENTORY_FILE).name]
         assert file.text() == b"old"
 
     def test_of_a_killed_writer_is_whole(self, tmp_path: Path) -> None:
         InventoryFile(tmp_path).write(b"old" * 1000)
-        left = (tmp_path / NAME).with_name(f".{Path(NAME).name}.new")
+        left = (tmp_path / INVENTORY_FILE).with_name(f".{Path(INVENTORY_FILE).name}.new")
         left.write_bytes(b"newer")
         file = InventoryFile(tmp_path)
         assert file.text() == b"old" * 1000
@@ -63,7 +64,7 @@ class TestTheInventory:
     def test_is_not_written_through_a_link_that_somebody_left(self, tmp_path: Path) -> None:
         other = tmp_path / "other"
         other.write_bytes(b"precious")
-        path = tmp_path / NAME
+        path = tmp_path / INVENTORY_FILE
         path.parent.mkdir(parents=True)
         path.with_name(f".{path.name}.new").symlink_to(other)
         with pytest.raises(OSError, match="symbolic links"):
@@ -116,7 +117,7 @@ class TestThePause:
         assert why_paused(labels) is None
 
     def test_leaves_that_of_a_person_alone(self, tmp_path: Path) -> None:
-        by_hand = tmp_path / PAUSE / "by-hand"
+        by_hand = tmp_path / PAUSE_FOLDER / "by-hand"
         by_hand.parent.mkdir(parents=True)
         by_hand.write_text("a new driver\n")
         file = PauseFile(tmp_path)

@@ -9,11 +9,12 @@ import pytest
 
 from partage_advertiser.errors import NoInventory
 from partage_advertiser.events import Events
-from partage_advertiser.inventory_file import NAME, InventoryFile
+from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.outlets import Outlets
 from partage_advertiser.publishing import Publisher
 from partage_advertiser.telling import Happening
 from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.advertiser.cards import card, inventory
 
 LOST = inventory(card(health="lost"))
@@ -47,7 +48,7 @@ def _outlets(file: InventoryFile, heard: Heard) -> Outlets:
 def test_an_inventory_reaches_the_file_the_api_server_and_people(tmp_path: Path) -> None:
     heard = Heard()
     _outlets(InventoryFile(tmp_path), heard).tell(LOST)
-    assert (tmp_path / NAME).read_bytes() == encode_inventory(LOST)
+    assert (tmp_path / INVENTORY_FILE).read_bytes() == encode_inventory(LOST)
     assert (heard.wanted, heard.reasons) == ([encode_inventory(LOST).decode()], ["CardLost"])
 
 
@@ -74,4 +75,4 @@ def test_a_file_that_says_nothing_is_made_anew(tmp_path: Path, text: bytes) -> N
     outlets = _outlets(InventoryFile(tmp_path), Heard())
     assert outlets.told is None
     outlets.tell(LOST)
-    assert (tmp_path / NAME).read_bytes() == encode_inventory(LOST)
+    assert (tmp_path / INVENTORY_FILE).read_bytes() == encode_inventory(LOST)

@@ -11,13 +11,13 @@ import msgspec
 
 from partage_plugins.builtin.gpu_discovery.discovery import Discovery
 from partage_plugins.builtin.gpu_discovery.facts import CardFacts, InstanceFacts, Look, NodeFacts, Sample, Trouble, Xid
-from partage_plugins.builtin.gpu_discovery.node_files import CHECKPOINT, INVENTORY, SOCKETS
-from partage_plugins.builtin.gpu_discovery.pausing import FOLDER
+from partage_plugins.builtin.gpu_discovery.node_files import CHECKPOINT, SOCKETS
 from partage_plugins.builtin.gpu_discovery.settings import discovery_settings
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, GpuPart, NodeName
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.node import DeviceUse, NodeContext
+from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 
 ONE, TWO, THREE = (f"GPU-{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "123")
 MIG_A, MIG_B = (f"MIG-{digit * 8}-0000-4000-8000-{digit * 12}" for digit in "ab")
@@ -105,7 +105,7 @@ class MadeNode:
         if self.found is None:
             return ()
         checked: GpuPart = msgspec.convert(msgspec.to_builtins(self.found), GpuPart)
-        self.write(INVENTORY, encode_inventory(Inventory(kinds={GPU.name: checked})))
+        self.write(INVENTORY_FILE, encode_inventory(Inventory(kinds={GPU.name: checked})))
         return checked.cards
 
     def health(self, in_use: list[DeviceUse] | None = None, *, after_s: float = 5.0) -> dict[str, str]:
@@ -136,4 +136,4 @@ class MadeNode:
         return self.write(f"{SOCKETS}/gpu.nvidia.com-reg.sock", "")
 
     def pause(self, why: str, who: str = "by-hand") -> Path:
-        return self.write(f"{FOLDER}/{who}", f"{why}\n")
+        return self.write(f"{PAUSE_FOLDER}/{who}", f"{why}\n")

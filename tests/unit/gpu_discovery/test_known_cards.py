@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_plugins.builtin.gpu_discovery.facts import SilentCard
-from partage_plugins.builtin.gpu_discovery.node_files import INVENTORY
 from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.gpu_discovery.making import (
     HANGS,
     MIG_A,
@@ -137,7 +137,7 @@ def test_a_lost_card_that_is_back_after_a_new_start_is_watched(node: MadeNode) -
 
 def test_after_a_reboot_removed_cards_are_forgotten(node: MadeNode) -> None:
     node.look()
-    (node.root / INVENTORY).unlink()
+    (node.root / INVENTORY_FILE).unlink()
     node.driver.says = node_of(gpu())
     node.begin()
     assert node.health() == {ONE: "ok"}
@@ -145,13 +145,13 @@ def test_after_a_reboot_removed_cards_are_forgotten(node: MadeNode) -> None:
 
 @pytest.mark.parametrize("content", ["", "{", '{"v":1,"kinds":{"gpu":{}}}', '{"v":1,"kinds":{}}', "\x00" * 300_000])
 def test_an_inventory_that_is_no_inventory_is_passed_over(node: MadeNode, content: str) -> None:
-    node.write(INVENTORY, content)
+    node.write(INVENTORY_FILE, content)
     node.begin()
     assert node.health() == {ONE: "ok", TWO: "ok"}
 
 
 def test_an_inventory_that_cannot_be_read_is_passed_over(node: MadeNode) -> None:
-    (node.root / INVENTORY).mkdir(parents=True)
+    (node.root / INVENTORY_FILE).mkdir(parents=True)
     node.begin()
     assert node.discovery.discover(None) is not None
 
@@ -159,7 +159,7 @@ def test_an_inventory_that_cannot_be_read_is_passed_over(node: MadeNode) -> None
 @given(st.binary(max_size=200))
 def test_any_bytes_as_the_last_inventory_start_well(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     node = MadeNode(tmp_path_factory.mktemp("node"))
-    node.write(INVENTORY, content)
+    node.write(INVENTORY_FILE, content)
     node.begin()
     assert set(node.health()) >= {ONE, TWO}
 

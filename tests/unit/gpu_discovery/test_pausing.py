@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.builtin.gpu_discovery.pausing import FOLDER
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from unit.gpu_discovery.making import HANGS, NO_LIBRARY, ONE, STARTS, TWO, MadeNode, gpu, node_of
 
 WHY = "degraded: paused: driver upgrade"
@@ -101,7 +101,7 @@ def test_a_hanging_driver_can_be_let_go(node: MadeNode) -> None:
 )
 def test_the_reason_is_one_printable_line(node: MadeNode, content: str, told: str) -> None:
     node.look()
-    node.write(f"{FOLDER}/by-hand", content.encode(errors="surrogatepass"))
+    node.write(f"{PAUSE_FOLDER}/by-hand", content.encode(errors="surrogatepass"))
     assert node.health()[ONE] == f"degraded: paused: {told}"
 
 

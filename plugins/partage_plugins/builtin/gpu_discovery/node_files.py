@@ -13,10 +13,10 @@ from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.gpu import GPU, GpuPart
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 SOCKETS: Final = "var/lib/kubelet/plugins_registry"
-INVENTORY: Final = "run/partage/inventory.json"
 _LONGEST_CHECKPOINT: Final = 16 << 20
 _log = structlog.get_logger()
 
@@ -59,7 +59,7 @@ class KubeletFolder:
 def last_part(root: Path) -> GpuPart | None:
     """The cards that the last inventory of this node names; None where there is none that can be read."""
     try:
-        raw = _beginning(root / INVENTORY, MAX_ANNOTATION_BYTES + 1)
+        raw = _beginning(root / INVENTORY_FILE, MAX_ANNOTATION_BYTES + 1)
         return decode_inventory(raw, [GPU]).part(GPU)
     except FileNotFoundError:
         return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = "run/partage/advertiser/pause"
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
+
 _LONGEST_BYTES: Final = 1024
 
 
@@ -13,7 +14,7 @@ class Pauses:
     """Below the node's root."""
 
     def __init__(self, root: Path) -> None:
-        self._folder = root / FOLDER
+        self._folder = root / PAUSE_FOLDER
         self._last: str | None = None
 
     def reason(self) -> str | None:

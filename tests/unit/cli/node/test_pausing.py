@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from partage_cli.main import cli
 from partage_cli.node.holders import Holder, holders
 from partage_cli.node.waiting import Seen, look, wait_until
-from partage_cli.pauses import BY_HAND, FOLDER, pause, resume, said_pauses
+from partage_cli.pauses import BY_HAND, pause, resume, said_pauses
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from unit.cli.doctor.made import CARDS, Made
 
 OURS, OTHER = Holder(7, "python", is_ours=True), Holder(9, "nvidia-persiste", is_ours=False)
@@ -52,7 +53,7 @@ def test_asking_writes_one_readable_line_and_nothing_beside_it(made: Made) -> No
         pause(made.root, "driver 580")
     finally:
         os.umask(before)
-    file = made.root / FOLDER / BY_HAND
+    file = made.root / PAUSE_FOLDER / BY_HAND
     assert file.read_text() == "driver 580\n"
     assert file.stat().st_mode & 0o777 == 0o644
     assert [each.name for each in file.parent.iterdir()] == [BY_HAND]
@@ -75,7 +76,7 @@ def test_a_disk_that_is_full_leaves_what_was_there(made: Made, monkeypatch: pyte
     with pytest.raises(OSError, match="No space left"):
         pause(made.root, "two")
     assert said_pauses(made.root) == ((BY_HAND, "one"),)
-    assert [each.name for each in (made.root / FOLDER).parent.iterdir()] == ["pause"]
+    assert [each.name for each in (made.root / PAUSE_FOLDER).parent.iterdir()] == ["pause"]
 
 
 def test_taking_back_what_nobody_asked_is_no_error(made: Made) -> None:
@@ -86,8 +87,8 @@ def test_taking_back_what_nobody_asked_is_no_error(made: Made) -> None:
 
 
 def test_a_pause_of_others_is_left_alone(made: Made) -> None:
-    made.write(f"{FOLDER}/driver-upgrade", "the operator\nmore\n")
-    made.write(f"{FOLDER}/.new", "being written")
+    made.write(f"{PAUSE_FOLDER}/driver-upgrade", "the operator\nmore\n")
+    made.write(f"{PAUSE_FOLDER}/.new", "being written")
     pause(made.root, "x")
     resume(made.root)
     assert said_pauses(made.root) == (("driver-upgrade", "the operator"),)
@@ -217,7 +218,7 @@ def test_resume_waits_until_the_cards_are_looked_after(made: Made, typed: Callab
 
 
 def test_resume_tells_of_others_who_paused(made: Made, typed: Callable[..., Result]) -> None:
-    made.write(f"{FOLDER}/driver-upgrade", "the operator upgrades")
+    made.write(f"{PAUSE_FOLDER}/driver-upgrade", "the operator upgrades")
     done = typed("resume")
     assert done.return_value == 0
     assert "still paused by driver-upgrade: the operator upgrades" in done.stderr
@@ -227,7 +228,7 @@ def test_resume_tells_of_others_who_paused(made: Made, typed: Callable[..., Resu
 def test_status_says_who_and_why(made: Made, typed: Callable[..., Result]) -> None:
     assert "not paused" in typed("status").stderr
     pause(made.root, "driver 580")
-    made.write(f"{FOLDER}/x\x1b", "evil\x9b")
+    made.write(f"{PAUSE_FOLDER}/x\x1b", "evil\x9b")
     with made.with_cards(*RESTING).advertiser():
         done = typed("status")
     assert done.stdout == "PAUSED BY   WHY\nby-hand     driver 580\nx?          evil?\n"

@@ -1,0 +1,17 @@
+"""Where the parts of one node meet: files below its root, written without the first slash.
+
+Each is written by one part and read by others, which never import each other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+INVENTORY_FILE: Final = "run/partage/inventory.json"
+"""What exists on the node: written by the advertiser, read by crishim and by people's tools."""
+PAUSE_FOLDER: Final = "run/partage/advertiser/pause"
+"""While any file is in it the driver is let go; the first line of the file says why."""
+KUBELET_SPOKE: Final = "run/partage/crishim/kubelet-spoke"
+"""Its time is when kubelet last asked crishim for the runtime's status, which it does every 5 s."""
+BROKER_ALIVE: Final = "run/partage/broker/alive"
+"""The broker touches it at least every 5 s."""

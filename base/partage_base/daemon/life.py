@@ -88,7 +88,8 @@ def live(
 async def _lead(name: str, settings: S, build: Build[S], *, takes_over: bool) -> int:
     life = _Life(name, settings, takes_over=takes_over)
     signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
-    return await life.lead(lambda daemon: build(settings, daemon))
+    with signals.waking(asyncio.get_running_loop()):
+        return await life.lead(lambda daemon: build(settings, daemon))
 
 
 class _Life:

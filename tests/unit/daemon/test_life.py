@@ -212,3 +212,15 @@ def test_another_loop_can_be_asked_for(tmp_path: Path) -> None:
     script.write_text(text.replace('tests.")', 'tests.", loop_factory=Own)'))
     with RunningDaemon(script) as daemon:
         assert daemon.until("loop")["kind"] == "Own"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_does_not_interrupt_the_sleeping_loop_wakes_it(tmp_path: Path, number: signal.Signals) -> None:
+    """Another thread takes it here, so that this is certain; else it is one that comes just before the sleep."""
+    asleep = "threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()"
+    start = f"{asleep}; signal.pthread_sigmask(signal.SIG_BLOCK, {{{int(number)}}})"
+    with RunningDaemon(write_script(tmp_path, start=start, also="import signal, threading")) as daemon:
+        daemon.until("ready")
+        daemon.until_asleep()
+        daemon.send(number)
+        assert daemon.end() == 0

@@ -2,9 +2,10 @@
 
 Handlers are Python's own and not the loop's, so that they run between any two instructions, even while something blocks
 the loop. The second ends the process by itself, with 128 + its number, since the kernel's default does nothing to the
-first process of a container. A loop about to sleep is woken through a socket: a signal that comes in the instant between
-the interpreter's last look and the sleep would else wait for whatever wakes the loop next. SIGHUP reloads what a service can reload, and is else a line in the log: settings are read
-once, and a daemon that kubelet depends on must not end because a terminal or a log rotation sent one.
+first process of a container. A loop about to sleep is woken through a socket: a signal in the instant between the
+interpreter's last look and the sleep would else wait for whatever wakes the loop next. SIGHUP reloads what a service
+can reload, and is else a line in the log: settings are read once, and a daemon that kubelet depends on must not end
+because a terminal or a log rotation sent one.
 """
 
 from __future__ import annotations

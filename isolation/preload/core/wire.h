@@ -1,0 +1,93 @@
+/* What the library and the broker say to each other: packets of 64 bytes, on two SOCK_SEQPACKET sockets of a process.
+ *
+ * On the first, `calls`, the library asks and the broker answers, one question at a time; on the second, `signals`, the
+ * broker gives hints: one that is lost costs time and no truth. No packet has a field by which a client could set a
+ * limit. All amounts are absolute, so that a question can be asked again after a broken connection.
+ *
+ * `partage_isolation/broker/wire.py` is the same in Python; a test compares the two.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define WIRE_PATH "/run/partage/broker"
+
+enum { WIRE_VERSION = 1, WIRE_BYTES = 64, WIRE_ANSWER = 0x8000, WIRE_NO_CARD = 0xffff, WIRE_PROCESSES = 3 };
+
+enum wire_what {
+    /* First, on either socket. hello.token: zeros for a new process, else the one it was given. The answer has the
+     * token, how many cards the container has, and with a page (a descriptor) where there is one. */
+    WIRE_HELLO = 1,
+    /* What card number `card` of the container is. Answer: card. */
+    WIRE_CARD,
+    /* Asks that `amounts.lent` bytes of `card` be lent to the process: all that it holds and is about to take. Answer:
+     * amounts.lent as it is then: at least what was asked for with WIRE_OK, as before with WIRE_NO. */
+    WIRE_LEND,
+    /* Not answered: of what was lent only `amounts.lent` is still needed. */
+    WIRE_RETURN,
+    /* A context is about to be made on `card`. Answer: WIRE_OK where there is room for what one usually takes. */
+    WIRE_CONTEXT,
+    /* Not answered: how much is in use now; WIRE_CONTEXT_MADE or _FAILED in flags ends what WIRE_CONTEXT began. Also
+     * the reply to WIRE_REPORT, with its number. */
+    WIRE_AMOUNTS,
+    /* How `card` looks to the whole container. Answer: view. */
+    WIRE_VIEW,
+    /* The container's processes on `card` from number `words[0]` on, pids as the caller's pid namespace has them.
+     * Answer: processes; `flags` is how many there are in all. */
+    WIRE_PROCESSES_OF,
+
+    /* Hints of the broker. Give back what is lent and not in use. */
+    WIRE_RECALL = 32,
+    /* Say WIRE_AMOUNTS with this number. */
+    WIRE_REPORT,
+
+    /* Reserved for leases of compute time: WANT, DRAINED, IDLE; PING and PONG. */
+    WIRE_LEASES = 64,
+};
+
+enum wire_result {
+    WIRE_OK,
+    WIRE_NO,      /* the limit does not allow it */
+    WIRE_FULL,    /* too many processes */
+    WIRE_UNKNOWN, /* no such token or card */
+    WIRE_WRONG,   /* the packet makes no sense, or has another version */
+};
+
+enum wire_flags { WIRE_SIGNALS = 1, WIRE_CONTEXT_MADE = 2, WIRE_CONTEXT_FAILED = 4 };
+
+struct wire_process {
+    uint32_t pid, reserved;
+    uint64_t bytes;
+};
+
+struct wire {
+    uint16_t version, what, card, result;
+    uint32_t number, flags; /* number: chosen by who asks, given back in the answer */
+    union {
+        uint64_t words[6];
+        struct {
+            unsigned char token[16];
+            uint32_t cards, reserved;
+        } hello;
+        struct {
+            uint64_t used;      /* bytes that the process holds, by its own account */
+            uint64_t lent;      /* bytes that it may hold without asking */
+            uint32_t changes;   /* how often `used` has changed, modulo 2^32 */
+            uint32_t in_flight; /* calls of the driver that are changing it */
+        } amounts;
+        struct {
+            unsigned char uuid[16];
+            uint64_t memory;             /* the limit, bytes */
+            uint32_t share, limit;       /* milli */
+            uint32_t is_mig, reserved;
+        } card_is;
+        struct {
+            uint64_t limit;   /* bytes */
+            uint64_t charged; /* to all its processes, contexts and all */
+            uint64_t fixed;   /* of them in contexts and the like, which no program asked for */
+        } view;
+        struct wire_process processes[WIRE_PROCESSES];
+    };
+};
+
+_Static_assert(sizeof(struct wire) == WIRE_BYTES, "layout");

@@ -23,6 +23,7 @@ _WORDS: Final = (
     | {_POLICY: "a policy, such as fgd+ or binpack, or several with weights, fgd+=2,topology=1"}
 )
 _MAX_ITEMS: Final = 256
+_ANSWERS: Final = {"yes": True, "no": False}
 
 
 class Policies(Struct, frozen=True, kw_only=True):
@@ -62,6 +63,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
         cards=said.get(keys.CARDS, ()),
         cards_not=said.get(keys.CARDS_NOT, ()),
         policy=said.get(keys.POLICY),
+        repeats_cards=said.get(keys.REPEAT_CARDS, False),
     )
     return Policies(limit_milli=said.get(keys.LIMIT_MILLI), wishes=wishes)
 
@@ -84,6 +86,12 @@ def _by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict
 
 def _milli(key: str, text: str) -> int:
     return parse_whole_quantity(text, path=key, largest=MAX_CARDS * WHOLE_MILLI)
+
+
+def _yes_or_no(key: str, text: str) -> bool:
+    if text not in _ANSWERS:
+        raise _refused(key, repr(text), "yes or no")
+    return _ANSWERS[text]
 
 
 def _one(pattern: str) -> Callable[[str, str], str]:
@@ -117,6 +125,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     keys.CARDS: _many(CARD_ID_PATTERN),
     keys.CARDS_NOT: _many(CARD_ID_PATTERN),
     keys.POLICY: _one(_POLICY),
+    keys.REPEAT_CARDS: _yes_or_no,
 }
 
 

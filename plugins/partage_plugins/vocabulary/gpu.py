@@ -116,6 +116,8 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     cards: tuple[CardId, ...] = ()
     cards_not: tuple[CardId, ...] = ()
     policy: str | None = None
+    repeats_cards: bool = False
+    """Several of its grants may be on one card; else each is on another."""
 
     def memory_on(self, card: Card) -> int:
         """Bytes that this request takes on a card: as asked, or the share's fraction rounded down to 1 MiB."""

@@ -86,6 +86,19 @@ def test_lists_are_separated_by_commas(key: str, text: str, items: tuple[str, ..
     assert getattr(read(key.replace("_", "-"), text)[TRAIN].wishes, key) == items
 
 
+@pytest.mark.parametrize(
+    ("text", "train"), [("yes", True), ("no", False), ("train: yes; side: no", True), ("side: yes", False)]
+)
+def test_cards_repeat_only_where_that_is_asked_for(text: str, train: bool) -> None:  # noqa: FBT001
+    assert read("repeat-cards", text)[TRAIN].wishes.repeats_cards is train
+
+
+@pytest.mark.parametrize("text", ["true", "1", "Yes", "y", "yes,no"])
+def test_whether_cards_repeat_is_yes_or_no(text: str) -> None:
+    with pytest.raises(DecodeError, match="allowed: yes or no"):
+        read("repeat-cards", text)
+
+
 @pytest.mark.parametrize("key", ["models", "models-not", "cards", "cards-not"])
 @pytest.mark.parametrize("text", [",", "a,", ",a", "a,,b", "a,\x01", "a,\ud800", "a," + "b" * 129])
 def test_an_item_that_cannot_be_is_refused(key: str, text: str) -> None:

@@ -81,6 +81,31 @@ def test_one_container_never_gets_one_card_twice() -> None:
     assert fleet.place(pod(ask(300, count=3))) is None
 
 
+def test_one_container_gets_one_card_several_times_where_it_asks_for_that() -> None:
+    fleet = Fleet(cards("a", 2))
+    assert fleet.place(pod(ask(300, count=4, repeats_cards=True))) == ["a0", "a0", "a0", "a1"]
+    assert fleet.place(pod(ask(700, count=2, repeats_cards=True))) is None
+    assert fleet.place(pod(ask(700, repeats_cards=True))) == ["a1"]
+
+
+def test_repeated_cards_are_each_asked_for_their_models_and_tags() -> None:
+    fleet = Fleet([card("a0", model="A10"), card("a1")])
+    assert fleet.place(pod(ask(100, count=2, repeats_cards=True, models=("A10",)))) == ["a0", "a0"]
+    red = Tags(exclusion="red")
+    assert fleet.place(pod(ask(100, count=2, repeats_cards=True, tags=red))) == ["a1", "a1"]
+
+
+def test_an_init_container_cannot_have_one_card_several_times() -> None:
+    """What init containers use is counted as if each grant had its own time."""
+    with pytest.raises(Refused, match="init container c0 cannot have several grants on one card"):
+        Fleet(cards("a", 2)).fitting(pod(ask(300, count=2, repeats_cards=True), ask(1), roles=["init", "app"]))
+
+
+def test_grants_that_are_placed_one_by_one_have_a_bound() -> None:
+    with pytest.raises(Refused, match="asks for 513 grants one by one; at most 512 are placed"):
+        Fleet(cards("a", 2)).fitting(pod(ask(1, count=513, repeats_cards=True)))
+
+
 def test_two_containers_may_share_a_card_or_have_different_ones() -> None:
     fleet = Fleet(cards("a", 2))
     assert fleet.place(pod(ask(600), ask(400))) == ["a0", "a0"]

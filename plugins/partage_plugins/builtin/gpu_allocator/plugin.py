@@ -99,10 +99,11 @@ class GpuAllocator:
             code = reason_codes(self.cluster, plan, np.array([slot], np.int32))[0]
             raise Refused(f"the pod does not fit on this node: {REASONS[code]}")
         cards = self.cluster.nodes[slot].cards
-        return {
-            ask.container: [_grant(ask, cards[place]) for place in np.flatnonzero(chosen[0]).tolist()]
-            for ask, chosen in zip(plan.asks, found.cards, strict=True)
-        }
+        grants: dict[ContainerName, list[GpuGrant]] = {}
+        for ask, chosen in zip(plan.asks, found.cards, strict=True):
+            places = np.flatnonzero(chosen[0]).tolist()
+            grants.setdefault(ask.container, []).extend(_grant(ask, cards[place]) for place in places)
+        return grants
 
     @hookimpl
     def partage_take(self, slot: Slot, allocation: Allocation) -> None:

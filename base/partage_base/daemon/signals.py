@@ -15,7 +15,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from types import FrameType
 from typing import Final
 
@@ -43,7 +43,7 @@ def install(*, on_stop: Callable[[str], None], on_hangup: Callable[[], None]) ->
 
 
 @contextlib.contextmanager
-def waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def waking(loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
     """Every signal wakes `loop`, so that its handler runs at once; for the main thread."""
     near, far = socket.socketpair()
     with near, far:

@@ -22,6 +22,7 @@ from partage_crishim.judge import Changed, Judge, Told
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.plugins import MeasuredHost, host_settings
 from partage_crishim.records import Records
+from partage_crishim.rehearsing import Rehearsal
 from partage_crishim.reservations import Reservations
 from partage_crishim.settings import CrishimSettings
 from partage_plugins.errors import PartageError
@@ -93,7 +94,9 @@ def assemble(
         judge=judge,
         booking=booking,
         collector=collector,
-        foresight=Foresight(containerd, wanted=inventory.has_devices),
+        foresight=Foresight(
+            containerd, wanted=inventory.has_devices, expected=grants.expect, rehearse=Rehearsal(grants)
+        ),
         host=host,
         keyring=keyring,
         clients=(runtime, resources),

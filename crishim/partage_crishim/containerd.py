@@ -8,7 +8,7 @@ collector's pause, which lists anyway: so hardly a create waits for a listing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from partage_base.cri import CriError, ListedContainer, ListedSandbox, RuntimeClient
@@ -39,10 +39,13 @@ class Containerd:
 
     async def listing(self, *, fresh: bool) -> Listing:
         """Who holds grants; one that began before this call only where `fresh` is not asked for."""
+        known = None if fresh else self.known()
+        return known if known is not None else await self._listed()
+
+    def known(self) -> Listing | None:
+        """The last listing, while it is good enough for `listing`."""
         known = self._listing
-        if not fresh and known is not None and known.began_s > self._clock() - self._max_age_s:
-            return known
-        return await self._listed()
+        return known if known is not None and known.began_s > self._clock() - self._max_age_s else None
 
     def last(self) -> Listing:
         """What was listed last, whatever it is worth by now; nothing before the first time."""
@@ -54,12 +57,12 @@ class Containerd:
             self._learn(await self._sandbox(sandbox_id))
         return self._handlers[sandbox_id]
 
-    async def learn_handlers(self) -> int:
-        """Asks for the handlers of all sandboxes at once; how many of them are new."""
-        new = [each for each in await self._sandboxes() if each.id not in self._handlers]
+    async def new_sandboxes(self) -> tuple[ListedSandbox, ...]:
+        """Those that were not seen before, the oldest first; their handlers are known from now on."""
+        new = sorted(await self._sandboxes(besides=self._handlers), key=lambda each: each.created_ns)
         for each in new[-_MOST_HANDLERS:]:
             self._learn(each)
-        return len(new)
+        return tuple(new)
 
     async def handler_beside_listing(self, sandbox_id: str) -> str:
         """The handler; where it must be asked for, a listing that is too old is made anew in the same time."""
@@ -82,9 +85,9 @@ class Containerd:
             del self._handlers[next(iter(self._handlers))]
         self._handlers[sandbox.id] = sandbox.runtime_handler
 
-    async def _sandboxes(self) -> tuple[ListedSandbox, ...]:
+    async def _sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
         try:
-            return await self._client.sandboxes()
+            return await self._client.sandboxes(besides)
         except CriError:
             raise _away() from None
 

@@ -6,31 +6,35 @@ collector tells them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from partage_base.cri import Changes, CreateRequest, rewritten
+from partage_base.cri import Changes, CreateRequest, Draft
 from partage_base.keyring import Keyring
+from partage_crishim.ahead import Ahead
 from partage_crishim.booking import Booking
 from partage_crishim.containerd import Containerd
 from partage_crishim.deciding.applying import changes_of, key_of, security_of, shown
 from partage_crishim.deciding.books import Reservation
 from partage_crishim.deciding.capacity import Held, require_cards
-from partage_crishim.deciding.claims import Claim
+from partage_crishim.deciding.claims import Claim, decoded
 from partage_crishim.deciding.confining import Confinement, require_confinable
-from partage_crishim.deciding.errors import NodeNotReady
+from partage_crishim.deciding.errors import AllocationRefused, NodeNotReady
 from partage_crishim.deciding.guarding import VISIBLE
 from partage_crishim.deciding.placing import Files, Roots, require_apart, require_sources
-from partage_crishim.deciding.trust import require_meant, require_signed
+from partage_crishim.deciding.trust import Signatures, require_meant
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile, Known
 from partage_crishim.verdicts import Ending, Rewrite
+from partage_plugins.codecs import container_key
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
 from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import Container, ContainerKey, Granted, NodeName
+from partage_plugins.vocabulary import Container, ContainerKey, ContainerName, Granted, NodeName
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,13 @@ def default_roots(root: Path, *more: Path) -> Roots:
     return Roots(mounts=tuple(sorted(mounts)), devices=tuple(sorted(devices)))
 
 
+@dataclass
+class Last:
+    """The last request that was granted; for rehearsals."""
+
+    message: bytes | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Granting:
     """Those who have a word in granting."""
@@ -65,10 +76,28 @@ class Granting:
     files: Files
     clean_up: Callable[[], None]
     """Something may be left behind: look soon."""
+    signatures: Signatures = field(default_factory=Signatures)
+    last: Last = field(default_factory=Last)
+
+    def expect(self, annotations: Mapping[str, str]) -> int:
+        """A pod with these has a sandbox, so its creates are near: verifies what will hardly change until then.
+
+        Says how many containers have grants. What cannot be verified now is refused then, in words.
+        """
+        text = annotations.get(ALLOCATION)
+        if text is not None:
+            with contextlib.suppress(AllocationRefused):
+                allocation, by_container = decoded(text)
+                self.signatures.require(text, annotations.get(SIGNATURE), self.keyring.current().keys)
+                for name in by_container:
+                    container_key(allocation.pod, ContainerName(name), 0)
+                return len(by_container)
+        return 0
 
     async def rewrite(self, message: bytes, request: CreateRequest, claim: Claim) -> Rewrite:
         """The request as it goes on; raises a refusal or a plugin's fault."""
-        require_signed(claim, self.keyring.current().keys)
+        if not self.signatures.know(claim.text, claim.signature):
+            self._require_signed(claim)
         require_meant(claim, uid=request.uid, node=self.node)
         known = self._known()
         require_cards(claim.cards, known.gpu)
@@ -77,14 +106,23 @@ class Granting:
         require_confinable(security, claim, known.gpu, self.policy.confinement)
         key = key_of(request)
         mine = Held(key=key, pod=request.uid, container=request.container, gen=claim.allocation.gen, cards=claim.cards)
-        reservation = await self.booking.reserve(mine, known.gpu)
+        adjusting = Ahead(partial(self._adjusted, shown(request, key, security), claim, known))
+        reservation: Reservation | None = None
         try:
-            adjusted = await self._adjusted(shown(request, key, security), claim, known)
-            written = await self._written(message, request, claim, key, adjusted)
+            reservation = await self.booking.reserve(mine, known.gpu, checked=adjusting.begin)
+            # The plugins' process is at work by now, so this costs no time; a key may be gone since it was looked at.
+            self._require_signed(claim)
+            draft = Draft(message)
+            written = await self._written(draft, request, claim, key, await adjusting)
         except BaseException:
-            self._ended(reservation, Ending.FAILED)
+            adjusting.close()
+            self._failed(reservation, asked=adjusting.has_begun)
             raise
+        self.last.message = message
         return Rewrite(written, ended=partial(self._ended, reservation))
+
+    def _require_signed(self, claim: Claim) -> None:
+        self.signatures.require(claim.text, claim.signature, self.keyring.current().keys)
 
     def _known(self) -> Known:
         known = self.inventory.current()
@@ -100,16 +138,22 @@ class Granting:
         return await self.host.adjust(container, Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts))
 
     async def _written(
-        self, message: bytes, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted
+        self, draft: Draft, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted
     ) -> bytes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
         require_apart(request.mounts, adjusted.adjustment)
         require_sources(adjusted.adjustment, adjusted.owners, self.files, self.policy.roots)
         # Where a plugin says which cards NVIDIA's runtime is to add, nothing is left for the guard to say.
         guard = Changes() if VISIBLE in adjusted.adjustment.env else await self.guardian.changes(request)
-        return rewritten(message, changes_of(adjusted.adjustment, claim, key, guard))
+        return draft.changed(changes_of(adjusted.adjustment, claim, key, guard))
 
     def _ended(self, reservation: Reservation, ending: Ending) -> None:
         self.booking.ended(reservation, ending)
         if ending is Ending.FAILED:
+            self.clean_up()
+
+    def _failed(self, reservation: Reservation | None, *, asked: bool) -> None:
+        if reservation is not None:
+            self._ended(reservation, Ending.FAILED)
+        elif asked:
             self.clean_up()

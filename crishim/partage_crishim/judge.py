@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
 from partage_crishim.deciding.claims import claim_of, may_claim
 from partage_crishim.deciding.errors import AllocationRefused, RestoreRefused
@@ -38,8 +40,7 @@ class Told:
     is_defect: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changed:
+class Changed(Struct, frozen=True, kw_only=True):
     """A container whose request was rewritten: to give it what was granted, or to guard cards from it."""
 
     namespace: str

@@ -7,15 +7,17 @@ ended, once: what was reserved for a container must not outlive a create that fa
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 CREATE_CONTAINER: Final = "/runtime.v1.RuntimeService/CreateContainer"
 RESTORE_POD: Final = "/runtime.v1.RuntimeService/RestorePod"
 STATUS: Final = "/runtime.v1.RuntimeService/Status"
 RUN_SANDBOX: Final = "/runtime.v1.RuntimeService/RunPodSandbox"
 SANDBOX_STATUS: Final = "/runtime.v1.RuntimeService/PodSandboxStatus"
+IMAGE_STATUS: Final = "/runtime.v1.ImageService/ImageStatus"
 HELD: Final = frozenset({CREATE_CONTAINER, RESTORE_POD})
 """Calls whose request is read to its end before anything but its headers goes upstream."""
 
@@ -46,31 +48,27 @@ def nobody_cares(_: Ending) -> None:
     """For calls that leave nothing to clean up."""
 
 
-@dataclass(frozen=True)
-class HeldCall:
+class HeldCall(Struct, frozen=True):
     """A call that waits for a verdict; `message` is the request, whole and not compressed."""
 
     method: str
     message: bytes
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """Goes on as it came, byte for byte."""
 
     ended: Ended = nobody_cares
 
 
-@dataclass(frozen=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """Goes on with this request in place of its own."""
 
     message: bytes
     ended: Ended = nobody_cares
 
 
-@dataclass(frozen=True)
-class Refuse:
+class Refuse(Struct, frozen=True):
     """Is answered here, in one sentence that kubelet shows to the user; the runtime never sees it."""
 
     code: Code

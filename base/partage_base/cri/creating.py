@@ -11,10 +11,10 @@ the process, where it depends on the reader which one counts. All else keeps its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 
 from partage_base.cri.errors import MessageWrong
 from partage_base.cri.schema import CreateContainerRequest
@@ -22,8 +22,7 @@ from partage_base.cri.schema import CreateContainerRequest
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestMount:
+class RequestMount(Struct, frozen=True, kw_only=True):
     """A mount; an image volume has no host path."""
 
     container_path: str
@@ -31,8 +30,7 @@ class RequestMount:
     readonly: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestDevice:
+class RequestDevice(Struct, frozen=True, kw_only=True):
     """A device."""
 
     container_path: str
@@ -40,8 +38,7 @@ class RequestDevice:
     permissions: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CreateRequest:
+class CreateRequest(Struct, frozen=True, kw_only=True):
     """What kubelet asks for. Pod and annotations come from the request's own sandbox_config."""
 
     sandbox_id: str
@@ -65,15 +62,14 @@ class CreateRequest:
     host_pid: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """What to change in a request; what is set already is replaced in place."""
 
-    env: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    env: Mapping[str, bytes] = {}
     mounts: tuple[RequestMount, ...] = ()
     devices: tuple[RequestDevice, ...] = ()
     cdi: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    annotations: Mapping[str, str] = {}
     without_mounts: frozenset[str] = frozenset()
     """Container paths, as the request writes them, of mounts to leave out."""
 
@@ -93,10 +89,26 @@ def read_create(message: bytes) -> CreateRequest:
 
 def rewritten(message: bytes, changes: Changes) -> bytes:
     """The request with these changes, or the very same bytes where there are none."""
-    if not changes:
-        return message
-    request = _parsed(message)
-    config: Any = request.config
+    return Draft(message).changed(changes) if changes else message
+
+
+class Draft:
+    """A request that will be changed: read while nobody waits for it."""
+
+    def __init__(self, message: bytes) -> None:
+        self._message = message
+        self._request = _parsed(message)
+
+    def changed(self, changes: Changes) -> bytes:
+        """The request with these changes, once; or the very same bytes where there are none."""
+        if not changes:
+            return self._message
+        _change(self._request.config, changes)
+        written: bytes = self._request.SerializeToString()
+        return written
+
+
+def _change(config: Any, changes: Changes) -> None:  # noqa: ANN401  a message of a class made at run time
     _replace_env(config.envs, changes.env)
     _without(config.mounts, changes.without_mounts)
     for mount in changes.mounts:
@@ -110,11 +122,9 @@ def rewritten(message: bytes, changes: Changes) -> bytes:
         if name not in present:
             config.cdi_devices.add(name=name)
     _replace_env(config.annotations, {key: value.encode() for key, value in changes.annotations.items()})
-    written: bytes = request.SerializeToString()
-    return written
 
 
-def _parsed(message: bytes) -> Any:  # noqa: ANN401  a message of a class made at run time
+def _parsed(message: bytes) -> Any:  # noqa: ANN401  as above
     request = CreateContainerRequest()
     try:
         request.ParseFromString(message)

@@ -18,6 +18,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
 from partage_crishim.deciding.capacity import Held
 from partage_crishim.deciding.errors import NodeNotReady
 from partage_plugins.vocabulary import CardId, ContainerKey
@@ -78,8 +80,7 @@ class Listing:
         return gens
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
+class Reservation(Struct, frozen=True, kw_only=True):
     """A create in flight; `until_s` is when nobody who made it can still be waiting for it."""
 
     held: Held
@@ -96,15 +97,19 @@ def holders(listing: Listing, reservations: Iterable[Reservation]) -> tuple[Held
 def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterable[Reservation]) -> tuple[Held, ...]:
     """Those of them who hold one of these cards: where many hold others, most need not be looked at."""
     living = listing.living
-    reserved = [each.held for each in reservations if each.held.key not in living]
     found = {held.key: held for card in cards for held in listing.by_card.get(card, ())}
-    return (*found.values(), *(held for held in reserved if any(grant.card in cards for grant in held.cards)))
+    reserved = {
+        (held := each.held).key: held
+        for each in reservations
+        for grant in each.held.cards
+        if grant.card in cards and each.held.key not in living
+    }
+    return (*found.values(), *reserved.values())
 
 
 def highest_gen(pod: str, listing: Listing, reservations: Iterable[Reservation]) -> int:
     """The newest allocation that containers of this pod were made from, as far as they are still known; 0 for none."""
-    reserved = [each.held.gen for each in reservations if each.held.pod == pod]
-    return max((listing.gens.get(pod, 0), *reserved))
+    return max([listing.gens.get(pod, 0), *[each.held.gen for each in reservations if each.held.pod == pod]])
 
 
 def over(

@@ -7,15 +7,15 @@ takes no new pods, which is the scheduler's business: containers of pods that ar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from partage_crishim.deciding.errors import NodeNotReady, NoRoom
 from partage_plugins.vocabulary import Card, ContainerKey, GpuGrant, GpuPart
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
-@dataclass(frozen=True, kw_only=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True):
     """What one container holds, or is about to hold."""
 
     key: ContainerKey
@@ -42,21 +42,20 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
 
 def require_room(mine: Held, others: Iterable[Held], part: GpuPart | None) -> None:
     """Refuses what would give a card away twice; another attempt at the same container is not another."""
-    me, held = (mine.pod, mine.container), tuple(others)
-    for card_id in dict.fromkeys(grant.card for grant in mine.cards):
+    held = [mine, *(each for each in others if each.container != mine.container or each.pod != mine.pod)]
+    grants = [grant for each in held for grant in each.cards]
+    for card_id in dict.fromkeys([grant.card for grant in mine.cards]):
         card = part.card(card_id) if part else None
         if card is None:  # said in words by `require_cards`
             raise NodeNotReady(f"partage: card {card_id} left this node's inventory just now")
-        on_card = [(each, grant) for each in held for grant in each.cards if grant.card == card_id]
-        theirs = [grant for each, grant in on_card if (each.pod, each.container) != me]
-        _require_room_on(card, [*theirs, *(grant for grant in mine.cards if grant.card == card_id)])
+        _require_room_on(card, [grant for grant in grants if grant.card == card_id])
 
 
 def _require_room_on(card: Card, grants: list[GpuGrant]) -> None:
     too_much = None
-    if sum(grant.share_milli for grant in grants) > WHOLE_MILLI:
+    if sum([grant.share_milli for grant in grants]) > WHOLE_MILLI:
         too_much = "compute"
-    elif sum(grant.memory_bytes for grant in grants) > card.memory_bytes:
+    elif sum([grant.memory_bytes for grant in grants]) > card.memory_bytes:
         too_much = "memory"
     if too_much:
         raise NoRoom(

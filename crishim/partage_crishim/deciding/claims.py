@@ -12,7 +12,7 @@ piece on the wire, so what it does not find is not there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -27,15 +27,19 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 _ALLOCATION_BYTES: Final = ALLOCATION.encode()
 
 
+_Decoded = tuple[Allocation, Mapping[str, Mapping[Kind, msgspec.Raw]]]
+
+
 class _Raw(msgspec.Struct, frozen=True):
     containers: dict[str, dict[str, msgspec.Raw]]
 
 
 _RAW: Final = msgspec.json.Decoder(_Raw)
+_LONGEST_REMEMBERED: Final = 16384
+"""Of a text; one that no scheduler writes is read each time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """An allocation that names this container; not yet trusted."""
 
     text: str
@@ -57,17 +61,33 @@ def claim_of(request: CreateRequest) -> Claim | None:
     text = request.annotations.get(ALLOCATION)
     if text is None:
         return None
-    try:
-        allocation = decode_allocation(text, (GPU,))
-    except DecodeError as error:
-        raise _unreadable(error) from None
-    grants = _RAW.decode(text).containers.get(request.container, {})
-    raw = {Kind(kind): given.copy() for kind, given in grants.items() if msgspec.json.decode(given)}
+    allocation, by_container = decoded(text)
+    raw = by_container.get(request.container)
     if not raw:
         return None
     mine = allocation.of(GPU).get(ContainerName(request.container), ())
     signature = request.annotations.get(SIGNATURE)
     return Claim(text=text, signature=signature, allocation=allocation, raw=raw, cards=mine)
+
+
+def decoded(text: str) -> _Decoded:
+    """An allocation, typed and as it was written; raises a refusal. A pod's text comes with each of its containers."""
+    try:
+        return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
+    except DecodeError as error:
+        raise _unreadable(error) from None
+
+
+def _decoded(text: str) -> _Decoded:
+    allocation = decode_allocation(text, (GPU,))
+    by_container = {
+        name: {Kind(kind): given.copy() for kind, given in grants.items() if msgspec.json.decode(given)}
+        for name, grants in _RAW.decode(text).containers.items()
+    }
+    return allocation, by_container
+
+
+_remembered: Final = lru_cache(maxsize=64)(_decoded)
 
 
 def _unreadable(error: DecodeError) -> AllocationRefused:

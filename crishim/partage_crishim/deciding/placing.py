@@ -12,6 +12,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, Protocol
 
 from partage_base.cri.creating import RequestMount
@@ -98,6 +99,7 @@ def _meet(one: str, other: str) -> bool:
     return is_below(one, other) or is_below(other, one)
 
 
+@lru_cache(maxsize=256)
 def _cleaned(path: str) -> str:
     path = "/" + posixpath.normpath(path).lstrip("/")
     for alias, real in _ALIASES:

@@ -18,19 +18,40 @@ from partage_plugins.errors import SignatureRefused
 from partage_plugins.vocabulary import KeyId, NodeName
 
 _ANEW: Final = "delete the pod, so that its successor gets an allocation of its own"
+_REMEMBERED: Final = 256
 
 
-def require_signed(claim: Claim, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
-    """Refuses an allocation that none of these keys signed; keys that verify only are among them."""
-    if claim.signature is None:
-        raise AllocationRefused(
-            "partage: this pod's allocation has no signature; only the scheduler may write alloc.partage.dev/ "
-            f"annotations: {_ANEW}"
-        )
-    try:
-        verify(claim.text, claim.signature, keys)
-    except SignatureRefused as error:
-        raise AllocationRefused(str(error)) from None
+class Signatures:
+    """Signatures that were found good: one that was verified ahead of a create costs the create a look.
+
+    Each is remembered with the key itself. One that was taken away since is not among the keys, and one that was read
+    anew is another object, so by neither is anything believed that was verified before.
+    """
+
+    def __init__(self) -> None:
+        self._good: dict[tuple[str, str], tuple[KeyId, Ed25519PublicKey]] = {}
+
+    def know(self, text: str, signature: str | None) -> bool:
+        """Whether this one was found good, by a key that may be gone since."""
+        return signature is not None and (text, signature) in self._good
+
+    def require(self, text: str, signature: str | None, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
+        """Refuses an allocation that none of these keys signed; keys that verify only are among them."""
+        if signature is None:
+            raise AllocationRefused(
+                "partage: this pod's allocation has no signature; only the scheduler may write alloc.partage.dev/ "
+                f"annotations: {_ANEW}"
+            )
+        known = self._good.get((text, signature))
+        if known is not None and keys.get(known[0]) is known[1]:
+            return
+        try:
+            by = verify(text, signature, keys)
+        except SignatureRefused as error:
+            raise AllocationRefused(str(error)) from None
+        if len(self._good) >= _REMEMBERED:
+            del self._good[next(iter(self._good))]
+        self._good[text, signature] = by, keys[by]
 
 
 def require_meant(claim: Claim, *, uid: str, node: NodeName) -> None:

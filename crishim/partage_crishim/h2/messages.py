@@ -6,8 +6,9 @@ What can't be read is refused as grpc-go's own server refuses it, in its words w
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from partage_crishim.verdicts import Code
 
@@ -26,8 +27,7 @@ class Unreadable(Exception):
         self.code = code
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(Struct, frozen=True):
     """A request as it came."""
 
     is_compressed: bool

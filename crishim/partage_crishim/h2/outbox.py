@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from partage_crishim.verdicts import Code, Ended, Ending, HeldCall
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Struct, frozen=True):
     """This call waits for a verdict."""
 
     stream: int
     call: HeldCall
 
 
-@dataclass(frozen=True)
-class Dropped:
+class Dropped(Struct, frozen=True):
     """Nobody wants the verdict on this call any more."""
 
     stream: int
 
 
-@dataclass(frozen=True)
-class Rejected:
+class Rejected(Struct, frozen=True):
     """This call was answered before it came to a verdict: it can't be read, or there is no room."""
 
     stream: int
     code: Code
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """How a call ended that had a verdict; comes once for each that let it go on."""
 
     ended: Ended

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -97,6 +97,7 @@ def encode_container(container: ContainerAllocation) -> str:
     return fitting(msgspec.json.encode(container, order="deterministic"), WHAT_ON_CONTAINER).decode()
 
 
+@lru_cache(maxsize=256)
 def container_key(pod: PodUid, container: ContainerName, attempt: int) -> ContainerKey:
     """Names a container before the runtime has an id for it."""
     return ContainerKey(hashlib.sha256(f"{pod}/{container}/{attempt}".encode()).hexdigest()[:32])

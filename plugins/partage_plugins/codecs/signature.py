@@ -33,8 +33,8 @@ def sign(allocation: str, private: Ed25519PrivateKey) -> str:
     return f"{key_id(private.public_key())}:{base64.b64encode(signature).decode()}"
 
 
-def verify(allocation: str, signature: str, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
-    """Returns if one of `keys` made this signature of exactly this text; refuses otherwise."""
+def verify(allocation: str, signature: str, keys: Mapping[KeyId, Ed25519PublicKey]) -> KeyId:
+    """Which of `keys` made this signature of exactly this text; refuses where none did."""
     named, raw = decode_signature(signature)
     public = keys.get(named)
     if public is None:
@@ -48,6 +48,7 @@ def verify(allocation: str, signature: str, keys: Mapping[KeyId, Ed25519PublicKe
         raise SignatureRefused(
             f"allocation: the signature of key {named} does not match; it was changed after it was signed"
         ) from None
+    return named
 
 
 def decode_signature(text: str) -> tuple[KeyId, bytes]:

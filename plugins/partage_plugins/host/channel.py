@@ -6,6 +6,8 @@ A caller that gives up leaves nothing behind: its late reply finds nobody waitin
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from typing import cast
 
 import msgspec
@@ -20,7 +22,9 @@ class ChildGone(Exception):
 class Channel(asyncio.Protocol):
     """The parent's end of the socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, ours: socket.socket | None = None) -> None:
+        """`ours` is the transport's own socket, for what should not wait until the loop's turn is over."""
+        self._ours = ours
         self._buffer = bytearray()
         self._waiting: dict[int, asyncio.Future[messages.Reply]] = {}
         self._transport: asyncio.Transport | None = None
@@ -55,7 +59,7 @@ class Channel(asyncio.Protocol):
         reply: asyncio.Future[messages.Reply] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = reply
         try:
-            self._transport.write(messages.framed(question))
+            self._send(self._transport, messages.framed(question))
             return await reply
         finally:
             self._waiting.pop(question.id, None)
@@ -64,6 +68,15 @@ class Channel(asyncio.Protocol):
         """Close this end; the child sees it and ends."""
         if self._transport is not None:
             self._transport.abort()
+
+    def _send(self, transport: asyncio.Transport, frame: bytes) -> None:
+        """At once where the socket takes it; the transport has the rest, and whatever is wrong with the socket."""
+        sent = 0
+        if self._ours is not None and not transport.is_closing() and not transport.get_write_buffer_size():
+            with contextlib.suppress(OSError):
+                sent = self._ours.send(frame)
+        if sent < len(frame):
+            transport.write(frame[sent:])
 
     def _deliver(self, body: bytes) -> None:
         try:

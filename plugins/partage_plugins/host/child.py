@@ -7,6 +7,7 @@ anew.
 
 from __future__ import annotations
 
+import gc
 import socket
 import sys
 import traceback
@@ -70,10 +71,12 @@ class Child:
         context = NodeContext(node=start.node, role="crishim", root=PurePosixPath(start.root), wake=_nothing_to_wake)
         faults = [*report.faults, *self._side.started(context)]
         self._box.clear()
+        gc.collect()
+        gc.freeze()  # what was imported stays: a container should not wait until it is looked through for garbage
         return messages.Started(
             id=start.id,
             loaded=report.loaded,
-            kinds=self._side.owners,
+            kinds=dict(self._side.owners),
             faults=tuple(str(fault) for fault in faults),
             blocked=report.blocked,
             unknown_blocked=report.unknown_blocked,

@@ -163,7 +163,8 @@ class PluginHost:
         await asyncio.sleep(pause_s)
 
     async def _begun(self) -> _Child:
-        process, channel = ChildProcess(memory_bytes=self._settings.memory_bytes), Channel()
+        process = ChildProcess(memory_bytes=self._settings.memory_bytes)
+        channel = Channel(process.socket)
         start = self._start_question()
         try:
             await asyncio.get_running_loop().create_connection(lambda: channel, sock=process.socket)

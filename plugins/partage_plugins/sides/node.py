@@ -52,12 +52,8 @@ class NodeSide:
         self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in _HOOKS}
         self._failed: frozenset[str] = frozenset()
         self._kinds = tuple(replace(kind, promises=partial(self._promised, kind)) for kind in registry.kinds)
-
-    @property
-    def owners(self) -> dict[Kind, PluginName]:
+        self.owners: Mapping[Kind, PluginName] = self._in_force()
         """The kinds that have an owner in force."""
-        owners = ((kind.name, self._registry.owner(kind.name)) for kind in self._registry.kinds)
-        return {kind: owner for kind, owner in owners if owner is not None and owner not in self._failed}
 
     def started(self, context: NodeContext) -> list[PluginError]:
         """Begins; a plugin that fails is not asked again, and its kind has no owner in force."""
@@ -65,6 +61,7 @@ class NodeSide:
         self._failed = frozenset(fault.plugin for fault in faults)
         for hook, calls in self._calls.items():
             self._calls[hook] = tuple(call for call in calls if call.plugin not in self._failed)
+        self.owners = self._in_force()
         return faults
 
     def stopping(self) -> list[PluginError]:
@@ -90,9 +87,8 @@ class NodeSide:
 
     def adjust(self, container: Container, granted: Granted) -> Adjusted:
         """All plugins' changes to a container; refused if a kind that it was granted has no owner in force here."""
-        owners = self.owners
         for kind_name in sorted(granted.grants):
-            if kind_name not in owners:
+            if kind_name not in self.owners:
                 raise Refused(f"partage: no plugin for {kind_name} is in force on this node; see the logs of crishim")
         answers: list[tuple[PluginName, Adjustment]] = []
         for call in self._calls["partage_adjust"]:
@@ -108,6 +104,10 @@ class NodeSide:
         faults = self._ask_all("partage_removed", key)
         if faults:
             raise faults[0]
+
+    def _in_force(self) -> dict[Kind, PluginName]:
+        owners = ((kind.name, self._registry.owner(kind.name)) for kind in self._registry.kinds)
+        return {kind: owner for kind, owner in owners if owner is not None and owner not in self._failed}
 
     def _ask_all(self, hook: str, *arguments: object) -> list[PluginError]:
         faults: list[PluginError] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,12 @@ class FakeRuntime(RuntimeClient):
             meanwhile()
         return before
 
-    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
+    async def sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
         self._asked()
         uids = {UID, *(each.pod_uid for each in self.listed.values())} - self.gone
-        return tuple(ListedSandbox(id=f"s-{uid}", pod_uid=uid, runtime_handler="") for uid in uids)
+        return tuple(
+            ListedSandbox(id=f"s-{uid}", pod_uid=uid, runtime_handler="") for uid in uids if f"s-{uid}" not in besides
+        )
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
         self._asked()
@@ -226,7 +228,7 @@ class Crishim:
         )
         kubelet = Kubelet(stage.resources, stage.root / CHECKPOINT)
         self.guardian = Guardian(guard, self.inventory, self.containerd, kubelet, self.booking)
-        grants = Granting(
+        self.grants = Granting(
             node=NODE,
             policy=policy,
             keyring=Keyring(stage.root / "etc/partage/keys.d"),
@@ -238,7 +240,7 @@ class Crishim:
             files=NodeFiles(),
             clean_up=self.collector.wake,
         )
-        self.judge = Judge(grants, self.guardian, tell=stage.told.append, changed=stage.changed.append)
+        self.judge = Judge(self.grants, self.guardian, tell=stage.told.append, changed=stage.changed.append)
 
     async def judged(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
         message = create if isinstance(create, bytes) else create.bytes()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import errno
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from partage_crishim.deciding.books import Listing, OnNode, Reservation, highest_gen, holders, holders_of
 from partage_crishim.deciding.capacity import Held
 from partage_crishim.deciding.errors import NodeNotReady
 from partage_crishim.reservations import Reservations
+from partage_crishim.table import Table
 from partage_plugins.vocabulary import CardId, ContainerKey, GpuGrant
 
 CARDS = [CardId(f"GPU-{number}") for number in range(3)]
@@ -93,10 +97,57 @@ def test_what_another_crishim_puts_in_place_of_ours_is_seen(tmp_path: Path) -> N
     assert standing(mine) == (newer,)
 
 
+def test_what_another_crishim_was_about_to_change_when_it_died_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = Reservations(tmp_path), Reservations(tmp_path)
+    written(mine, ONE)
+    times = tmp_path.stat().st_atime_ns, tmp_path.stat().st_mtime_ns
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "settle", None)  # it dies before it lets the lock go
+        with pytest.raises(TypeError):
+            written(other, replace(ONE, key=ContainerKey("b")))
+    os.utime(tmp_path, ns=times)  # all within one tick of the clock
+    assert {each.key for each in standing(mine)} == {"a", "b"}
+
+
+def test_one_that_failed_to_write_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Reservations(tmp_path)
+    written(mine, ONE)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("partage_crishim.table.write_whole", full)
+        with pytest.raises(OSError, match="No space"):
+            written(mine, replace(ONE, key=ContainerKey("b")))
+    assert standing(mine) == (ONE,)
+
+
+def test_what_somebody_took_away_by_hand_stands_no_more(tmp_path: Path) -> None:
+    mine = Reservations(tmp_path)
+    written(mine, ONE)
+    assert standing(mine) == (ONE,)
+    os.utime(tmp_path, ns=(0, 0))
+    assert standing(mine) == (ONE,)
+    (tmp_path / "a").unlink()
+    assert standing(mine) == ()
+
+
+def test_a_folder_that_was_cleared_is_begun_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "reserved"
+    mine, other = Reservations(folder), Reservations(folder)
+    written(mine, ONE)
+    shutil.rmtree(folder)
+    written(other, replace(ONE, key=ContainerKey("b")))
+    assert {each.key for each in standing(mine)} == {"b"}
+
+
 def test_our_own_reservation_is_not_read_from_the_disk_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Reservations(tmp_path)
     written(mine, ONE)
-    monkeypatch.setattr("partage_crishim.reservations._load", None)
+    monkeypatch.setattr("partage_crishim.table._load", None)
     assert standing(mine) == (ONE,)
 
 

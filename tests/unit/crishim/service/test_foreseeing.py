@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from partage_base.cri import ListedSandbox, PeerAway, RuntimeClient
 from partage_crishim.containerd import Containerd
 from partage_crishim.foreseeing import WITHIN_S, Foresight
-from partage_crishim.verdicts import CREATE_CONTAINER, RUN_SANDBOX, SANDBOX_STATUS, STATUS
+from partage_crishim.verdicts import CREATE_CONTAINER, IMAGE_STATUS, RUN_SANDBOX, SANDBOX_STATUS, STATUS
 from unit.crishim.deciding.stage import NOWHERE
 
 
@@ -25,12 +25,16 @@ class Runtime(RuntimeClient):
     async def containers(self) -> tuple[()]:
         return ()
 
-    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
+    async def sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
         self.asked += 1
         await asyncio.sleep(0)
         if self.away:
             raise PeerAway("containerd.sock", "is not there")
-        return tuple(ListedSandbox(id=id_, pod_uid="u", runtime_handler=name) for id_, name in self.handlers.items())
+        return tuple(
+            ListedSandbox(id=id_, pod_uid="u", runtime_handler=name, annotations={"of": id_})
+            for id_, name in self.handlers.items()
+            if id_ not in besides
+        )
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
         raise AssertionError(f"a create waited for the handler of {sandbox_id}")
@@ -43,7 +47,24 @@ class Kubelet:
         self.now_s = 0.0
         self.runtime = Runtime()
         self.containerd = Containerd(self.runtime)
-        self.foresight = Foresight(self.containerd, wanted=lambda: wanted, clock=lambda: self.now_s)
+        self.expected: list[Mapping[str, str]] = []
+        self.grants = 0
+        """Of each new pod."""
+        self.rehearsals = 0
+        self.foresight = Foresight(
+            self.containerd,
+            wanted=lambda: wanted,
+            expected=self._expects,
+            rehearse=self._rehearse,
+            clock=lambda: self.now_s,
+        )
+
+    def _expects(self, annotations: Mapping[str, str]) -> int:
+        self.expected.append(annotations)
+        return self.grants
+
+    def _rehearse(self) -> None:
+        self.rehearsals += 1
 
     async def calls(self, *methods: str) -> None:
         for method in methods:
@@ -99,6 +120,41 @@ def test_of_two_sandboxes_at_once_both_are_learnt() -> None:
         kubelet.runtime.handlers["c"] = "three"
         await kubelet.calls(SANDBOX_STATUS)
         assert [await kubelet.containerd.handler(id_) for id_ in "abc"] == ["one", "two", "three"]
+
+    holds(it)
+
+
+def test_annotations_of_each_new_pod_are_shown_once() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.runs("a")
+        await kubelet.runs("b")
+        assert kubelet.expected == [{"of": "a"}, {"of": "b"}]
+
+    holds(it)
+
+
+def test_a_create_with_a_grant_is_rehearsed_before_it_comes_and_no_other() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        await kubelet.runs("a")
+        await kubelet.calls(IMAGE_STATUS, CREATE_CONTAINER)
+        assert kubelet.rehearsals == 0
+        kubelet.grants = 2
+        await kubelet.runs("b")
+        await kubelet.calls(IMAGE_STATUS, CREATE_CONTAINER, IMAGE_STATUS, CREATE_CONTAINER)
+        assert kubelet.rehearsals == 2
+        await kubelet.calls(IMAGE_STATUS, CREATE_CONTAINER)
+        assert kubelet.rehearsals == 2
+
+    holds(it)
+
+
+def test_a_pod_whose_containers_never_come_is_not_rehearsed_for_ever() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        kubelet.grants = 1
+        await kubelet.runs("a")
+        kubelet.now_s += WITHIN_S + 1
+        await kubelet.calls(IMAGE_STATUS)
+        assert kubelet.rehearsals == 0
 
     holds(it)
 

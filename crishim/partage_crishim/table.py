@@ -1,0 +1,127 @@
+"""The folder of reservations while it is locked: one file for each container key, and the horizon.
+
+A create waits for this, so the folder is read again only after somebody else changed it. The file of the lock holds a
+word that whoever is about to change the folder makes anew first: so one who dies on the way has said so. What somebody
+takes away by hand shows in the folder's own time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from partage_crishim.deciding.books import Listing, Reservation
+from partage_crishim.deciding.errors import NodeNotReady
+from partage_crishim.files import Facts, facts_of, write_whole
+
+_HORIZON: Final = ".horizon"
+_WORD_BYTES: Final = 8
+_DECODER: Final = msgspec.json.Decoder(Reservation)
+_Standing = tuple[Facts, Reservation]
+_State = tuple[bytes, int]
+"""The word, and the folder's time."""
+
+
+class Table:
+    """What one process knows of the folder; only to be used while the lock is held."""
+
+    def __init__(self, folder: str) -> None:
+        self.horizon_s = 0.0
+        """A listing that began earlier misses containers."""
+        self._folder = folder
+        self._lock = -1
+        self._state: _State | None = None
+        """Of the folder when all of it was known; None where it may have changed since."""
+        self._is_changed = False
+        self._standing: dict[str, _Standing] = {}
+        self._horizon: Facts | None = None
+
+    @property
+    def reservations(self) -> tuple[Reservation, ...]:
+        """All that stand."""
+        return tuple([reservation for _, reservation in self._standing.values()])
+
+    def look(self, lock: int) -> None:
+        """The lock is held by this descriptor from now on; what others changed since the last time is read."""
+        self._lock, self._is_changed = lock, False
+        state = self._now()
+        if not state[0] or state != self._state:
+            self._state = None
+            self._read()
+            self._state = state
+
+    def settle(self) -> None:
+        """The lock is about to be let go, and all that was begun was done: what we changed we know."""
+        if self._is_changed:
+            self._state = self._now()
+
+    def write(self, reservation: Reservation) -> None:
+        """Puts down one, in place of an earlier one for the same key."""
+        self._begin()
+        key = reservation.held.key
+        self._standing[key] = write_whole(self._folder, key, msgspec.json.encode(reservation)), reservation
+
+    def drop(self, dropped: Iterable[Reservation], listing: Listing) -> None:
+        """Takes out those for which this listing speaks; the horizon moves first, so that a crash loses nothing."""
+        keys = [each.held.key for each in dropped]
+        if keys:
+            self._begin()
+            if self.horizon_s < listing.began_s:
+                self._horizon = write_whole(self._folder, _HORIZON, repr(listing.began_s).encode())
+                self.horizon_s = listing.began_s
+            for key in keys:
+                self._remove(key)
+
+    def withdraw(self, key: str, token: str) -> None:
+        """Takes out one whose create came to nothing, if it is still that one."""
+        if key in self._standing and self._standing[key][1].token == token:
+            self._begin()
+            self._remove(key)
+
+    def _begin(self) -> None:
+        """Tells the others before anything changes."""
+        if not self._is_changed:
+            self._state = None
+            os.pwrite(self._lock, os.urandom(_WORD_BYTES), 0)
+            self._is_changed = True
+
+    def _now(self) -> _State:
+        return os.pread(self._lock, _WORD_BYTES, 0), os.stat(self._folder).st_mtime_ns  # noqa: PTH116  see `files`
+
+    def _remove(self, key: str) -> None:
+        Path(self._folder, key).unlink(missing_ok=True)
+        self._standing.pop(key, None)
+
+    def _read(self) -> None:
+        """What is known is not read again."""
+        known, self._standing, horizon = self._standing, {}, None
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name == _HORIZON:
+                    horizon = facts_of(entry.stat())
+                    self._know_horizon(entry.path, horizon)
+                elif not entry.name.startswith("."):
+                    facts, standing = facts_of(entry.stat()), known.get(entry.name)
+                    if standing is None or standing[0] != facts:
+                        standing = facts, _load(entry.path)
+                    self._standing[entry.name] = standing
+        if horizon is None:
+            self.horizon_s = 0.0
+        self._horizon = horizon
+
+    def _know_horizon(self, path: str, facts: Facts) -> None:
+        if facts != self._horizon:
+            self.horizon_s = float(Path(path).read_bytes())
+
+
+def _load(path: str) -> Reservation:
+    try:
+        return _DECODER.decode(Path(path).read_bytes())
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise NodeNotReady(
+            f"partage: reservation {path} cannot be read; was crishim downgraded? Remove that file"
+        ) from None

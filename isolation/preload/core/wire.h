@@ -36,7 +36,8 @@ enum wire_what {
      * Answer: processes; `flags` is how many there are in all. */
     WIRE_PROCESSES_OF,
 
-    /* Hints of the broker. Give back what is lent and not in use. */
+    /* Hints of the broker, replied to on the same socket. Give back what is lent and not in use: WIRE_RETURN, also
+     * where that is nothing. */
     WIRE_RECALL = 32,
     /* Say WIRE_AMOUNTS with this number. */
     WIRE_REPORT,
@@ -47,10 +48,10 @@ enum wire_what {
 
 enum wire_result {
     WIRE_OK,
-    WIRE_NO,      /* the limit does not allow it */
-    WIRE_FULL,    /* too many processes */
+    WIRE_NO, /* the limit does not allow it */
+    WIRE_FULL, /* too many processes */
     WIRE_UNKNOWN, /* no such token or card */
-    WIRE_WRONG,   /* the packet makes no sense, or has another version */
+    WIRE_WRONG, /* the packet makes no sense, or has another version */
 };
 
 enum wire_flags { WIRE_SIGNALS = 1, WIRE_CONTEXT_MADE = 2, WIRE_CONTEXT_FAILED = 4 };
@@ -70,21 +71,22 @@ struct wire {
             uint32_t cards, reserved;
         } hello;
         struct {
-            uint64_t used;      /* bytes that the process holds, by its own account */
-            uint64_t lent;      /* bytes that it may hold without asking */
-            uint32_t changes;   /* how often `used` has changed, modulo 2^32 */
+            uint64_t used; /* bytes that the process holds, by its own account */
+            uint64_t lent; /* bytes that it may hold without asking */
+            uint32_t changes; /* how often `used` has changed, modulo 2^32 */
             uint32_t in_flight; /* calls of the driver that are changing it */
+            uint64_t exported; /* bytes of `used` that other processes can hold: they may outlive this one */
         } amounts;
         struct {
             unsigned char uuid[16];
-            uint64_t memory;             /* the limit, bytes */
-            uint32_t share, limit;       /* milli */
+            uint64_t memory; /* the limit, bytes */
+            uint32_t share, limit; /* milli */
             uint32_t is_mig, reserved;
         } card_is;
         struct {
-            uint64_t limit;   /* bytes */
+            uint64_t limit; /* bytes */
             uint64_t charged; /* to all its processes, contexts and all */
-            uint64_t fixed;   /* of them in contexts and the like, which no program asked for */
+            uint64_t fixed; /* of them in contexts and the like, which no program asked for */
         } view;
         struct wire_process processes[WIRE_PROCESSES];
     };

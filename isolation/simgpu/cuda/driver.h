@@ -150,6 +150,8 @@ struct work {
     CUresult (*run)(void *argument);
     void (*drop)(void *argument);
     void *argument;
+    const void *given; /* its parameters as a node's, for who asks; NULL: none. Copied while it is written down */
+    size_t given_bytes;
 };
 
 /* Writes work down for a capturing stream. */

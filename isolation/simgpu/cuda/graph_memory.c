@@ -198,7 +198,15 @@ CUresult memory_free_work(struct context *context, CUdeviceptr address, struct w
 CUresult graph_memory_capture(struct stream *stream, u64 bytes, CUdeviceptr *address) {
     struct work work;
     CUdeviceptr there;
-    TRY(allocating(stream_device(stream), bytes, &there, &work));
+    struct device *device = stream_device(stream);
+    TRY(allocating(device, bytes, &there, &work));
+    const CUDA_MEM_ALLOC_NODE_PARAMS given = {
+        .pool = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal}},
+        .bytes = bytes,
+        .address = there,
+    };
+    work.given = &given;
+    work.given_bytes = sizeof given;
     TRY(capture_add(stream, &work)); /* which drops the work if it fails */
     *address = there;
     return CUDA_SUCCESS;
@@ -207,6 +215,8 @@ CUresult graph_memory_capture(struct stream *stream, u64 bytes, CUdeviceptr *add
 CUresult graph_memory_capture_free(struct stream *stream, CUdeviceptr address) {
     struct work work;
     TRY(memory_free_work(NULL, address, &work));
+    work.given = &address;
+    work.given_bytes = sizeof address;
     return capture_add(stream, &work);
 }
 

@@ -64,6 +64,8 @@ struct task *task_new(const struct work *work) {
     }
     task->references = 1;
     task->work = *work;
+    if (work->given && work->given_bytes <= sizeof task->given) memcpy(task->given, work->given, work->given_bytes);
+    task->work.given = NULL;
     return task;
 }
 

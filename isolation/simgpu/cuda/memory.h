@@ -38,7 +38,9 @@
 #define PITCH 512ull
 #define ALIGNMENT 512ull
 #define DATA_MOST (16 * SIM_MIB)
+#ifndef ARENA_BYTES /* less where a tool needs most of the address space itself */
 #define ARENA_BYTES (8ull << 40)
+#endif
 
 /* Leaves the function with any error. */
 #define TRY(call)                                                                                                      \

@@ -58,7 +58,8 @@ static CUresult set_work(const struct device *device, const struct set *set, str
     struct set *kept = malloc(sizeof *kept);
     if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
     *kept = *set;
-    *work = (struct work){NODE_MEMSET, duration(device, set), run, free, kept};
+    *work = (struct work){
+        .kind = NODE_MEMSET, .duration_ns = duration(device, set), .run = run, .drop = free, .argument = kept};
     return CUDA_SUCCESS;
 }
 

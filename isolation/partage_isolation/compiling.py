@@ -1,0 +1,142 @@
+"""Builds C sources of ours with make, once for each state of them.
+
+A build is a folder named after a digest of its sources and its compiler. It is made from a copy of them and appears by
+a rename, whole or not at all: two builders at once, an interrupted one and a source that is edited in between do no
+harm.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_plugins.errors import PartageError
+
+LOG: Final = "log"
+_KEPT_S: Final = 24 * 3600
+"""How long a build stays after its last use once there is a newer one."""
+_SOURCES: Final = ("*.c", "*.h", "*.S", "*.inc", "*.def", "*.map", "Makefile")
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What is built, and where builds of it go."""
+
+    what: str
+    sources: Path
+    builds: Path
+    failure: type[PartageError]
+    """Raised when it does not build: what is missing, or what the compiler said."""
+    without: frozenset[str] = frozenset()
+    """Folders in the sources that are no part of it."""
+
+    def built(self) -> Path:
+        """The folder of what was built; builds it first where this state of the sources is not built yet."""
+        found = self.builds / self._digest(self.sources)
+        if not found.is_dir():
+            self.builds.mkdir(parents=True, exist_ok=True)
+            with _alone(self.builds):
+                found = self._build()
+                _forget_old(self.builds, found)
+        os.utime(found)
+        return found
+
+    def _digest(self, folder: Path) -> str:
+        digest = hashlib.sha256(_toolchain().encode())
+        for name, content in self._contents(folder).items():
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+        return digest.hexdigest()[:16]
+
+    def _contents(self, folder: Path) -> dict[str, bytes]:
+        """What a build is made from."""
+        files = sorted(found for pattern in _SOURCES for found in folder.rglob(pattern))
+        names = {file.relative_to(folder): file for file in files}
+        return {str(name): file.read_bytes() for name, file in names.items() if name.parts[0] not in self.without}
+
+    def _build(self) -> Path:
+        """Builds from a copy of the sources, so that nothing changes under the compiler.
+
+        Objects of the build before serve again where their sources are the same, unless that build was interrupted.
+        """
+        work = self.builds / f"work-{hashlib.sha256(_toolchain().encode()).hexdigest()[:8]}"
+        copy, out, unfinished = work / "sources", work / "out", work / "unfinished"
+        if unfinished.exists():
+            shutil.rmtree(work)
+        copy.mkdir(parents=True, exist_ok=True)
+        self._mirror(copy)
+        target = self.builds / self._digest(copy)
+        if target.is_dir():
+            return target
+        unfinished.touch()
+        failure = self._make(copy, out)
+        unfinished.unlink()
+        if failure is not None:
+            raise self.failure(f"{self.what} does not build: {failure}; all of it is in {out / LOG}")
+        fresh = target.with_suffix(".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.copytree(out, fresh, ignore=shutil.ignore_patterns("objects", LOG))
+        fresh.rename(target)
+        return target
+
+    def _mirror(self, copy: Path) -> None:
+        """Writes only what differs: make goes by the times of files."""
+        wanted, there = self._contents(self.sources), self._contents(copy)
+        for name in there.keys() - wanted.keys():
+            (copy / name).unlink()
+        for name, content in wanted.items():
+            if there.get(name) != content:
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                (copy / name).write_bytes(content)
+
+    def _make(self, folder: Path, out: Path) -> str | None:
+        """What went wrong, in the words of the first who complained."""
+        if any(character.isspace() for character in str(out)):
+            raise self.failure(
+                f"{out}: make cannot build in a folder with spaces in its name; set XDG_CACHE_HOME to another"
+            )
+        compiler = os.environ.get("CC", "cc").split()[0]
+        for tool in ("make", compiler):
+            if shutil.which(tool) is None:
+                raise self.failure(f"{self.what} is built on first use and needs {tool}; install gcc and make")
+        argv = ["make", "-C", str(folder), "-j", str(os.cpu_count() or 1), f"OUT={out}"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 (our own Makefile)
+        out.mkdir(exist_ok=True)
+        (out / LOG).write_text(done.stdout + done.stderr)
+        if done.returncode == 0:
+            return None
+        return next((line for line in done.stderr.splitlines() if "error:" in line or "***" in line), "make failed")
+
+
+def cache_folder(name: str, checkout: Path | None) -> Path:
+    """Where builds go: `.cache` of the checkout, or the user's cache if this is an installed package."""
+    if checkout is not None:
+        return checkout / ".cache" / name
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partage" / name
+
+
+def _toolchain() -> str:
+    """What make takes from the environment, and the machine that it builds for."""
+    return f"{os.uname().machine} {os.environ.get('CC', 'cc')} {os.environ.get('CFLAGS', '')}".strip()
+
+
+@contextmanager
+def _alone(builds: Path) -> Generator[None]:
+    with (builds / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _forget_old(builds: Path, newest: Path) -> None:
+    for folder in builds.iterdir():
+        is_build = len(folder.name) == len(newest.name) and folder.is_dir()
+        if is_build and folder != newest and folder.stat().st_mtime < time.time() - _KEPT_S:
+            shutil.rmtree(folder, ignore_errors=True)

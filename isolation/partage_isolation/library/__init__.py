@@ -1,0 +1,12 @@
+"""The preload library on a node: built, given the names of the node's own driver, and put into a folder of its version.
+
+    install(Path("/usr/local/lib/partage"), driver_root=Path("/"))
+
+`elf` and `spares` are pure: bytes in, bytes out. `building` compiles, `installing` writes.
+"""
+
+from __future__ import annotations
+
+from partage_isolation.library.installing import Installed, install
+
+__all__ = ["Installed", "install"]

@@ -1,0 +1,26 @@
+/* The names by their places, as text without pointers: nothing is to be relocated when a process starts. */
+#include "entries.h"
+
+struct text {
+#define NAME(name) char name[sizeof #name];
+#include NAMES
+#undef NAME
+};
+
+static const struct text text = {
+#define NAME(name) #name,
+#include NAMES
+#undef NAME
+};
+
+static const uint16_t starts[] = {
+#define NAME(name) offsetof(struct text, name),
+#include NAMES
+#undef NAME
+};
+
+_Static_assert(sizeof text <= UINT16_MAX, "starts fit");
+
+const uint32_t names_count = sizeof starts / sizeof *starts;
+
+const char *name_at(uint32_t place) { return (const char *)&text + starts[place]; }

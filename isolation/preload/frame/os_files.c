@@ -1,0 +1,50 @@
+/* Files, as far as they are looked at. */
+#define _GNU_SOURCE
+#include "../core/os.h"
+#include "os_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static void tell(const struct stat *found, struct os_file *file) {
+    *file = (struct os_file){found->st_dev, found->st_ino, (uint64_t)found->st_size, S_ISSOCK(found->st_mode)};
+}
+
+bool os_look(const char *path, struct os_file *file) {
+    struct stat found;
+    if (SYSTEM(newfstatat, AT_FDCWD, path, &found, 0) != 0) return false;
+    tell(&found, file);
+    return true;
+}
+
+static size_t read_all(int descriptor, char *into, size_t bytes) {
+    size_t done = 0;
+    while (done < bytes) {
+        long got = SYSTEM(read, descriptor, into + done, bytes - done);
+        if (got == 0 || (got == -1 && errno != EINTR)) break;
+        if (got > 0) done += (size_t)got;
+    }
+    return done;
+}
+
+static void *read_open(int descriptor, size_t most, size_t *bytes) {
+    struct stat found;
+    if (SYSTEM(fstat, descriptor, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size <= 0) return NULL;
+    *bytes = (size_t)found.st_size < most ? (size_t)found.st_size : most;
+    char *content = os_map(*bytes);
+    if (content && read_all(descriptor, content, *bytes) < *bytes) {
+        os_unmap(content, *bytes);
+        return NULL;
+    }
+    return content;
+}
+
+void *os_read(const char *path, size_t most, size_t *bytes) {
+    int before = errno;
+    long descriptor = SYSTEM(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (descriptor == -1) return NULL;
+    void *content = read_open((int)descriptor, most, bytes);
+    os_close((int)descriptor);
+    if (content) errno = before;
+    return content;
+}

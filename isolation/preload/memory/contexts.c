@@ -1,0 +1,144 @@
+/* Contexts: room is asked for before one is made, and what it had is forgotten when it is gone. */
+#include "memory.h"
+
+REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *active);
+REAL_CALL(cuCtxGetDevice, CUdevice *device);
+REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
+REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
+
+/* ---- made ------------------------------------------------------------------------------------------------------- */
+
+static CUresult made(unsigned card, CUresult result) {
+    account_tell(card, result == CUDA_SUCCESS ? WIRE_CONTEXT_MADE : WIRE_CONTEXT_FAILED);
+    return result;
+}
+
+/* All forms of cuCtxCreate: `call` makes it. What the driver refuses for its arguments it refuses afterwards too. */
+#define MAKE(device, call)                                                                                             \
+    do {                                                                                                               \
+        const unsigned card = card_of(device);                                                                         \
+        TRY(account_context(card));                                                                                    \
+        return made(card, DRIVER(call));                                                                               \
+    } while (0)
+
+static bool is_device(CUdevice device) {
+    unsigned flags;
+    int active;
+    return DRIVER(REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active)) == CUDA_SUCCESS;
+}
+
+HOOK_CALL(cuCtxCreate, CUcontext *context, unsigned flags, CUdevice device) {
+    if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate)(context, flags, device));
+    MAKE(device, REAL(cuCtxCreate)(context, flags, device));
+}
+
+HOOK_CALL(cuCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
+    if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate_v2)(context, flags, device));
+    MAKE(device, REAL(cuCtxCreate_v2)(context, flags, device));
+}
+
+HOOK_CALL(cuCtxCreate_v3, CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device) {
+    if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate_v3)(context, affinity, count, flags, device));
+    MAKE(device, REAL(cuCtxCreate_v3)(context, affinity, count, flags, device));
+}
+
+HOOK_CALL(cuCtxCreate_v4, CUcontext *context, void *params, unsigned flags, CUdevice device) {
+    if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate_v4)(context, params, flags, device));
+    MAKE(device, REAL(cuCtxCreate_v4)(context, params, flags, device));
+}
+
+/* The driver's answer to whether the device's primary context is there; true where it can't say. */
+static bool primary_is_there(CUdevice device) {
+    unsigned flags;
+    int active;
+    return DRIVER(REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active)) != CUDA_SUCCESS || active;
+}
+
+enum { MOST_DEVICES = 64 };
+static _Atomic(CUcontext) primaries[MOST_DEVICES]; /* a device's primary context has the same handle in all its lives */
+
+static void note_primary(CUdevice device, CUcontext context) {
+    if (device >= 0 && device < MOST_DEVICES) atomic_store(&primaries[device], context);
+}
+
+HOOK_CALL(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
+    CUresult result;
+    if (!context || primary_is_there(device)) {
+        result = DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device));
+    } else {
+        const unsigned card = card_of(device);
+        TRY(account_context(card));
+        result = made(card, DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device)));
+    }
+    if (result == CUDA_SUCCESS && context) note_primary(device, *context);
+    return result;
+}
+
+/* It lives in the primary context and makes it if need be. */
+HOOK_CALL(cuGreenCtxCreate, CUgreenCtx *context, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
+    if (!context || primary_is_there(device)) return DRIVER(REAL(cuGreenCtxCreate)(context, resources, device, flags));
+    MAKE(device, REAL(cuGreenCtxCreate)(context, resources, device, flags));
+}
+
+/* ---- gone ------------------------------------------------------------------------------------------------------- */
+
+/* `since`: a moment before the driver was asked. What another thread has allocated in a new life of the context, at
+ * whatever address, is younger. */
+static void gone(unsigned card, CUcontext context, uint32_t since) {
+    if (context) held_context_gone(context, since);
+    if (card >= MOST_CARDS) return;
+    virtual_check(card);
+    memory_reread(card);
+}
+
+/* In flight while the notes are not yet taken away: what is held is less than what is used. */
+static CUresult end(unsigned card, CUresult result, CUcontext context, uint32_t since, bool is_gone) {
+    if (result == CUDA_SUCCESS && is_gone) gone(card, context, since);
+    account_end_free(card, 0);
+    if (result == CUDA_SUCCESS && is_gone) account_tell(card, 0);
+    return result;
+}
+
+static unsigned card_of_context(CUcontext context) {
+    CUdevice device;
+    CUcontext popped;
+    if (!context || DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return NO_CARD;
+    const bool found = DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS;
+    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
+    return found ? card_of(device) : NO_CARD;
+}
+
+static CUresult destroy(CUcontext context, CUresult (*call)(CUcontext)) {
+    const unsigned card = card_of_context(context);
+    const uint32_t since = held_now();
+    account_begin_free(card);
+    return end(card, DRIVER(call(context)), context, since, true);
+}
+
+HOOK_CALL(cuCtxDestroy, CUcontext context) { return destroy(context, REAL(cuCtxDestroy)); }
+
+HOOK_CALL(cuCtxDestroy_v2, CUcontext context) { return destroy(context, REAL(cuCtxDestroy_v2)); }
+
+static CUresult end_primary(CUdevice device, CUresult (*call)(CUdevice), bool surely) {
+    if (device < 0 || device >= MOST_DEVICES) return DRIVER(call(device));
+    const unsigned card = card_of(device);
+    const uint32_t since = held_now();
+    account_begin_free(card);
+    const CUresult result = DRIVER(call(device));
+    const bool is_gone = surely || !primary_is_there(device);
+    return end(card, result, atomic_load(&primaries[device]), since, is_gone);
+}
+
+HOOK_CALL(cuDevicePrimaryCtxRelease, CUdevice device) {
+    return end_primary(device, REAL(cuDevicePrimaryCtxRelease), false);
+}
+
+HOOK_CALL(cuDevicePrimaryCtxRelease_v2, CUdevice device) {
+    return end_primary(device, REAL(cuDevicePrimaryCtxRelease_v2), false);
+}
+
+HOOK_CALL(cuDevicePrimaryCtxReset, CUdevice device) { return end_primary(device, REAL(cuDevicePrimaryCtxReset), true); }
+
+HOOK_CALL(cuDevicePrimaryCtxReset_v2, CUdevice device) {
+    return end_primary(device, REAL(cuDevicePrimaryCtxReset_v2), true);
+}

@@ -1,0 +1,52 @@
+/* Which of the container's cards a device of the driver is: by UUID, asked once for each. */
+#include "memory.h"
+
+REAL_CALL(cuDeviceGetUuid, CUuuid *uuid, CUdevice device);
+REAL_CALL(cuDeviceGetUuid_v2, CUuuid *uuid, CUdevice device);
+REAL_CALL(cuDeviceGet, CUdevice *device, int ordinal);
+REAL_CALL(cuDeviceGetCount, int *count);
+REAL_CALL(cuCtxGetCurrent, CUcontext *context);
+REAL_CALL(cuCtxGetDevice, CUdevice *device);
+
+enum { MOST_DEVICES = 64 };
+
+static _Atomic unsigned known[MOST_DEVICES]; /* 1 + the card's number; 0: not asked yet */
+
+/* The second form says a MIG instance's own UUID; drivers before 11.4 have only the first. */
+static bool uuid_of(CUdevice device, CUuuid *uuid) {
+    return DRIVER(REAL(cuDeviceGetUuid_v2)(uuid, device)) == CUDA_SUCCESS ||
+           DRIVER(REAL(cuDeviceGetUuid)(uuid, device)) == CUDA_SUCCESS;
+}
+
+unsigned card_of(CUdevice device) {
+    const unsigned before = device >= 0 && device < MOST_DEVICES ? atomic_load(&known[device]) : 0;
+    if (before) return before - 1;
+    CUuuid uuid;
+    if (!session_cards() && !session_start()) return NO_CARD;
+    if (!uuid_of(device, &uuid)) return NO_CARD;
+    const unsigned card = session_card_of((const unsigned char *)uuid.bytes);
+    if (device >= 0 && device < MOST_DEVICES) atomic_store(&known[device], card + 1);
+    return card;
+}
+
+CUdevice device_of(unsigned card) {
+    int count = 0;
+    if (DRIVER(REAL(cuDeviceGetCount)(&count)) != CUDA_SUCCESS) return -1;
+    for (int ordinal = 0; ordinal < count; ordinal++) {
+        CUdevice device;
+        if (DRIVER(REAL(cuDeviceGet)(&device, ordinal)) == CUDA_SUCCESS && card_of(device) == card) return device;
+    }
+    return -1;
+}
+
+bool current_card(unsigned *card, CUcontext *context) {
+    CUdevice device;
+    if (DRIVER(REAL(cuCtxGetDevice)(&device)) != CUDA_SUCCESS) return false;
+    if (DRIVER(REAL(cuCtxGetCurrent)(context)) != CUDA_SUCCESS || !*context) return false;
+    *card = card_of(device);
+    return true;
+}
+
+void devices_forget(void) {
+    for (int device = 0; device < MOST_DEVICES; device++) atomic_store(&known[device], 0);
+}

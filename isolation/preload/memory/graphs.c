@@ -1,0 +1,220 @@
+/* Memory that graphs allocate: nothing when a graph is made or instantiated, its physical memory when it is first
+ * launched or uploaded. How much that is at most is looked up once, when it is instantiated. */
+#include "reserves.h"
+
+REAL_CALL(cuGraphGetNodes, CUgraph graph, CUgraphNode *nodes, size_t *count);
+REAL_CALL(cuGraphNodeGetType, CUgraphNode node, int *type);
+REAL_CALL(cuGraphMemAllocNodeGetParams, CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params);
+REAL_CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph *graph);
+REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
+
+/* By executable and card; entry.bytes: the most that a launch takes. */
+static struct table executables;
+
+static uint64_t key_of(CUgraphExec executable, unsigned card) { return (uint64_t)executable * MOST_CARDS + card; }
+
+/* ---- how much a graph may take ---------------------------------------------------------------------------------- */
+
+enum { DEEPEST = 32 };
+
+struct needs {
+    uint64_t bytes[MOST_CARDS];
+    bool any, elsewhere; /* elsewhere: on a card that was not granted */
+};
+
+static void add_allocation(CUgraphNode node, struct needs *needs) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params;
+    if (DRIVER(REAL(cuGraphMemAllocNodeGetParams)(node, &params)) != CUDA_SUCCESS) return;
+    if (params.pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
+    const unsigned card = card_of(params.pool.location.id);
+    if (card < MOST_CARDS)
+        needs->bytes[card] += round_up(params.bytes, BLOCK_BYTES);
+    else
+        needs->elsewhere = true;
+    needs->any = true;
+}
+
+static void add_graph(CUgraph graph, struct needs *needs, int depth);
+
+static void add_node(CUgraphNode node, struct needs *needs, int depth) {
+    int type;
+    CUgraph child;
+    if (DRIVER(REAL(cuGraphNodeGetType)(node, &type)) != CUDA_SUCCESS) return;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) add_allocation(node, needs);
+    if (type == CU_GRAPH_NODE_TYPE_CHILD && depth < DEEPEST &&
+        DRIVER(REAL(cuGraphChildGraphNodeGetGraph)(node, &child)) == CUDA_SUCCESS)
+        add_graph(child, needs, depth + 1);
+}
+
+static void add_graph(CUgraph graph, struct needs *needs, int depth) {
+    size_t count = 0;
+    if (DRIVER(REAL(cuGraphGetNodes)(graph, NULL, &count)) != CUDA_SUCCESS || !count) return;
+    const size_t bytes = count * sizeof(CUgraphNode);
+    CUgraphNode *nodes = os_map(bytes);
+    if (!nodes) return;
+    if (DRIVER(REAL(cuGraphGetNodes)(graph, nodes, &count)) == CUDA_SUCCESS)
+        for (size_t n = 0; n < count; n++) add_node(nodes[n], needs, depth);
+    os_unmap(nodes, bytes);
+}
+
+/* ---- launching -------------------------------------------------------------------------------------------------- */
+
+/* Reserves for the first `cards` cards; undoes it if one has no room. */
+static CUresult begin(CUgraphExec executable, uint64_t reserved[MOST_CARDS], unsigned cards) {
+    for (unsigned card = 0; card < cards; card++) {
+        struct entry entry;
+        reserved[card] = table_get(&executables, key_of(executable, card), &entry) ? entry.bytes : 0;
+        const CUresult result = reserved[card] ? reserve_begin(reserve_of_graphs(card), reserved[card]) : CUDA_SUCCESS;
+        if (result == CUDA_SUCCESS) continue;
+        while (card-- > 0)
+            if (reserved[card]) reserve_end(reserve_of_graphs(card), reserved[card]);
+        return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* What a graph took beyond what its nodes say can't be taken back from it; it is charged, so that nothing else fits. */
+static void end(const uint64_t reserved[MOST_CARDS], unsigned cards) {
+    for (unsigned card = 0; card < cards; card++)
+        if (reserved[card]) reserve_end(reserve_of_graphs(card), reserved[card]);
+}
+
+/* A launch into a stream that is being captured takes nothing. */
+static bool is_capturing(CUstream stream) {
+    int status = 0;
+    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && status;
+}
+
+static CUresult launch(CUgraphExec executable, CUstream stream, CUresult (*call)(CUgraphExec, CUstream)) {
+    uint64_t reserved[MOST_CARDS];
+    const unsigned cards = session_cards();
+    if (table_is_empty(&executables)) return DRIVER(call(executable, stream));
+    CUresult result = begin(executable, reserved, cards);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && is_capturing(stream)) return DRIVER(call(executable, stream));
+    if (result != CUDA_SUCCESS) return result;
+    result = DRIVER(call(executable, stream));
+    end(reserved, cards);
+    return result;
+}
+
+HOOK_CALL(cuGraphLaunch, CUgraphExec executable, CUstream stream) {
+    return launch(executable, stream, REAL(cuGraphLaunch));
+}
+
+HOOK_CALL(cuGraphLaunch_ptsz, CUgraphExec executable, CUstream stream) {
+    return launch(executable, stream, REAL(cuGraphLaunch_ptsz));
+}
+
+HOOK_CALL(cuGraphUpload, CUgraphExec executable, CUstream stream) {
+    return launch(executable, stream, REAL(cuGraphUpload));
+}
+
+HOOK_CALL(cuGraphUpload_ptsz, CUgraphExec executable, CUstream stream) {
+    return launch(executable, stream, REAL(cuGraphUpload_ptsz));
+}
+
+/* ---- instantiating ---------------------------------------------------------------------------------------------- */
+
+static void forget(CUgraphExec executable) {
+    struct entry entry;
+    for (unsigned card = 0; card < session_cards(); card++) table_take(&executables, key_of(executable, card), &entry);
+}
+
+HOOK_CALL(cuGraphExecDestroy, CUgraphExec executable) {
+    const CUresult result = DRIVER(REAL(cuGraphExecDestroy)(executable));
+    if (result == CUDA_SUCCESS && !table_is_empty(&executables)) forget(executable);
+    return result;
+}
+
+static bool remember(CUgraphExec executable, const struct needs *needs) {
+    for (unsigned card = 0; card < session_cards(); card++) {
+        const struct entry entry = {
+            .key = key_of(executable, card), .bytes = needs->bytes[card], .card = (uint16_t)card, .times = 1};
+        struct entry before;
+        if (entry.bytes && !table_put(&executables, &entry, &before)) return false;
+    }
+    return true;
+}
+
+/* What the driver answered about an executable that it made. */
+static CUresult instantiated(CUresult result, CUgraphExec *made, const struct needs *needs) {
+    if (result != CUDA_SUCCESS) return result;
+    if (!table_is_empty(&executables)) forget(*made); /* one of the same address that went without us */
+    if (!needs->any) return CUDA_SUCCESS;
+    if (!needs->elsewhere && remember(*made, needs)) return CUDA_SUCCESS;
+    forget(*made);
+    DRIVER(REAL(cuGraphExecDestroy)(*made));
+    *made = NULL;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static struct needs needs_of(CUgraph graph) {
+    struct needs needs = {0};
+    if (graph) add_graph(graph, &needs, 0);
+    return needs;
+}
+
+HOOK_CALL(cuGraphInstantiate, CUgraphExec *made, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
+    const struct needs needs = needs_of(graph);
+    return instantiated(DRIVER(REAL(cuGraphInstantiate)(made, graph, failed, log, log_bytes)), made, &needs);
+}
+
+HOOK_CALL(cuGraphInstantiate_v2, CUgraphExec *made, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
+    const struct needs needs = needs_of(graph);
+    return instantiated(DRIVER(REAL(cuGraphInstantiate_v2)(made, graph, failed, log, log_bytes)), made, &needs);
+}
+
+/* With an upload the memory comes at once. */
+static CUresult begin_upload(const struct needs *needs, bool uploads) {
+    for (unsigned card = 0; uploads && card < session_cards(); card++) {
+        if (!needs->bytes[card]) continue;
+        const CUresult result = reserve_begin(reserve_of_graphs(card), needs->bytes[card]);
+        if (result == CUDA_SUCCESS) continue;
+        while (card-- > 0)
+            if (needs->bytes[card]) reserve_end(reserve_of_graphs(card), needs->bytes[card]);
+        return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+static void end_upload(const struct needs *needs, bool uploads) {
+    if (uploads) end(needs->bytes, session_cards());
+}
+
+HOOK_CALL(cuGraphInstantiateWithFlags, CUgraphExec *made, CUgraph graph, unsigned long long flags) {
+    const struct needs needs = needs_of(graph);
+    const bool uploads = flags & CU_GRAPH_INSTANTIATE_UPLOAD;
+    TRY(begin_upload(&needs, uploads));
+    const CUresult result = DRIVER(REAL(cuGraphInstantiateWithFlags)(made, graph, flags));
+    end_upload(&needs, uploads);
+    return instantiated(result, made, &needs);
+}
+
+static CUresult with_params(CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params,
+                            CUresult (*call)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *)) {
+    const struct needs needs = needs_of(graph);
+    const bool uploads = params && params->flags & CU_GRAPH_INSTANTIATE_UPLOAD;
+    TRY(begin_upload(&needs, uploads));
+    const CUresult result = DRIVER(call(made, graph, params));
+    end_upload(&needs, uploads);
+    return instantiated(result, made, &needs);
+}
+
+HOOK_CALL(cuGraphInstantiateWithParams, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    return with_params(made, graph, params, REAL(cuGraphInstantiateWithParams));
+}
+
+HOOK_CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    return with_params(made, graph, params, REAL(cuGraphInstantiateWithParams_ptsz));
+}
+
+HOOK_CALL(cuDeviceGraphMemTrim, CUdevice device) {
+    struct reserve *reserve = reserve_of_graphs(card_of(device));
+    if (!reserve) return DRIVER(REAL(cuDeviceGraphMemTrim)(device));
+    reserve_begin_shrink(reserve);
+    const CUresult result = DRIVER(REAL(cuDeviceGraphMemTrim)(device));
+    reserve_end_shrink(reserve);
+    return result;
+}
+
+void graphs_forget(void) { table_forget(&executables); }

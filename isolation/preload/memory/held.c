@@ -1,0 +1,156 @@
+/* Notes of memory that belongs to contexts: addresses of cuMemAlloc and its kin, and arrays. */
+#include "memory.h"
+
+#include <string.h>
+
+/* The driver cuts small memory from blocks of 2 MiB, which stay taken while anything is in them. An address counts the
+ * blocks that it fills alone, and shares the first and the last. */
+static struct table held[HELD_KINDS], blocks;
+static _Atomic uint32_t clock;
+
+#define EXPORTED (1ull << 63) /* in bytes: other processes can hold it */
+
+uint32_t held_now(void) { return atomic_fetch_add(&clock, 1) + 1; }
+
+static uint64_t bytes_of(const struct entry *what) { return what->bytes & ~EXPORTED; }
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+struct span {
+    uint64_t whole;     /* bytes of blocks that are filled */
+    uint64_t shared[2]; /* numbers of the others; 0: none */
+};
+
+static struct span span_of(uint64_t address, uint64_t bytes) {
+    const uint64_t first = address / BLOCK_BYTES, end = address + bytes, last = (end - 1) / BLOCK_BYTES;
+    const bool fills_first = address % BLOCK_BYTES == 0 && end >= (first + 1) * BLOCK_BYTES;
+    const bool fills_last = last > first ? end % BLOCK_BYTES == 0 : fills_first;
+    struct span span = {.whole = (last - first + 1) * BLOCK_BYTES};
+    if (!fills_first) span.shared[0] = first;
+    if (!fills_last && (last != first || fills_first)) span.shared[1] = last;
+    for (int n = 0; n < 2; n++)
+        if (span.shared[n]) span.whole -= BLOCK_BYTES;
+    return span;
+}
+
+/* `by` 1: what came to be held; -1: what nothing else holds. */
+static bool count_blocks(uint64_t address, uint64_t bytes, int by, uint64_t *changed) {
+    const struct span span = span_of(address, bytes);
+    struct entry now;
+    *changed = span.whole;
+    for (int n = 0; n < 2; n++) {
+        if (!span.shared[n]) continue;
+        if (!table_count(&blocks, span.shared[n], by, &now)) {
+            if (n && span.shared[0]) table_count(&blocks, span.shared[0], -by, &now);
+            return false;
+        }
+        if (now.key && now.times == (by > 0 ? 1 : 0)) *changed += BLOCK_BYTES;
+    }
+    return true;
+}
+
+static bool count(enum held_kind kind, const struct entry *what, int by, uint64_t *changed) {
+    if (kind == HELD_MEMORY) return count_blocks(what->key, bytes_of(what), by, changed);
+    *changed = bytes_of(what);
+    return true;
+}
+
+/* ---- notes ------------------------------------------------------------------------------------------------------ */
+
+/* What other processes may hold of it: at most all that it touches. */
+static uint64_t shared_of(const struct entry *what) {
+    const struct span span = span_of(what->key, bytes_of(what));
+    return span.whole + ((span.shared[0] != 0) + (span.shared[1] != 0)) * BLOCK_BYTES;
+}
+
+static void no_longer_exported(const struct entry *what) {
+    if (what->bytes & EXPORTED) account_export(what->card, 0, shared_of(what));
+}
+
+static void gone(enum held_kind kind, const struct entry *what) {
+    uint64_t less;
+    count(kind, what, -1, &less);
+    no_longer_exported(what);
+    account_correct(what->card, 0, less);
+}
+
+bool held_note(enum held_kind kind, const struct entry *what, uint64_t *charged) {
+    struct entry note = *what, before;
+    note.times = 1;
+    note.serial = held_now();
+    if (!count(kind, &note, 1, charged)) return false;
+    if (!table_put(&held[kind], &note, &before)) {
+        count(kind, &note, -1, charged);
+        return false;
+    }
+    if (before.times) gone(kind, &before);
+    return true;
+}
+
+bool held_take(enum held_kind kind, uint64_t key, struct entry *what) {
+    if (!key || !table_take(&held[kind], key, what)) return false;
+    account_begin_free(what->card);
+    return true;
+}
+
+/* Blocks are counted down only now: another thread may have freed the rest of a block before us, in the driver too. */
+void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at_once) {
+    uint64_t less = 0;
+    struct entry before;
+    if (freed) {
+        count(kind, what, -1, &less);
+        no_longer_exported(what);
+    } else {
+        table_put(&held[kind], what, &before); /* without room for the note it stays charged to the end */
+    }
+    if (at_once)
+        account_end_free(what->card, less);
+    else
+        account_end_free_later(what->card, less);
+}
+
+void held_export(uint64_t address) {
+    struct entry what, before;
+    if (!table_get(&held[HELD_MEMORY], address, &what) || what.bytes & EXPORTED) return;
+    what.bytes |= EXPORTED;
+    table_put(&held[HELD_MEMORY], &what, &before);
+    account_export(what.card, shared_of(&what), 0);
+}
+
+/* ---- the end of a context --------------------------------------------------------------------------------------- */
+
+enum { AT_ONCE = 64 };
+
+struct leaving {
+    uint64_t context;
+    uint32_t before, count;
+    struct entry entries[AT_ONCE];
+};
+
+static bool leaves(const struct entry *entry, void *argument) {
+    struct leaving *leaving = argument;
+    if (entry->of != leaving->context || (int32_t)(entry->serial - leaving->before) >= 0) return false;
+    if (leaving->count == AT_ONCE) return false;
+    leaving->entries[leaving->count++] = *entry;
+    return true;
+}
+
+void held_context_gone(CUcontext context, uint32_t before) {
+    for (int kind = 0; kind < HELD_KINDS; kind++) {
+        struct leaving leaving;
+        do {
+            leaving = (struct leaving){.context = (uint64_t)context, .before = before};
+            table_sweep(&held[kind], leaves, &leaving);
+            for (uint32_t n = 0; n < leaving.count; n++) gone((enum held_kind)kind, &leaving.entries[n]);
+        } while (leaving.count == AT_ONCE);
+    }
+}
+
+void held_forget(void) {
+    for (int kind = 0; kind < HELD_KINDS; kind++) table_forget(&held[kind]);
+    table_forget(&blocks);
+    virtual_forget();
+    reserves_forget();
+    graphs_forget();
+    devices_forget();
+}

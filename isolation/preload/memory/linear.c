@@ -1,0 +1,83 @@
+/* cuMemAlloc and its kin: memory of the current context, with an address. */
+#include "memory.h"
+
+HOOK_CALL(cuMemFree_v2, CUdeviceptr address) {
+    struct entry what;
+    if (!held_take(HELD_MEMORY, address, &what)) return DRIVER(REAL(cuMemFree_v2)(address));
+    const CUresult result = DRIVER(REAL(cuMemFree_v2)(address));
+    held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, true);
+    return result;
+}
+
+/* So much was reserved, and the driver gave so many bytes at the address. What goes beyond and may not be had goes
+ * back; nothing of it is known to the program yet. */
+static CUresult took(unsigned card, CUcontext context, uint64_t reserved, CUdeviceptr address, uint64_t bytes) {
+    const struct entry what = {.key = address, .bytes = bytes, .of = (uint64_t)context, .card = (uint16_t)card};
+    uint64_t charged;
+    if (!held_note(HELD_MEMORY, &what, &charged)) {
+        DRIVER(REAL(cuMemFree_v2)(address));
+        account_end(card, reserved);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (charged > reserved) account_correct(card, charged - reserved, 0);
+    account_end(card, charged > reserved ? 0 : reserved - charged);
+    const CUresult result = charged > reserved ? account_exceed(card, 0) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) hook_cuMemFree_v2(address);
+    return result;
+}
+
+HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
+    unsigned card;
+    CUcontext context;
+    if (!address || !bytes || !current_card(&card, &context)) return DRIVER(REAL(cuMemAlloc_v2)(address, bytes));
+    const uint64_t most = round_up(bytes, BLOCK_BYTES);
+    CUdeviceptr made;
+    TRY(account_begin(card, most));
+    CUresult result = DRIVER(REAL(cuMemAlloc_v2)(&made, bytes));
+    if (result != CUDA_SUCCESS) return account_end(card, most), result;
+    TRY(took(card, context, most, made, bytes));
+    *address = made;
+    return CUDA_SUCCESS;
+}
+
+HOOK_CALL(cuMemAllocManaged, CUdeviceptr *address, size_t bytes, unsigned flags) {
+    unsigned card;
+    CUcontext context;
+    if (!address || !bytes || !current_card(&card, &context))
+        return DRIVER(REAL(cuMemAllocManaged)(address, bytes, flags));
+    const uint64_t most = round_up(bytes, BLOCK_BYTES);
+    CUdeviceptr made;
+    TRY(account_begin(card, most));
+    CUresult result = DRIVER(REAL(cuMemAllocManaged)(&made, bytes, flags));
+    if (result != CUDA_SUCCESS) return account_end(card, most), result;
+    TRY(took(card, context, most, made, bytes));
+    *address = made;
+    return CUDA_SUCCESS;
+}
+
+/* Rows begin at multiples of what the driver likes: 512 bytes today, asked for more where it turns out to be more. */
+HOOK_CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
+    enum { LIKELY_PITCH = 512 };
+    unsigned card;
+    CUcontext context;
+    uint64_t bytes;
+    if (!address || !pitch || !width || !height || !current_card(&card, &context))
+        return DRIVER(REAL(cuMemAllocPitch_v2)(address, pitch, width, height, element));
+    if (__builtin_mul_overflow(round_up(width, LIKELY_PITCH), height, &bytes)) bytes = UINT64_MAX / 2;
+    const uint64_t most = round_up(bytes, BLOCK_BYTES);
+    CUdeviceptr made;
+    size_t made_pitch;
+    TRY(account_begin(card, most));
+    CUresult result = DRIVER(REAL(cuMemAllocPitch_v2)(&made, &made_pitch, width, height, element));
+    if (result != CUDA_SUCCESS) return account_end(card, most), result;
+    TRY(took(card, context, most, made, made_pitch * height));
+    *address = made;
+    *pitch = made_pitch;
+    return CUDA_SUCCESS;
+}
+
+HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
+    const CUresult result = DRIVER(REAL(cuIpcGetMemHandle)(handle, address));
+    if (result == CUDA_SUCCESS) held_export(address);
+    return result;
+}

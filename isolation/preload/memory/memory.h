@@ -1,0 +1,75 @@
+/* What the hooks of this folder share: which card a call means, and what the process holds where.
+ *
+ *   account.h   how many bytes            table.h   hash tables
+ *   held        addresses and handles     pools     what pools and graphs reserve
+ *
+ * Every hook that takes memory: the card, account_begin with the most that may be taken, the driver, a note of what it
+ * gave, account_end. Every hook that gives memory back: the note is taken away, account_begin_free, the driver,
+ * account_end_free; where the driver refuses, the note comes back. Until the driver is done, what is freed stays
+ * counted; and once it is done, another thread may get the same address, whose note must not be the one that goes.
+ *
+ * Arguments that the driver will not accept go to it unchanged, so that it says so.
+ */
+#pragma once
+
+#include "../core/driver.h"
+#include "abi.h"
+#include "account.h"
+#include "table.h"
+
+/* Leaves the function with any error. */
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        const CUresult try_result = (call);                                                                            \
+        if (try_result != CUDA_SUCCESS) return try_result;                                                             \
+    } while (0)
+
+#define BLOCK_BYTES (2ull << 20)
+
+static inline uint64_t round_up(uint64_t bytes, uint64_t step) { return (bytes + step - 1) / step * step; }
+
+/* ---- which card: devices.c -------------------------------------------------------------------------------------- */
+
+/* The container's number of the driver's device: NO_CARD for one that it was not granted. */
+HIDDEN unsigned card_of(CUdevice device);
+
+/* The card of the current context and the context. False: there is none, so the driver refuses whatever it is. */
+HIDDEN bool current_card(unsigned *card, CUcontext *context);
+
+/* The device of that card; -1: this process sees none. */
+HIDDEN CUdevice device_of(unsigned card);
+
+/* ---- what is held: held.c --------------------------------------------------------------------------------------- */
+
+enum held_kind { HELD_MEMORY, HELD_ARRAYS, HELD_KINDS };
+
+/* A point in time: what was noted before. */
+HIDDEN uint32_t held_now(void);
+
+/* Notes memory of a context at an address and says how many bytes of the card it is that no other note has: all 2 MiB
+ * blocks that it touches, or, of arrays, as many as given. False: there is no room for the note. What the note of
+ * something that is long gone had is given back. */
+HIDDEN bool held_note(enum held_kind kind, const struct entry *what, uint64_t *charged);
+
+/* Takes the note away, before the driver is asked to free what it was of; every held_take is followed by held_end. */
+HIDDEN bool held_take(enum held_kind kind, uint64_t key, struct entry *what);
+
+/* The driver did or did not free it; `at_once`, or some time after it has said so. */
+HIDDEN void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at_once);
+
+/* Other processes can hold it from now on. */
+HIDDEN void held_export(uint64_t address);
+
+/* All that a context had before that moment went with it. */
+HIDDEN void held_context_gone(CUcontext context, uint32_t before);
+
+/* The last context on the card may be gone: looks what virtual memory still is there. */
+HIDDEN void virtual_check(unsigned card);
+
+/* ---- pools and graphs: reserves.c
+ * ------------------------------------------------------------------------------------ */
+
+HIDDEN void reserves_forget(void);
+HIDDEN void virtual_forget(void);
+HIDDEN void graphs_forget(void);
+HIDDEN void devices_forget(void);

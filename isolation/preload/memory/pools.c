@@ -1,0 +1,198 @@
+/* Pools, and memory in the order of streams. */
+#include "reserves.h"
+
+REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
+REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
+REAL_CALL(cuStreamIsCapturing_ptsz, CUstream stream, int *status);
+REAL_CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice device);
+REAL_CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice device);
+REAL_CALL(cuCtxGetCurrent, CUcontext *context);
+REAL_CALL(cuCtxGetDevice, CUdevice *device);
+REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
+REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
+REAL_CALL(cuMemFreeAsync, CUdeviceptr address, CUstream stream);
+REAL_CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream);
+
+/* A pool grows in such steps, if one allocation is not greater; seen on real cards. */
+#define POOL_GROWTH (32ull << 20)
+#define PER_THREAD_STREAM ((CUstream)2)
+
+/* ---- where a call goes ------------------------------------------------------------------------------------------ */
+
+static bool device_of_context(CUcontext context, CUdevice *device) {
+    CUcontext popped;
+    if (DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return false;
+    const bool found = DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
+    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
+    return found;
+}
+
+/* Default streams are of the current context; others mostly too. */
+static bool device_of_stream(CUstream stream, CUdevice *device) {
+    CUcontext current, context;
+    if (stream > PER_THREAD_STREAM && DRIVER(REAL(cuCtxGetCurrent)(&current)) == CUDA_SUCCESS &&
+        DRIVER(REAL(cuStreamGetCtx)(stream, &context)) == CUDA_SUCCESS && context != current)
+        return device_of_context(context, device);
+    return DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
+}
+
+static struct reserve *current_pool(CUdevice device) {
+    CUmemoryPool pool;
+    const unsigned card = card_of(device);
+    return DRIVER(REAL(cuDeviceGetMemPool)(&pool, device)) == CUDA_SUCCESS ? reserve_of_pool(pool, card) : NULL;
+}
+
+/* One that the program made, or a device's own. All others have no memory of a card of ours: they are on the host or
+ * another process's. */
+static struct reserve *named_pool(CUmemoryPool pool) {
+    struct reserve *reserve = reserve_of_pool(pool, NO_CARD);
+    for (unsigned card = 0; !reserve && card < session_cards(); card++) {
+        CUmemoryPool standard;
+        const CUdevice device = device_of(card);
+        if (device >= 0 && DRIVER(REAL(cuDeviceGetDefaultMemPool)(&standard, device)) == CUDA_SUCCESS &&
+            standard == pool)
+            reserve = reserve_of_pool(pool, card);
+    }
+    return reserve;
+}
+
+/* ---- allocating ------------------------------------------------------------------------------------------------- */
+
+struct wish {
+    size_t bytes;
+    bool named; /* the pool is, else it is the current one */
+    CUmemoryPool pool;
+    CUstream stream;
+    bool per_thread; /* what the default stream is */
+};
+
+REAL_CALL(cuMemAllocAsync, CUdeviceptr *address, size_t bytes, CUstream stream);
+REAL_CALL(cuMemAllocAsync_ptsz, CUdeviceptr *address, size_t bytes, CUstream stream);
+REAL_CALL(cuMemAllocFromPoolAsync, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream);
+REAL_CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream);
+
+static CUresult ask_driver(CUdeviceptr *address, const struct wish *wish) {
+    if (wish->named && wish->per_thread)
+        return DRIVER(REAL(cuMemAllocFromPoolAsync_ptsz)(address, wish->bytes, wish->pool, wish->stream));
+    if (wish->named) return DRIVER(REAL(cuMemAllocFromPoolAsync)(address, wish->bytes, wish->pool, wish->stream));
+    if (wish->per_thread) return DRIVER(REAL(cuMemAllocAsync_ptsz)(address, wish->bytes, wish->stream));
+    return DRIVER(REAL(cuMemAllocAsync)(address, wish->bytes, wish->stream));
+}
+
+static void give_back(CUdeviceptr address, const struct wish *wish) {
+    if (wish->per_thread)
+        DRIVER(REAL(cuMemFreeAsync_ptsz)(address, wish->stream));
+    else
+        DRIVER(REAL(cuMemFreeAsync)(address, wish->stream));
+}
+
+/* What is captured is memory of a graph and costs nothing now. Asked only where we would refuse. */
+static bool is_capturing(const struct wish *wish) {
+    int status = 0;
+    const CUresult result = wish->per_thread ? DRIVER(REAL(cuStreamIsCapturing_ptsz)(wish->stream, &status))
+                                             : DRIVER(REAL(cuStreamIsCapturing)(wish->stream, &status));
+    return result == CUDA_SUCCESS && status;
+}
+
+static CUresult allocate(CUdeviceptr *address, struct reserve *reserve, const struct wish *wish) {
+    const uint64_t most = wish->bytes < UINT64_MAX / 2 ? round_up(wish->bytes, POOL_GROWTH) : UINT64_MAX / 2;
+    CUdeviceptr made;
+    if (reserve_is_left(reserve)) return CUDA_ERROR_INVALID_VALUE;
+    account_keep(reserve_card(reserve), POOL_GROWTH);
+    CUresult result = reserve_begin(reserve, most);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && is_capturing(wish)) return ask_driver(address, wish);
+    if (result != CUDA_SUCCESS) return result;
+    result = ask_driver(&made, wish);
+    const CUresult allowed = reserve_end(reserve, most);
+    if (result != CUDA_SUCCESS) return result;
+    if (allowed != CUDA_SUCCESS) return give_back(made, wish), allowed;
+    *address = made;
+    return CUDA_SUCCESS;
+}
+
+/* A card that was not granted has no memory for us. */
+static CUresult allocate_current(CUdeviceptr *address, const struct wish *wish) {
+    CUdevice device;
+    if (!address || !wish->bytes || !device_of_stream(wish->stream, &device)) return ask_driver(address, wish);
+    struct reserve *reserve = current_pool(device);
+    return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult allocate_named(CUdeviceptr *address, const struct wish *wish) {
+    struct reserve *reserve = address && wish->bytes ? named_pool(wish->pool) : NULL;
+    return reserve ? allocate(address, reserve, wish) : ask_driver(address, wish);
+}
+
+HOOK_CALL(cuMemAllocAsync, CUdeviceptr *address, size_t bytes, CUstream stream) {
+    return allocate_current(address, &(struct wish){bytes, false, NULL, stream, false});
+}
+
+HOOK_CALL(cuMemAllocAsync_ptsz, CUdeviceptr *address, size_t bytes, CUstream stream) {
+    return allocate_current(address, &(struct wish){bytes, false, NULL, stream, true});
+}
+
+HOOK_CALL(cuMemAllocFromPoolAsync, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    return allocate_named(address, &(struct wish){bytes, true, pool, stream, false});
+}
+
+HOOK_CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+    return allocate_named(address, &(struct wish){bytes, true, pool, stream, true});
+}
+
+/* ---- freeing ---------------------------------------------------------------------------------------------------- */
+
+/* Of a pool nothing changes until it shrinks. Memory of cuMemAlloc may come this way too; the driver may still hold it
+ * when this returns, so it is given to the broker, which asks the card, and is no credit of ours. */
+static CUresult free_later(CUdeviceptr address, CUstream stream, CUresult (*call)(CUdeviceptr, CUstream)) {
+    struct entry what;
+    if (!held_take(HELD_MEMORY, address, &what)) return DRIVER(call(address, stream));
+    const CUresult result = DRIVER(call(address, stream));
+    held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, false);
+    return result;
+}
+
+HOOK_CALL(cuMemFreeAsync, CUdeviceptr address, CUstream stream) {
+    return free_later(address, stream, REAL(cuMemFreeAsync));
+}
+
+HOOK_CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream) {
+    return free_later(address, stream, REAL(cuMemFreeAsync_ptsz));
+}
+
+/* ---- pools as such ---------------------------------------------------------------------------------------------- */
+
+HOOK_CALL(cuMemPoolDestroy, CUmemoryPool pool) {
+    struct reserve *reserve = reserve_of_pool(pool, NO_CARD);
+    return reserve ? reserve_destroy(reserve) : DRIVER(REAL(cuMemPoolDestroy)(pool));
+}
+
+HOOK_CALL(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *like) {
+    CUmemoryPool made;
+    if (!pool || !like || like->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return DRIVER(REAL(cuMemPoolCreate)(pool, like));
+    TRY(DRIVER(REAL(cuMemPoolCreate)(&made, like)));
+    const unsigned card = card_of(like->location.id);
+    if (!reserve_of_pool(made, card)) {
+        DRIVER(REAL(cuMemPoolDestroy)(made));
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *pool = made;
+    return CUDA_SUCCESS;
+}
+
+HOOK_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
+    struct reserve *reserve = named_pool(pool);
+    if (!reserve) return DRIVER(REAL(cuMemPoolTrimTo)(pool, keep));
+    if (reserve_is_left(reserve)) return CUDA_ERROR_INVALID_VALUE;
+    reserve_begin_shrink(reserve);
+    const CUresult result = DRIVER(REAL(cuMemPoolTrimTo)(pool, keep));
+    reserve_end_shrink(reserve);
+    return result;
+}
+
+HOOK_CALL(cuMemPoolExportToShareableHandle, void *handle, CUmemoryPool pool, unsigned type, unsigned long long flags) {
+    const CUresult result = DRIVER(REAL(cuMemPoolExportToShareableHandle)(handle, pool, type, flags));
+    struct reserve *reserve = result == CUDA_SUCCESS ? reserve_of_pool(pool, NO_CARD) : NULL;
+    if (reserve) reserve_export(reserve);
+    return result;
+}

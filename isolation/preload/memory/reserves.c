@@ -1,0 +1,294 @@
+#include "reserves.h"
+
+REAL_CALL(cuMemPoolGetAttribute, CUmemoryPool pool, unsigned attribute, void *value);
+REAL_CALL(cuMemPoolSetAttribute, CUmemoryPool pool, unsigned attribute, void *value);
+REAL_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep);
+REAL_CALL(cuMemPoolDestroy, CUmemoryPool pool);
+REAL_CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice device);
+REAL_CALL(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool);
+REAL_CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice device);
+REAL_CALL(cuDeviceGetGraphMemAttribute, CUdevice device, unsigned attribute, void *value);
+REAL_CALL(cuDeviceGraphMemTrim, CUdevice device);
+
+enum { MOST_POOLS = 4096 };
+
+/* One lock for each, held while the driver is asked for the number: two threads must not write it down in another order
+ * than the driver said it. */
+struct reserve {
+    struct os_lock lock;
+    _Atomic(CUmemoryPool) pool; /* NULL: of graphs */
+    _Atomic CUdevice device;
+    _Atomic unsigned card;
+    unsigned calls; /* that may make it grow, now */
+    _Atomic uint64_t bytes; /* charged */
+    _Atomic bool there, left, exported;
+};
+
+static struct reserve pools[MOST_POOLS], graphs[MOST_CARDS];
+static struct os_lock making;
+static _Atomic unsigned made; /* entries of `pools` that were ever in use */
+static struct table by_handle; /* entry.of: index */
+static _Atomic bool active;
+
+unsigned reserve_card(const struct reserve *reserve) { return reserve->card; }
+
+bool reserve_is_left(const struct reserve *reserve) { return atomic_load(&reserve->left); }
+
+/* ---- the driver's number; all locked ---------------------------------------------------------------------------- */
+
+/* A reserve that the driver no longer knows has nothing. */
+static uint64_t ask(const struct reserve *reserve) {
+    uint64_t bytes = 0;
+    const CUresult result =
+        reserve->pool ? DRIVER(REAL(cuMemPoolGetAttribute)(reserve->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
+                      : DRIVER(REAL(cuDeviceGetGraphMemAttribute)(reserve->device,
+                                                                  CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes));
+    return result == CUDA_SUCCESS ? bytes : 0;
+}
+
+struct change {
+    uint64_t more, less;
+};
+
+static struct change change_to(struct reserve *reserve, uint64_t now) {
+    const uint64_t before = atomic_exchange(&reserve->bytes, now);
+    const struct change change = {now > before ? now - before : 0, before > now ? before - now : 0};
+    if (atomic_load(&reserve->exported)) account_export(reserve->card, change.more, change.less);
+    return change;
+}
+
+/* `most`: as much growth as the caller has reserved. While others are at it, growth beyond is theirs. */
+static struct change read_anew(struct reserve *reserve, uint64_t most) {
+    const uint64_t before = atomic_load(&reserve->bytes);
+    uint64_t now = ask(reserve);
+    if (reserve->calls && now > before && now - before > most) now = before + most;
+    return change_to(reserve, now);
+}
+
+/* ---- calls that make it grow ------------------------------------------------------------------------------------ */
+
+CUresult reserve_begin(struct reserve *reserve, uint64_t most) {
+    TRY(account_begin(reserve->card, most));
+    os_lock(&reserve->lock);
+    reserve->calls++;
+    os_unlock(&reserve->lock);
+    return CUDA_SUCCESS;
+}
+
+/* What is beyond the reservation is charged at once, and then there may be less than no credit. */
+CUresult reserve_end(struct reserve *reserve, uint64_t most) {
+    os_lock(&reserve->lock);
+    reserve->calls--;
+    const struct change change = read_anew(reserve, most);
+    os_unlock(&reserve->lock);
+    atomic_store(&active, true);
+    if (change.more <= most) return account_end(reserve->card, most - change.more + change.less), CUDA_SUCCESS;
+    account_correct(reserve->card, change.more - most, 0);
+    account_end(reserve->card, 0);
+    return account_exceed(reserve->card, 0);
+}
+
+/* ---- calls that make it smaller --------------------------------------------------------------------------------- */
+
+void reserve_begin_shrink(struct reserve *reserve) { account_begin_free(reserve->card); }
+
+/* Locked, for the driver must not be asked about a pool that is being destroyed. */
+static uint64_t reread_locked(struct reserve *reserve) {
+    if (!atomic_load(&reserve->there)) return 0;
+    const struct change change = read_anew(reserve, 0);
+    account_correct(reserve->card, change.more, change.less);
+    return change.less;
+}
+
+static uint64_t reread(struct reserve *reserve) {
+    os_lock(&reserve->lock);
+    const uint64_t less = reread_locked(reserve);
+    os_unlock(&reserve->lock);
+    return less;
+}
+
+void reserve_end_shrink(struct reserve *reserve) {
+    reread(reserve);
+    account_end_free(reserve->card, 0);
+}
+
+static void trim(struct reserve *reserve) {
+    if (reserve->pool)
+        DRIVER(REAL(cuMemPoolTrimTo)(reserve->pool, 0));
+    else
+        DRIVER(REAL(cuDeviceGraphMemTrim)(reserve->device));
+}
+
+/* ---- a pool's end ----------------------------------------------------------------------------------------------- */
+
+static void forget_pool(struct reserve *reserve) {
+    atomic_store(&reserve->left, false);
+    atomic_store(&reserve->exported, false);
+    atomic_store(&reserve->there, false);
+}
+
+/* Locked: destroys it in the driver if it has nothing any more. The handle is free for another pool only afterwards. */
+static bool end_pool(struct reserve *reserve, CUresult *result) {
+    trim(reserve);
+    reread_locked(reserve);
+    if (atomic_load(&reserve->bytes) || reserve->calls) return false;
+    struct entry entry;
+    table_take(&by_handle, (uint64_t)reserve->pool, &entry);
+    *result = DRIVER(REAL(cuMemPoolDestroy)(reserve->pool));
+    if (*result != CUDA_SUCCESS && !atomic_load(&reserve->left)) {
+        struct entry before;
+        table_put(&by_handle, &entry, &before);
+    } else {
+        forget_pool(reserve);
+    }
+    return true;
+}
+
+static void no_longer_current(const struct reserve *reserve) {
+    CUmemoryPool current, standard;
+    if (DRIVER(REAL(cuDeviceGetMemPool)(&current, reserve->device)) != CUDA_SUCCESS || current != reserve->pool) return;
+    if (DRIVER(REAL(cuDeviceGetDefaultMemPool)(&standard, reserve->device)) == CUDA_SUCCESS)
+        DRIVER(REAL(cuDeviceSetMemPool)(reserve->device, standard));
+}
+
+/* A driver that destroys a pool of which something is in use no longer tells how much it is. So it is left until
+ * nothing is, and to the program it is gone. */
+static CUresult leave_pool(struct reserve *reserve) {
+    uint64_t nothing = 0;
+    no_longer_current(reserve);
+    DRIVER(REAL(cuMemPoolSetAttribute)(reserve->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &nothing));
+    atomic_store(&reserve->left, true);
+    atomic_store(&active, true);
+    return CUDA_SUCCESS;
+}
+
+CUresult reserve_destroy(struct reserve *reserve) {
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    CUmemoryPool standard;
+    if (reserve_is_left(reserve)) return result;
+    if (DRIVER(REAL(cuDeviceGetDefaultMemPool)(&standard, reserve->device)) == CUDA_SUCCESS &&
+        standard == reserve->pool)
+        return DRIVER(REAL(cuMemPoolDestroy)(reserve->pool));
+    const unsigned card = reserve->card;
+    account_begin_free(card);
+    os_lock(&reserve->lock);
+    if (!end_pool(reserve, &result)) result = leave_pool(reserve);
+    os_unlock(&reserve->lock);
+    account_end_free(card, 0);
+    return result;
+}
+
+static void end_left(struct reserve *reserve) {
+    CUresult ignored;
+    os_lock(&reserve->lock);
+    if (atomic_load(&reserve->there) && atomic_load(&reserve->left)) end_pool(reserve, &ignored);
+    os_unlock(&reserve->lock);
+}
+
+/* ---- which there are -------------------------------------------------------------------------------------------- */
+
+static struct reserve *pool_known(CUmemoryPool pool) {
+    struct entry entry;
+    return table_get(&by_handle, (uint64_t)pool, &entry) ? &pools[entry.of] : NULL;
+}
+
+static unsigned free_entry(void) {
+    unsigned index = 0;
+    while (index < atomic_load(&made) && atomic_load(&pools[index].there)) index++;
+    return index;
+}
+
+/* Locked by `making`. */
+static struct reserve *pool_make(CUmemoryPool pool, unsigned card) {
+    const unsigned index = free_entry();
+    const struct entry entry = {.key = (uint64_t)pool, .of = index, .card = (uint16_t)card, .times = 1};
+    struct entry before;
+    if (index == MOST_POOLS || !table_put(&by_handle, &entry, &before)) return NULL;
+    struct reserve *reserve = &pools[index];
+    reserve->pool = pool;
+    reserve->card = card;
+    reserve->device = device_of(card);
+    atomic_store(&reserve->bytes, 0);
+    atomic_store(&reserve->there, true);
+    if (index == atomic_load(&made)) atomic_store(&made, index + 1);
+    return reserve;
+}
+
+struct reserve *reserve_of_pool(CUmemoryPool pool, unsigned card) {
+    struct reserve *reserve = pool_known(pool);
+    if (reserve || !pool || card >= MOST_CARDS) return reserve;
+    os_lock(&making);
+    reserve = pool_known(pool);
+    if (!reserve) reserve = pool_make(pool, card);
+    os_unlock(&making);
+    return reserve;
+}
+
+struct reserve *reserve_of_graphs(unsigned card) {
+    if (card >= MOST_CARDS) return NULL;
+    struct reserve *reserve = &graphs[card];
+    if (atomic_load(&reserve->there)) return reserve;
+    os_lock(&making);
+    reserve->card = card;
+    reserve->device = device_of(card);
+    atomic_store(&reserve->there, true);
+    os_unlock(&making);
+    return reserve;
+}
+
+void reserve_export(struct reserve *reserve) {
+    os_lock(&reserve->lock);
+    if (!atomic_exchange(&reserve->exported, true)) account_export(reserve->card, atomic_load(&reserve->bytes), 0);
+    os_unlock(&reserve->lock);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+static bool has_any(struct reserve *reserve, unsigned card) {
+    return atomic_load(&reserve->there) && reserve->card == card && atomic_load(&reserve->bytes);
+}
+
+/* In flight, so that no sample is taken for true meanwhile. */
+static uint64_t shrink_one(struct reserve *reserve, unsigned card) {
+    if (!has_any(reserve, card)) return 0;
+    account_begin_free(card);
+    os_lock(&reserve->lock);
+    if (atomic_load(&reserve->there)) trim(reserve);
+    const uint64_t less = reread_locked(reserve);
+    os_unlock(&reserve->lock);
+    account_end_free(card, 0);
+    return less;
+}
+
+bool memory_shrink(unsigned card) {
+    uint64_t less = shrink_one(&graphs[card], card);
+    for (unsigned index = 0; index < atomic_load(&made); index++) less += shrink_one(&pools[index], card);
+    return less;
+}
+
+void memory_reread(unsigned card) {
+    if (has_any(&graphs[card], card)) reread(&graphs[card]);
+    for (unsigned index = 0; index < atomic_load(&made); index++) {
+        if (has_any(&pools[index], card)) reread(&pools[index]);
+        if (atomic_load(&pools[index].left)) end_left(&pools[index]);
+    }
+}
+
+/* Reserves become smaller when a program synchronises, which nobody tells us. */
+bool memory_tick(void) {
+    const bool was_active = atomic_exchange(&active, false);
+    for (unsigned card = 0; card < session_cards(); card++) {
+        memory_reread(card);
+        if (!was_active) account_keep(card, 0);
+    }
+    return was_active;
+}
+
+void reserves_forget(void) {
+    making = (struct os_lock){0};
+    for (unsigned index = 0; index < atomic_load(&made); index++) pools[index] = (struct reserve){0};
+    for (unsigned card = 0; card < MOST_CARDS; card++) graphs[card] = (struct reserve){0};
+    atomic_store(&made, 0);
+    table_forget(&by_handle);
+    atomic_store(&active, false);
+}

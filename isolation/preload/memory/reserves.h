@@ -1,0 +1,35 @@
+/* What pools and graphs keep of a card: the driver's own number, read anew whenever it may have changed.
+ *
+ * A call that may make a reserve grow is enclosed by reserve_begin and reserve_end, with the most that it may grow
+ * reserved in the account. Several calls at once share what they reserved: a growth is taken from the reservation of
+ * whichever of them sees it first.
+ */
+#pragma once
+
+#include "memory.h"
+
+struct reserve;
+
+/* A pool: one that is known, or, on `card`, made known now (NO_CARD: not). NULL: not ours to count, or no room. */
+HIDDEN struct reserve *reserve_of_pool(CUmemoryPool pool, unsigned card);
+/* Of all graphs on a card. */
+HIDDEN struct reserve *reserve_of_graphs(unsigned card);
+
+HIDDEN unsigned reserve_card(const struct reserve *reserve);
+/* The program has destroyed the pool, and something of it is still in use. */
+HIDDEN bool reserve_is_left(const struct reserve *reserve);
+
+/* CUDA_SUCCESS: the call may be made, and must be followed by reserve_end with the same number. */
+HIDDEN CUresult reserve_begin(struct reserve *reserve, uint64_t most);
+/* An error: more was taken than may be had. It is charged all the same, until it is gone. */
+HIDDEN CUresult reserve_end(struct reserve *reserve, uint64_t most);
+
+/* Reads it, around a call that makes it smaller. */
+HIDDEN void reserve_begin_shrink(struct reserve *reserve);
+HIDDEN void reserve_end_shrink(struct reserve *reserve);
+
+/* Other processes can hold what it has. */
+HIDDEN void reserve_export(struct reserve *reserve);
+
+/* What cuMemPoolDestroy does. */
+HIDDEN CUresult reserve_destroy(struct reserve *reserve);

@@ -1,0 +1,281 @@
+/* Virtual memory: physical memory lives as long as a handle or a mapping of it. Imported memory is its exporter's. */
+#include "memory.h"
+
+/* Objects have numbers of ours; times: handles and mappings. Handles: of the object; times: how often it was given out.
+ * Mappings, by address: of the object; bytes: how long. */
+static struct table objects, handles, mappings, exported;
+static _Atomic uint64_t last_object;
+
+REAL_CALL(cuMemRelease, CUmemGenericAllocationHandle handle);
+REAL_CALL(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address);
+REAL_CALL(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle);
+
+/* No key is 0. */
+static uint64_t key_of(CUmemGenericAllocationHandle handle) { return handle + 1; }
+
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
+
+/* False: there is no such object any more. */
+static bool hold(uint64_t object) {
+    struct entry now;
+    if (!table_count(&objects, object, 1, &now)) return false;
+    if (now.bytes) return true;
+    table_count(&objects, object, -1, &now);
+    return false;
+}
+
+/* Whether that was the last one: then what it was is in *object. */
+static bool drop(uint64_t number, struct entry *object) {
+    return table_count(&objects, number, -1, object) && object->key && !object->times;
+}
+
+static void no_longer_exported(const struct entry *object) {
+    struct entry entry;
+    if (table_take(&exported, object->key, &entry)) account_export(object->card, 0, object->bytes);
+}
+
+/* The driver has let go of one handle or mapping: only now, for another thread may have let go of the rest before us.
+ */
+static uint64_t let_go(uint64_t number, struct entry *object) {
+    if (!drop(number, object)) return 0;
+    no_longer_exported(object);
+    return object->bytes;
+}
+
+/* Without being told by us. */
+static void gone(uint64_t number) {
+    struct entry object;
+    const uint64_t less = let_go(number, &object);
+    if (less) account_correct(object.card, 0, less);
+}
+
+/* In flight from here to there, on the object's card. */
+static unsigned begin_letting_go(uint64_t number) {
+    struct entry object;
+    const unsigned card = table_get(&objects, number, &object) ? object.card : NO_CARD;
+    account_begin_free(card);
+    return card;
+}
+
+static void end_letting_go(uint64_t number, unsigned card, bool done) {
+    struct entry object;
+    account_end_free(card, done ? let_go(number, &object) : 0);
+}
+
+/* ---- handles ---------------------------------------------------------------------------------------------------- */
+
+/* The driver did not release it. */
+static void handle_again(const struct entry *known) {
+    struct entry again = *known, now;
+    again.times = 1;
+    if (table_get(&handles, known->key, &now))
+        table_count(&handles, known->key, 1, &now);
+    else
+        table_put(&handles, &again, &now);
+}
+
+HOOK_CALL(cuMemRelease, CUmemGenericAllocationHandle handle) {
+    struct entry known;
+    if (!table_count(&handles, key_of(handle), -1, &known) || !known.key) return DRIVER(REAL(cuMemRelease)(handle));
+    const unsigned card = begin_letting_go(known.of);
+    const CUresult result = DRIVER(REAL(cuMemRelease)(handle));
+    if (result != CUDA_SUCCESS) handle_again(&known);
+    end_letting_go(known.of, card, result == CUDA_SUCCESS);
+    return result;
+}
+
+/* A handle of the same value that is still noted has gone without us, with its object. */
+static bool note_handle(CUmemGenericAllocationHandle handle, uint64_t object) {
+    const struct entry entry = {.key = key_of(handle), .of = object, .times = 1};
+    struct entry before;
+    if (!table_put(&handles, &entry, &before)) return false;
+    for (; before.times; before.times--) gone(before.of);
+    return true;
+}
+
+static bool note_object(CUmemGenericAllocationHandle handle, unsigned card, uint64_t bytes) {
+    const uint64_t number = atomic_fetch_add(&last_object, 1) + 1;
+    const struct entry object = {.key = number, .bytes = bytes, .card = (uint16_t)card, .times = 1};
+    struct entry entry;
+    if (!table_put(&objects, &object, &entry)) return false;
+    if (note_handle(handle, number)) return true;
+    table_take(&objects, number, &entry);
+    return false;
+}
+
+HOOK_CALL(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *like,
+          unsigned long long flags) {
+    CUmemGenericAllocationHandle made;
+    if (!handle || !bytes || !like || like->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return DRIVER(REAL(cuMemCreate)(handle, bytes, like, flags));
+    const unsigned card = card_of(like->location.id);
+    TRY(account_begin(card, bytes));
+    CUresult result = DRIVER(REAL(cuMemCreate)(&made, bytes, like, flags));
+    if (result == CUDA_SUCCESS && !note_object(made, card, bytes)) {
+        DRIVER(REAL(cuMemRelease)(made));
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    account_end(card, result == CUDA_SUCCESS ? 0 : bytes);
+    if (result == CUDA_SUCCESS) *handle = made;
+    return result;
+}
+
+/* The driver gave out a handle once more, or another one of the same object. */
+static void another_handle(CUmemGenericAllocationHandle handle, uint64_t object) {
+    struct entry known;
+    if (!hold(object)) return;
+    if (table_get(&handles, key_of(handle), &known) && known.of == object)
+        table_count(&handles, key_of(handle), 1, &known);
+    else
+        note_handle(handle, object);
+}
+
+struct search {
+    uint64_t address, object;
+};
+
+static bool is_inside(const struct entry *mapping, void *argument) {
+    struct search *search = argument;
+    if (search->address - mapping->key < mapping->bytes) search->object = mapping->of;
+    return false;
+}
+
+static uint64_t object_at(uint64_t address) {
+    struct search search = {.address = address};
+    struct entry mapping;
+    if (table_get(&mappings, address, &mapping)) return mapping.of;
+    table_sweep(&mappings, is_inside, &search);
+    return search.object;
+}
+
+HOOK_CALL(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
+    const CUresult result = DRIVER(REAL(cuMemRetainAllocationHandle)(handle, address));
+    const uint64_t object = result == CUDA_SUCCESS ? object_at((uint64_t)address) : 0;
+    if (object) another_handle(*handle, object);
+    return result;
+}
+
+/* In the process that exported it, it may be a handle that is known. */
+HOOK_CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *from, unsigned type) {
+    struct entry known;
+    const CUresult result = DRIVER(REAL(cuMemImportFromShareableHandle)(handle, from, type));
+    if (result == CUDA_SUCCESS && table_get(&handles, key_of(*handle), &known)) another_handle(*handle, known.of);
+    return result;
+}
+
+HOOK_CALL(cuMemExportToShareableHandle, void *to, CUmemGenericAllocationHandle handle, unsigned type,
+          unsigned long long flags) {
+    struct entry known, object, now;
+    const CUresult result = DRIVER(REAL(cuMemExportToShareableHandle)(to, handle, type, flags));
+    if (result == CUDA_SUCCESS && table_get(&handles, key_of(handle), &known) &&
+        table_get(&objects, known.of, &object) && table_count(&exported, known.of, 1, &now) && now.times == 1)
+        account_export(object.card, object.bytes, 0);
+    return result;
+}
+
+/* ---- mappings --------------------------------------------------------------------------------------------------- */
+
+/* Counted before the driver maps it: a handle that is released meanwhile must not be the last that holds it. */
+HOOK_CALL(cuMemMap, CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+          unsigned long long flags) {
+    struct entry known, before;
+    if (!address || !table_get(&handles, key_of(handle), &known) || !hold(known.of))
+        return DRIVER(REAL(cuMemMap)(address, bytes, offset, handle, flags));
+    const struct entry mapping = {.key = address, .bytes = bytes, .of = known.of, .times = 1};
+    CUresult result = DRIVER(REAL(cuMemMap)(address, bytes, offset, handle, flags));
+    if (result != CUDA_SUCCESS) {
+        gone(known.of);
+    } else if (table_put(&mappings, &mapping, &before)) {
+        if (before.times) gone(before.of);
+    } /* else it stays charged to the end */
+    return result;
+}
+
+struct unmapping {
+    struct entry mapping;
+    unsigned card;
+};
+
+/* Takes away the notes of mappings that lie one beside the other. */
+static size_t take_mappings(uint64_t address, uint64_t bytes, struct unmapping *all, size_t most) {
+    const uint64_t start = address;
+    size_t count = 0;
+    while (address - start < bytes && count < most && table_take(&mappings, address, &all[count].mapping))
+        address += all[count++].mapping.bytes;
+    return count;
+}
+
+static void unmap_begin(struct unmapping *each) { each->card = begin_letting_go(each->mapping.of); }
+
+static void unmap_end(const struct unmapping *each, bool done) {
+    struct entry before;
+    if (!done) table_put(&mappings, &each->mapping, &before);
+    end_letting_go(each->mapping.of, each->card, done);
+}
+
+/* Each mapping is at least one block long; without pages for the notes they stay, and what they hold stays charged. */
+HOOK_CALL(cuMemUnmap, CUdeviceptr address, size_t bytes) {
+    const size_t most = bytes / BLOCK_BYTES < 1 ? 1 : bytes / BLOCK_BYTES;
+    struct unmapping one, *all = &one;
+    if (table_is_empty(&mappings)) return DRIVER(REAL(cuMemUnmap)(address, bytes));
+    if (most > 1) all = os_map(most * sizeof *all);
+    const size_t count = all ? take_mappings(address, bytes, all, most) : 0;
+    for (size_t n = 0; n < count; n++) unmap_begin(&all[n]);
+    const CUresult result = DRIVER(REAL(cuMemUnmap)(address, bytes));
+    for (size_t n = 0; n < count; n++) unmap_end(&all[n], result == CUDA_SUCCESS);
+    if (all && all != &one) os_unmap(all, most * sizeof *all);
+    return result;
+}
+
+/* ---- the end of a device's contexts ----------------------------------------------------------------------------- */
+
+/* Some drivers keep virtual memory to the end of the process, others to the end of the last context. So it is asked
+ * for, handle by handle and mapping by mapping. */
+struct listing {
+    struct entry *entries;
+    size_t count, room;
+};
+
+static bool list(const struct entry *entry, void *argument) {
+    struct listing *listing = argument;
+    if (listing->count < listing->room) listing->entries[listing->count++] = *entry;
+    return false;
+}
+
+static bool handle_is_gone(const struct entry *entry) {
+    CUmemAllocationProp ignored;
+    return DRIVER(REAL(cuMemGetAllocationPropertiesFromHandle)(&ignored, entry->key - 1)) != CUDA_SUCCESS;
+}
+
+static bool mapping_is_gone(const struct entry *entry) {
+    CUmemGenericAllocationHandle handle;
+    if (DRIVER(REAL(cuMemRetainAllocationHandle)(&handle, (void *)entry->key)) != CUDA_SUCCESS) return true;
+    DRIVER(REAL(cuMemRelease)(handle));
+    return false;
+}
+
+static void check_all(struct table *table, unsigned card, bool (*is_gone)(const struct entry *entry)) {
+    struct listing listing = {.room = atomic_load(&table->entries)};
+    struct entry object, entry;
+    if (!listing.room || !(listing.entries = os_map(listing.room * sizeof *listing.entries))) return;
+    table_sweep(table, list, &listing);
+    for (size_t n = 0; n < listing.count; n++) {
+        const struct entry *each = &listing.entries[n];
+        if (!table_get(&objects, each->of, &object) || object.card != card || !is_gone(each)) continue;
+        if (!table_take(table, each->key, &entry)) continue;
+        for (unsigned times = entry.times; times; times--) gone(entry.of);
+    }
+    os_unmap(listing.entries, listing.room * sizeof *listing.entries);
+}
+
+void virtual_check(unsigned card) {
+    check_all(&handles, card, handle_is_gone);
+    check_all(&mappings, card, mapping_is_gone);
+}
+
+void virtual_forget(void) {
+    table_forget(&objects);
+    table_forget(&handles);
+    table_forget(&mappings);
+    table_forget(&exported);
+}

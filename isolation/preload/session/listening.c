@@ -1,0 +1,64 @@
+/* The one thread of ours: answers the broker's hints, and comes back to a broker that was away. It calls no function
+ * of the driver but those that read attributes. */
+#include "session.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+enum { SOON_MS = 100, LATER_MS = 1000, SHORTEST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100, CONNECTING_MS = 1000 };
+
+static _Atomic int listener; /* the process whose thread it is */
+
+static void hear(const struct wire *hint) {
+    if (hint->version != WIRE_VERSION || hint->card >= MOST_CARDS) return;
+    if (hint->what == WIRE_RECALL) accounts_recalled(hint->card);
+    if (hint->what == WIRE_REPORT) accounts_report(hint->card, hint->number);
+}
+
+/* One attempt; whoever else has the turn is connecting too. */
+static bool come_back(const struct os_socket *ended) {
+    const uint64_t now = os_now();
+    if (!session_enter(now + SHORTEST_PAUSE_MS * (uint64_t)OS_MS)) return false;
+    const bool done = session_replace(ended, now + CONNECTING_MS * (uint64_t)OS_MS);
+    session_leave();
+    return done;
+}
+
+static uint64_t wait_longer(uint64_t pause) {
+    os_sleep(pause * OS_MS);
+    return 2 * pause < LONGEST_PAUSE_MS ? 2 * pause : LONGEST_PAUSE_MS;
+}
+
+/* Whatever hints come in between. */
+static uint64_t tick_if_due(uint64_t due) {
+    const uint64_t now = os_now();
+    if (now < due) return due;
+    return now + (memory_tick() ? SOON_MS : LATER_MS) * (uint64_t)OS_MS;
+}
+
+static void listen_to_broker(void *unused) {
+    uint64_t pause = SHORTEST_PAUSE_MS, due = os_now() + SOON_MS * (uint64_t)OS_MS;
+    (void)unused;
+    for (;;) {
+        struct wire hint;
+        const struct os_socket signals = session_signals();
+        if (os_receive(&signals, &hint, sizeof hint, NULL, due)) {
+            hear(&hint);
+            pause = SHORTEST_PAUSE_MS;
+        } else if (errno != ETIMEDOUT && errno != EMSGSIZE && !come_back(&signals)) {
+            pause = wait_longer(pause);
+        }
+        due = tick_if_due(due);
+    }
+}
+
+/* Without the thread nothing becomes untrue: what is lent and unused stays lent, and samples of this process count only
+ * as bounds. So a process that may not have one runs on. */
+void session_listen(void) {
+    const int pid = os_pid();
+    int before = atomic_load(&listener);
+    if (before == pid || !atomic_compare_exchange_strong(&listener, &before, pid)) return;
+    if (!os_thread(listen_to_broker, NULL)) atomic_store(&listener, 0);
+}
+
+void listening_forget(void) { atomic_store(&listener, 0); }

@@ -1,0 +1,185 @@
+/* The sockets, and the questions that go over them. */
+#include "session.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100 };
+
+/* Written in turn. The sockets are also read out of turn, so those are copied under a lock that nobody holds for long.
+ */
+static struct {
+    struct os_lock lock; /* of the sockets */
+    struct os_socket calls, signals;
+    unsigned char token[16];
+    bool has_token;
+    uint32_t number;
+    int pid;
+} session;
+
+static _Atomic bool watches_forks;
+
+/* ---- packets ---------------------------------------------------------------------------------------------------- */
+
+static struct os_socket copy_of(const struct os_socket *socket) {
+    os_lock(&session.lock);
+    const struct os_socket copy = *socket;
+    os_unlock(&session.lock);
+    return copy;
+}
+
+static void replace(struct os_socket *socket, struct os_socket with) {
+    os_lock(&session.lock);
+    struct os_socket before = *socket;
+    *socket = with;
+    os_unlock(&session.lock);
+    os_disconnect(&before);
+}
+
+struct os_socket session_signals(void) { return copy_of(&session.signals); }
+
+static bool answers(const struct wire *answer, const struct wire *question) {
+    return answer->version == WIRE_VERSION && answer->what == (question->what | WIRE_ANSWER) &&
+           answer->number == question->number;
+}
+
+/* The answer takes the question's place. A descriptor that comes with it is closed: nothing here needs one yet. */
+static bool exchange(const struct os_socket *socket, struct wire *packet, uint64_t deadline) {
+    struct wire answer;
+    packet->version = WIRE_VERSION;
+    packet->number = ++session.number;
+    if (!os_send(socket, packet, sizeof *packet, deadline)) return false;
+    if (!os_receive(socket, &answer, sizeof answer, NULL, deadline)) return false;
+    if (!answers(&answer, packet)) return false;
+    *packet = answer;
+    return true;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------------------------- */
+
+static void disconnect(void) {
+    replace(&session.calls, (struct os_socket){0});
+    replace(&session.signals, (struct os_socket){0});
+}
+
+/* A token that the broker does not know is of no use the next time either. */
+static bool greet(const struct os_socket *socket, uint32_t flags, uint64_t deadline, unsigned *cards) {
+    struct wire hello = {.what = WIRE_HELLO, .card = NO_CARD, .flags = flags};
+    if (session.has_token) memcpy(hello.hello.token, session.token, sizeof session.token);
+    if (!exchange(socket, &hello, deadline)) return false;
+    if (hello.result == WIRE_UNKNOWN) session.has_token = false;
+    if (hello.result != WIRE_OK) return false;
+    memcpy(session.token, hello.hello.token, sizeof session.token);
+    session.has_token = true;
+    *cards = hello.hello.cards;
+    return true;
+}
+
+static bool connect_one(struct os_socket *to, uint32_t flags, uint64_t deadline, unsigned *cards) {
+    char path[OS_PATH];
+    struct os_socket fresh = {0};
+    os_broker_path(path);
+    if (!os_connect(&fresh, path, deadline)) return false;
+    if (!greet(&fresh, flags, deadline, cards)) {
+        os_disconnect(&fresh);
+        return false;
+    }
+    replace(to, fresh);
+    return true;
+}
+
+static void watch_forks(void) {
+    if (!atomic_exchange(&watches_forks, true)) os_at_fork(session_forget);
+}
+
+/* In a child that was made without telling (the kernel's clone), what is the parent's is forgotten here. */
+static void check_process(void) {
+    const int pid = os_pid();
+    if (session.pid && session.pid != pid) {
+        session.has_token = false;
+        memory_forget();
+    }
+    session.pid = pid;
+}
+
+static bool connect_both(uint64_t deadline) {
+    unsigned cards, again;
+    disconnect();
+    watch_forks();
+    check_process();
+    return connect_one(&session.calls, 0, deadline, &cards) &&
+           connect_one(&session.signals, WIRE_SIGNALS, deadline, &again) && cards_learn(cards, deadline) &&
+           accounts_confirm(deadline);
+}
+
+static bool connected(void) { return session.pid == os_pid() && os_is_ours(&session.calls); }
+
+/* Connects if there is no connection; one attempt. */
+static bool renew(uint64_t deadline) {
+    if (connected() && os_is_ours(&session.signals)) return true;
+    if (connect_both(deadline)) return true;
+    disconnect();
+    return false;
+}
+
+bool session_replace(const struct os_socket *ended, uint64_t deadline) {
+    const struct os_socket now = copy_of(&session.signals);
+    if (now.device == ended->device && now.inode == ended->inode) disconnect();
+    return renew(deadline);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
+
+bool session_ask_once(struct wire *packet, uint64_t deadline) { return exchange(&session.calls, packet, deadline); }
+
+/* An answer that is late or makes no sense ends the connection, so that it is never taken for the next one's. */
+bool session_ask(struct wire *packet, uint64_t deadline) {
+    const struct wire question = *packet;
+    uint64_t pause = FIRST_PAUSE_MS * (uint64_t)OS_MS;
+    for (;;) {
+        if (connected() || renew(deadline)) {
+            *packet = question;
+            if (session_ask_once(packet, deadline)) return true;
+            disconnect();
+        }
+        const uint64_t now = os_now();
+        if (now >= deadline) return false;
+        os_sleep(sooner(pause, deadline - now));
+        pause = sooner(2 * pause, LONGEST_PAUSE_MS * (uint64_t)OS_MS);
+    }
+}
+
+bool session_tell(struct wire *packet) {
+    const struct os_socket calls = copy_of(&session.calls);
+    packet->version = WIRE_VERSION;
+    return os_send(&calls, packet, sizeof *packet, 0);
+}
+
+bool session_start(void) {
+    KEEP_ERRNO;
+    const uint64_t deadline = os_now() + SESSION_WAIT;
+    if (!session_enter(deadline)) return false;
+    uint64_t pause = FIRST_PAUSE_MS * (uint64_t)OS_MS;
+    bool ready = renew(deadline);
+    while (!ready && os_now() < deadline) {
+        os_sleep(pause);
+        pause = sooner(2 * pause, LONGEST_PAUSE_MS * (uint64_t)OS_MS);
+        ready = renew(deadline);
+    }
+    session_leave();
+    return ready;
+}
+
+/* The sockets are the parent's too: closing them here leaves it its own. */
+void session_forget(void) {
+    memset(&session.lock, 0, sizeof session.lock);
+    os_disconnect(&session.calls);
+    os_disconnect(&session.signals);
+    memset(&session, 0, sizeof session);
+    turns_forget();
+    cards_forget();
+    listening_forget();
+    memory_forget();
+}

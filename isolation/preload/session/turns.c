@@ -1,0 +1,24 @@
+/* Whose turn it is to ask: a lock that can be waited for until a deadline. */
+#include "session.h"
+
+#include <stdatomic.h>
+
+enum { FREE, TAKEN, WAITED_FOR };
+
+static _Atomic uint32_t turn;
+
+bool session_enter(uint64_t deadline) {
+    uint32_t seen = FREE;
+    if (atomic_compare_exchange_strong(&turn, &seen, TAKEN)) return true;
+    while (atomic_exchange(&turn, WAITED_FOR) != FREE) {
+        if (os_now() >= deadline) return false; /* the mark stays: one wake-up for nobody */
+        os_wait(&turn, WAITED_FOR, deadline);
+    }
+    return true;
+}
+
+void session_leave(void) {
+    if (atomic_exchange(&turn, FREE) == WAITED_FOR) os_wake(&turn, 1);
+}
+
+void turns_forget(void) { atomic_store(&turn, FREE); }

@@ -1,0 +1,33 @@
+/* Every path by which a program takes bytes of a card, each as: take so many, give them back. */
+#pragma once
+
+#include "calls.h"
+
+struct kind;
+
+/* What one allocation is. */
+struct held {
+    const struct kind *kind; /* NULL: nothing */
+    u64 bytes, claimed;
+    bool exported;
+    u64 address, memory;
+    handle object;
+    handle stream; /* in whose order it is taken and freed; set before it is taken */
+};
+
+struct kind {
+    const char *name;
+    u64 (*worst)(u64 bytes); /* the most that it takes from the card when asked for `bytes` */
+    int (*take)(struct held *held, u64 bytes); /* takes nothing where it answers an error */
+    void (*give)(struct held *held);
+    bool kept; /* what was freed stays with the process until it is trimmed: worst() tells what comes while it asks */
+};
+
+extern const struct kind kinds[];
+extern const unsigned kinds_count;
+
+/* Before any of the others. */
+void kinds_begin(int device);
+
+/* What the process's default pool has of the card now. */
+u64 pool_reserved(void);

@@ -1,0 +1,201 @@
+/* What the library costs a program. Each measurement ends with a line of JSON with the times of every round, in
+ * nanoseconds: of the driver itself and of the same call through whatever answers to libcuda.so.1, in turns, in one
+ * process.
+ *
+ *   measure memory DRIVER MIB ROUNDS EACH      cuMemAlloc and cuMemFree; medians of EACH calls
+ *   measure unmetered DRIVER ROUNDS EACH       cuDriverGetVersion, which nobody meters; means of EACH calls
+ *   measure start PRELOADED ROUNDS EACH        from the start to the end of a program that uses no CUDA; medians
+ *
+ * DRIVER is the path of the real libcuda.so.1, PRELOADED what LD_PRELOAD is to be.
+ */
+#include "calls.h"
+
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_EACH = 100000, SIDES = 2, DRIVER = 0, CALLED = 1 };
+
+struct side {
+    int (*alloc)(u64 *address, size_t bytes);
+    int (*free)(u64 address);
+    int (*version)(int *version);
+};
+
+static struct side side[SIDES];
+
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, u64 count) {
+    qsort(values, count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static u64 number(const char *word, u64 most) {
+    const u64 value = strtoull(word, NULL, 10);
+    if (!value || value > most) stop_with("measure: %s is no number up to %llu", word, (unsigned long long)most);
+    return value;
+}
+
+static void tell(const char *name, double rounds[][SIDES], u64 count) {
+    for (int which = 0; which < SIDES; which++) {
+        printf("%s\"%s_%s\":[", which ? "," : "", name, which == DRIVER ? "driver" : "called");
+        for (u64 i = 0; i < count; i++) printf("%s%.2f", i ? "," : "", rounds[i][which]);
+        printf("]");
+    }
+}
+
+/* ---- calls of the driver ------------------------------------------------------------------------------------------
+ */
+
+static void *found(void *library, const char *name) {
+    void *function = dlsym(library, name);
+    if (!function) stop_with("no %s", name);
+    return function;
+}
+
+static void find_sides(const char *driver) {
+    const char *paths[SIDES] = {driver, "libcuda.so.1"};
+    for (int which = SIDES - 1; which >= 0; which--) {
+        void *library = dlopen(paths[which], RTLD_NOW | RTLD_LOCAL);
+        if (!library) stop_with("%s", dlerror());
+        side[which].alloc = (int (*)(u64 *, size_t))found(library, "cuMemAlloc_v2");
+        side[which].free = (int (*)(u64))found(library, "cuMemFree_v2");
+        side[which].version = (int (*)(int *))found(library, "cuDriverGetVersion");
+    }
+}
+
+static void open_card(void) {
+    handle context;
+    size_t unused, total;
+    calls_find();
+    require(cuInit(0), "cuInit");
+    require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    require(cuMemGetInfo(&unused, &total), "cuMemGetInfo");
+    printf("{\"total\":%zu,", total);
+}
+
+/* A first line, by which whoever runs this sees that it measures what it means to; it goes on when it reads a line.
+ * Where one object answers twice, nothing is between the program and the driver. */
+static void tell_engaged(void) {
+    const bool interposed = (void *)side[DRIVER].alloc != (void *)side[CALLED].alloc;
+    printf("\"pid\":%d,\"interposed\":%s}\n", (int)getpid(), interposed ? "true" : "false");
+    fflush(stdout);
+    while (getchar() != '\n') continue;
+    printf("{");
+}
+
+static void memory_round(const struct side *one, u64 bytes, u64 each, double *alloc_ns, double *free_ns) {
+    static double allocs[MOST_EACH], frees[MOST_EACH];
+    for (u64 i = 0; i < each; i++) {
+        u64 address;
+        const double start = now_ns();
+        require(one->alloc(&address, bytes), "cuMemAlloc");
+        const double middle = now_ns();
+        require(one->free(address), "cuMemFree");
+        frees[i] = now_ns() - middle;
+        allocs[i] = middle - start;
+    }
+    *alloc_ns = median(allocs, each);
+    *free_ns = median(frees, each);
+}
+
+static void measure_memory(u64 bytes, u64 rounds, u64 each) {
+    double (*allocs)[SIDES] = calloc(rounds, sizeof *allocs), (*frees)[SIDES] = calloc(rounds, sizeof *frees);
+    if (!allocs || !frees) stop_with("no memory");
+    for (u64 round = 0; round < rounds; round++)
+        for (u64 turn = 0; turn < SIDES; turn++) {
+            const u64 which = (round + turn) % SIDES;
+            memory_round(&side[which], bytes, each, &allocs[round][which], &frees[round][which]);
+        }
+    tell("alloc", allocs, rounds);
+    printf(",");
+    tell("free", frees, rounds);
+}
+
+static double unmetered_round(const struct side *one, u64 each) {
+    int version;
+    const double start = now_ns();
+    for (u64 i = 0; i < each; i++) one->version(&version);
+    return (now_ns() - start) / (double)each;
+}
+
+static void measure_unmetered(u64 rounds, u64 each) {
+    double (*means)[SIDES] = calloc(rounds, sizeof *means);
+    if (!means) stop_with("no memory");
+    for (u64 round = 0; round < rounds; round++)
+        for (u64 turn = 0; turn < SIDES; turn++)
+            means[round][(round + turn) % SIDES] = unmetered_round(&side[(round + turn) % SIDES], each);
+    tell("version", means, rounds);
+}
+
+/* ---- starting programs --------------------------------------------------------------------------------------------
+ */
+
+static double start_round(char *const environment[], u64 each) {
+    static double times[MOST_EACH];
+    char path[] = "/proc/self/exe", word[] = "nothing";
+    char *const words[] = {path, word, NULL};
+    for (u64 i = 0; i < each; i++) {
+        pid_t child;
+        int status;
+        const double start = now_ns();
+        if (posix_spawn(&child, path, NULL, NULL, words, environment)) stop_with("cannot start a program");
+        waitpid(child, &status, 0);
+        times[i] = now_ns() - start;
+        if (status) stop_with("a program ended with %d", status);
+    }
+    return median(times, each);
+}
+
+static void measure_start(const char *preloaded, u64 rounds, u64 each) {
+    static char variable[4096];
+    char *const plain[] = {NULL}, *const with[] = {variable, NULL};
+    double (*medians)[SIDES] = calloc(rounds, sizeof *medians);
+    if (!medians) stop_with("no memory");
+    snprintf(variable, sizeof variable, "LD_PRELOAD=%s", preloaded);
+    for (u64 round = 0; round < rounds; round++)
+        for (u64 turn = 0; turn < SIDES; turn++) {
+            const u64 which = (round + turn) % SIDES;
+            medians[round][which] = start_round(which == DRIVER ? plain : with, each);
+        }
+    tell("start", medians, rounds);
+}
+
+int main(int count, char **words) {
+    const char *what = count > 1 ? words[1] : "";
+    if (!strcmp(what, "nothing")) return 0;
+    if (!strcmp(what, "memory") && count == 6) {
+        open_card();
+        find_sides(words[2]);
+        tell_engaged();
+        measure_memory(number(words[3], 1 << 20) * MIB, number(words[4], 1000), number(words[5], MOST_EACH));
+    } else if (!strcmp(what, "unmetered") && count == 5) {
+        open_card();
+        find_sides(words[2]);
+        tell_engaged();
+        measure_unmetered(number(words[3], 1000), number(words[4], 10 * MIB));
+    } else if (!strcmp(what, "start") && count == 5) {
+        printf("{");
+        measure_start(words[2], number(words[3], 1000), number(words[4], MOST_EACH));
+    } else {
+        stop_with("measure: see its first comment");
+    }
+    printf("}\n");
+    return 0;
+}

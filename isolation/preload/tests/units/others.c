@@ -1,0 +1,26 @@
+/* The rest of the driver: it has none of it. Without types, as nobody here calls them. */
+#define NOT_THERE(name)                                                                                                \
+    __attribute__((weak)) int real_##name(void);                                                                       \
+    int real_##name(void) { return 801; }
+
+#define HOOK(name) NOT_THERE(name)
+#include "../../core/hooks.def"
+#undef HOOK
+
+NOT_THERE(cuDeviceGetUuid)
+NOT_THERE(cuDeviceGetGraphMemAttribute)
+NOT_THERE(cuDeviceSetMemPool)
+NOT_THERE(cuMemPoolSetAttribute)
+NOT_THERE(cuMemGetAllocationPropertiesFromHandle)
+NOT_THERE(cuStreamGetCtx)
+NOT_THERE(cuStreamIsCapturing)
+NOT_THERE(cuStreamIsCapturing_ptsz)
+NOT_THERE(cuCtxPushCurrent_v2)
+NOT_THERE(cuCtxPopCurrent_v2)
+NOT_THERE(cuGraphGetNodes)
+NOT_THERE(cuGraphNodeGetType)
+NOT_THERE(cuGraphMemAllocNodeGetParams)
+NOT_THERE(cuGraphChildGraphNodeGetGraph)
+NOT_THERE(cuArrayGetMemoryRequirements)
+NOT_THERE(cuMipmappedArrayGetMemoryRequirements)
+NOT_THERE(cuDevicePrimaryCtxGetState)

@@ -1,0 +1,42 @@
+"""The tables of names are those of NVIDIA's headers, and nothing that the simulated driver exports is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from support.nvidia import CUDA_RUNTIME, nvml_header, unpacked
+
+ISOLATION: Final = Path(__file__).parents[4] / "isolation"
+NAMES: Final = ISOLATION / "preload/names"
+
+
+def listed(path: Path) -> set[str]:
+    return set(re.findall(r"^[A-Z]+\((\w+)\)", path.read_text(), flags=re.MULTILINE))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # a first run fetches the headers
+def test_the_tables_are_what_the_headers_make_of_them() -> None:
+    include = next(unpacked(CUDA_RUNTIME).rglob("cuda.h")).parent
+    command = [sys.executable, str(NAMES / "names.py"), str(include), str(nvml_header()), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+@pytest.mark.parametrize("library", ["cuda", "nvml"])
+def test_all_that_the_simulated_driver_exports_is_there(library: str) -> None:
+    assert listed(ISOLATION / f"simgpu/{library}/names.def") <= listed(NAMES / f"{library}.def")
+
+
+def test_whatever_cugetprocaddress_finds_is_one_of_the_names() -> None:
+    routes = re.findall(r"^ROUTE\((\w+), \d+, [01], (\w+)\)", (NAMES / "routes.def").read_text(), flags=re.MULTILINE)
+    assert {name for route in routes for name in route} <= listed(NAMES / "cuda.def")
+    simulated = (ISOLATION / "simgpu/cuda/routes.def").read_text()
+    theirs = re.findall(r"^ROUTE\(\w+, \d+, \w+, (\w+)\)", simulated, flags=re.MULTILINE)
+    assert {symbol for _, symbol in routes} == set(theirs)

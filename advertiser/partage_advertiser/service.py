@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from partage_advertiser.assembling import Eyes, api_server
 from partage_advertiser.events import Events
+from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.locking import NodeLock
@@ -47,6 +48,7 @@ class AdvertiserService:
         self._lock = NodeLock(settings.root)
         self._pause = PauseFile(settings.root)
         self._noticing = Noticing(settings.root)
+        self._findings = FindingsFolder(settings.root)
         self._figures = Figures(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
         self._woken = asyncio.Event()
@@ -114,6 +116,7 @@ class AdvertiserService:
                 await self._look()
             else:
                 self._refresh_readiness()
+            self._tell_findings()
             self._figures.is_published.set(float(self._publisher is not None and self._publisher.is_true))
 
     async def _woken_within(self, seconds: float) -> bool:
@@ -163,6 +166,12 @@ class AdvertiserService:
             self._outlets.tell(replace(told, ready=ready))
         except PartageError as error:
             self._looked_badly(error)
+
+    def _tell_findings(self) -> None:
+        """What the broker found wrong since: it has no way to the API server."""
+        if self._events is not None:
+            for happening in self._findings.news():
+                self._events.tell(happening)
 
     def _is_true(self) -> bool:
         """Whether what the API server has is what a look showed lately."""

@@ -1,1 +1,1 @@
-"""Will hold the broker (memory ledger, compute leases) and the node plugin that attaches the preload library."""
+"""Keeps containers within what they were given of a card: broker, node plugin, preload library; and simulated cards."""

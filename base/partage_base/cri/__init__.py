@@ -8,7 +8,15 @@ Protobuf stays in this room. `errors` is what is expected to go wrong.
 
 from partage_base.cri.checkpoint import CHECKPOINT, RecordedUse, recorded_uses
 from partage_base.cri.client import UnaryClient
-from partage_base.cri.creating import Changes, CreateRequest, RequestDevice, RequestMount, read_create, rewritten
+from partage_base.cri.creating import (
+    Changes,
+    CreateRequest,
+    Draft,
+    RequestDevice,
+    RequestMount,
+    read_create,
+    rewritten,
+)
 from partage_base.cri.errors import CriError, MessageWrong, PeerAway, PeerRefused, PeerSlow
 from partage_base.cri.podresources import Given, PodResources, ServedContainer
 from partage_base.cri.runtime import ListedContainer, ListedSandbox, RuntimeClient
@@ -18,6 +26,7 @@ __all__ = [
     "Changes",
     "CreateRequest",
     "CriError",
+    "Draft",
     "Given",
     "ListedContainer",
     "ListedSandbox",

@@ -1,8 +1,8 @@
 """Asks a gRPC server on a unix socket one question at a time, many at once on one connection; without grpcio.
 
-Connects at the first call and again when the connection is gone. Every call has a deadline. Our questions only read, so
-one that meets a connection which breaks under it is asked once more on a fresh one: the usual fate of a connection to a
-daemon that was restarted since.
+Connects at the first call and again when the connection is gone. Every call has a deadline. Our questions do no more
+when they are asked twice, so one that meets a connection which breaks under it is asked once more on a fresh one: the
+usual fate of a connection to a daemon that was restarted since.
 """
 
 from __future__ import annotations

@@ -1,20 +1,34 @@
-"""What we ask the container runtime: which containers and sandboxes it has. Typed, and each call with a deadline."""
+"""What we ask the container runtime: which containers and sandboxes it has, and to stop one.
+
+Typed, and each call with a deadline.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 from google.protobuf.message import DecodeError, Message
 
 from partage_base.cri.client import UnaryClient
 from partage_base.cri.creating import text_pairs
 from partage_base.cri.errors import MessageWrong
-from partage_base.cri.schema import ListContainersResponse, ListPodSandboxRequest, ListPodSandboxResponse
+from partage_base.cri.schema import (
+    ContainerStatusRequest,
+    ContainerStatusResponse,
+    ListContainersResponse,
+    ListPodSandboxRequest,
+    ListPodSandboxResponse,
+    StopContainerRequest,
+)
 
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
+RUNNING: Final = 1
 EXITED: Final = 2
+_STOP_S: Final = 10.0
+"""Beyond the grace: what the runtime may need to kill a container and clean up."""
 POD_UID_LABEL: Final = "io.kubernetes.pod.uid"
 
 
@@ -29,6 +43,7 @@ class ListedContainer:
     """From kubelet's label; empty for a container that is not kubelet's."""
     exited: bool
     annotations: Mapping[str, str]
+    running: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +53,13 @@ class ListedSandbox:
     id: str
     pod_uid: str
     runtime_handler: str
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The pod's, as they were when it was made."""
+    created_ns: int = 0
 
 
 class RuntimeClient:
-    """The runtime's list calls."""
+    """The runtime's calls."""
 
     def __init__(self, client: UnaryClient, *, deadline_s: float = 2.0) -> None:
         self._client = client
@@ -52,9 +70,21 @@ class RuntimeClient:
         answer = await self._call("ListContainers", b"", ListContainersResponse())
         return tuple(_container(each) for each in answer.containers)
 
-    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
-        """All sandboxes."""
-        return await self._sandboxes(ListPodSandboxRequest())
+    async def pid(self, container_id: str) -> int | None:
+        """Of the container's first process; None where it has none, or the runtime does not say."""
+        request: Any = ContainerStatusRequest(container_id=container_id.encode(), verbose=True)
+        answer = await self._call("ContainerStatus", request.SerializeToString(), ContainerStatusResponse())
+        return next((_pid(each.value) for each in answer.info if each.key == b"info"), None)
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        """Asks it to end, and kills it after the grace; one that has ended already is none to complain about."""
+        request: Any = StopContainerRequest(container_id=container_id.encode(), timeout=grace_s)
+        raw = request.SerializeToString()
+        await self._client.call(f"{_SERVICE}StopContainer", raw, deadline_s=grace_s + _STOP_S)
+
+    async def sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
+        """All sandboxes but those that are known by their id."""
+        return await self._sandboxes(ListPodSandboxRequest(), besides)
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
         """One sandbox, or None where the runtime has no such."""
@@ -63,13 +93,18 @@ class RuntimeClient:
         # The runtime takes a beginning of an id for the id.
         return next((each for each in await self._sandboxes(request) if each.id == sandbox_id), None)
 
-    async def _sandboxes(self, request: Message) -> tuple[ListedSandbox, ...]:
+    async def _sandboxes(self, request: Message, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
         answer = await self._call("ListPodSandbox", request.SerializeToString(), ListPodSandboxResponse())
         return tuple(
             ListedSandbox(
-                id=_text(each.id), pod_uid=_text(each.metadata.uid), runtime_handler=_text(each.runtime_handler)
+                id=id_,
+                pod_uid=_text(each.metadata.uid),
+                runtime_handler=_text(each.runtime_handler),
+                annotations={_text(pair.key): _text(pair.value) for pair in each.annotations},
+                created_ns=each.created_at,
             )
             for each in answer.items
+            if (id_ := _text(each.id)) not in besides
         )
 
     async def _call(self, method: str, request: bytes, answer: Message) -> Any:  # noqa: ANN401  made at run time
@@ -97,8 +132,22 @@ def _container(each: Any) -> ListedContainer:  # noqa: ANN401  as above
         name=_text(each.metadata.name),
         pod_uid=labels.get(POD_UID_LABEL, ""),
         exited=each.state == EXITED,
+        running=each.state == RUNNING,
         annotations=annotations,
     )
+
+
+class _Info(msgspec.Struct, frozen=True):
+    """What containerd and CRI-O tell beyond the interface."""
+
+    pid: int = 0
+
+
+def _pid(info: bytes) -> int | None:
+    try:
+        return msgspec.json.decode(info, type=_Info).pid or None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _text(raw: bytes) -> str:

@@ -48,10 +48,16 @@ _MESSAGES: Final = {
         "1 bytes id, 2 bytes pod_sandbox_id, 3 ContainerMetadata metadata, 6 int state, 8 Pair* labels, "
         "9 Pair* annotations"
     ),
+    "ContainerStatusRequest": "1 bytes container_id, 2 bool verbose",
+    "ContainerStatusResponse": "2 Pair* info",
+    "StopContainerRequest": "1 bytes container_id, 2 int timeout",
     "ListPodSandboxRequest": "1 PodSandboxFilter filter",
     "PodSandboxFilter": "1 bytes id",
     "ListPodSandboxResponse": "1 ListedSandbox* items",
-    "ListedSandbox": "1 bytes id, 2 PodSandboxMetadata metadata, 3 int state, 7 bytes runtime_handler",
+    "ListedSandbox": (
+        "1 bytes id, 2 PodSandboxMetadata metadata, 3 int state, 4 int created_at, 6 Pair* annotations, "
+        "7 bytes runtime_handler"
+    ),
     "ListPodResourcesResponse": "1 PodResources* pod_resources",
     "PodResources": "1 bytes name, 2 bytes namespace, 3 ContainerResources* containers",
     "ContainerResources": "1 bytes name, 2 ContainerDevices* devices, 5 DynamicResource* dynamic_resources",
@@ -90,6 +96,9 @@ def _class(name: str) -> type[Message]:
 
 CreateContainerRequest: Final = _class("CreateContainerRequest")
 ListContainersResponse: Final = _class("ListContainersResponse")
+ContainerStatusRequest: Final = _class("ContainerStatusRequest")
+ContainerStatusResponse: Final = _class("ContainerStatusResponse")
+StopContainerRequest: Final = _class("StopContainerRequest")
 ListPodSandboxRequest: Final = _class("ListPodSandboxRequest")
 ListPodSandboxResponse: Final = _class("ListPodSandboxResponse")
 ListPodResourcesResponse: Final = _class("ListPodResourcesResponse")

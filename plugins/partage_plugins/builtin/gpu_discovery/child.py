@@ -7,17 +7,14 @@ ends: only a new one loads a new library and finds new cards.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import resource
-import select
 import socket
 import sys
-import threading
 
 from partage_plugins.builtin.gpu_discovery import wire
 from partage_plugins.builtin.gpu_discovery.opening import NoDriver, open_driver
+from partage_plugins.builtin.gpu_discovery.settling import end_with_parent, give_memory_back
 from partage_plugins.builtin.gpu_discovery.voice import Voice
 
 
@@ -25,35 +22,18 @@ def main(driver_root: str) -> None:
     """Until the parent or the driver is gone."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connection = socket.socket(fileno=0)
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    end_with_parent()
     voice = Voice(connection)
     try:
         open_driver(driver_root)
         from partage_plugins.builtin.gpu_discovery.session import Session  # noqa: PLC0415  see opening.py
 
-        _give_memory_back()
+        give_memory_back()
         Session(driver_root, voice).serve(connection)
     except NoDriver as gone:
         voice.tell(wire.Ended(gone.trouble))
     # No finalisation: it would wait for a thread that may be in the driver.
     os._exit(0)
-
-
-def _end_with_parent() -> None:
-    """The kernel tells that the other end of the socket is closed, whatever is being waited for."""
-    poll = select.poll()
-    poll.register(0, 0)
-    poll.poll()
-    os._exit(0)
-
-
-def _give_memory_back() -> None:
-    """Without cached bytecode, as in some images, to import pynvml takes 11 MiB more than to have it."""
-    gc.collect()
-    gc.freeze()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
-    if trim is not None:
-        trim(0)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from partage_plugins.builtin.gpu_discovery import wire
+from partage_plugins.builtin.gpu_discovery import process, wire
 from partage_plugins.builtin.gpu_discovery.asking import Conversation
 from partage_plugins.builtin.gpu_discovery.facts import Look, NodeFacts, Sample, Trouble, Xid
 from partage_plugins.builtin.gpu_discovery.process import ChildProcess
@@ -42,6 +41,7 @@ _LET_GO: Final = Trouble(kind="failed", sentence="the driver was let go while it
 _STARTS: Final = Trouble(kind="starts", sentence="the NVIDIA driver has not found its cards yet")
 _BUSY: Final = Trouble(kind="hangs", sentence="the NVIDIA driver is being asked already and has not answered yet")
 _log: Final = logging.getLogger(__name__)
+Child = ChildProcess[wire.Question, wire.Told]
 
 
 class Driver:
@@ -49,12 +49,12 @@ class Driver:
 
     def __init__(self, driver_root: Path, *, wake: Callable[[], None], look_deadline_s: float = 2.0) -> None:
         """`wake` is called in a thread of ours when a look would show something new; it must not look itself."""
-        self._begin = partial(ChildProcess, driver_root)
+        self._driver_root = driver_root
         self._wake, self._deadline_s = wake, look_deadline_s
         self._turn = threading.Lock()  # who looks
         self._lock = threading.Lock()  # guards what follows; while held nobody waits for a child, but for its end
-        self._child: Conversation[ChildProcess] | None = None
-        self._left: list[ChildProcess] = []
+        self._child: Conversation[Child] | None = None
+        self._left: list[Child] = []
         self._starting = Starting()
         self._trouble = Trouble(kind="failed", sentence="the driver was not asked yet")
         self._times_let_go = 0
@@ -124,7 +124,7 @@ class Driver:
             if not child.is_over:
                 return self._unanswered(child)
 
-    def _running(self, times_let_go: int, until: float) -> Conversation[ChildProcess] | Trouble:
+    def _running(self, times_let_go: int, until: float) -> Conversation[Child] | Trouble:
         """The child, started if need be and if it is time for that."""
         if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
             return _BUSY
@@ -145,7 +145,7 @@ class Driver:
         elif self._is_one_silent and time.monotonic() - child.process.started > _ANEW_S:
             self._kill_child()
 
-    def _start(self) -> Conversation[ChildProcess] | Trouble:
+    def _start(self) -> Conversation[Child] | Trouble:
         self._left = [child for child in self._left if not child.is_dead]
         now = time.monotonic()
         if not self._starting.may_start(now) or len(self._left) > _MOST_LEFT:
@@ -159,7 +159,7 @@ class Driver:
             return self._trouble
         return self._child
 
-    def _unanswered(self, child: Conversation[ChildProcess]) -> Trouble:
+    def _unanswered(self, child: Conversation[Child]) -> Trouble:
         """The child lives and has not answered."""
         now = time.monotonic()
         age_s, waited_s, silent_s = now - child.process.started, child.waited_s(now), child.silent_s(now)
@@ -180,9 +180,13 @@ class Driver:
         self._known = with_known(look, self._known)
         return self._known
 
+    def _begin(self, *, hears: Callable[[wire.Told], None], ends: Callable[[str], None]) -> Child:
+        command = (*process.COMMAND, str(self._driver_root))
+        return Child(command, encoded=wire.encoded, told=wire.told, hears=hears, ends=ends)
+
     # ---- Its end -----------------------------------------------------------------------------------------------------
 
-    def _failed(self, child: Conversation[ChildProcess], trouble: Trouble) -> None:
+    def _failed(self, child: Conversation[Child], trouble: Trouble) -> None:
         self._trouble = trouble
         self._starting.failed(trouble.kind, started=child.process.started, now=time.monotonic())
         self._kill_child()

@@ -15,9 +15,12 @@ _MOST_LINKS: Final = 40
 
 def library_below(driver_root: str) -> str | None:
     """Its path, without links; its bare name for `/`, where the loader looks in its own way; None: there is none."""
-    if not driver_root.strip("/."):
-        return LIBRARY
-    paths = (_followed(driver_root.rstrip("/"), f"{folder}/{LIBRARY}") for folder in _FOLDERS)
+    return file_below(driver_root, LIBRARY) if driver_root.strip("/.") else LIBRARY
+
+
+def file_below(driver_root: str, library: str) -> str | None:
+    """The path of a library of the driver, without links; None: there is none."""
+    paths = (_followed(driver_root.rstrip("/"), f"{folder}/{library}") for folder in _FOLDERS)
     return next((path for path in paths if path is not None and os.path.isfile(path)), None)  # noqa: PTH113  as above
 
 

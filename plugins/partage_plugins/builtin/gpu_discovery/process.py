@@ -17,13 +17,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import IO, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Final, Generic, TypeVar, cast
 
-from partage_plugins.builtin.gpu_discovery import wire
+from partage_plugins.builtin.gpu_discovery.wire import MAX_BYTES
 
 COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.builtin.gpu_discovery.child")
+Q = TypeVar("Q")
+"""What it is asked."""
+T = TypeVar("T")
+"""What it says."""
 _KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """Of our environment; the rest is nobody's business in a process that loads the driver's library."""
 _REAP_S: Final = 1.0
@@ -34,20 +37,30 @@ _PIECE_BYTES: Final = 4096
 _log: Final = logging.getLogger(__name__)
 
 
-class ChildProcess:
+class ChildProcess(Generic[Q, T]):
     """One, and what it said."""
 
-    def __init__(self, driver_root: Path, *, hears: Callable[[wire.Told], None], ends: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        encoded: Callable[[Q], bytes],
+        told: Callable[[bytes], T],
+        hears: Callable[[T], None],
+        ends: Callable[[str], None],
+    ) -> None:
         """Raises OSError or RuntimeError where there is no process, descriptor or thread to be had.
 
-        `hears` is called for every message, and `ends` once with how it ended, both in the thread that hears the child.
-        `ends` is not where it was `end` that ended it.
+        `encoded` makes a packet of a question; `told` reads one, or raises ValueError. `hears` is called for every
+        message, and `ends` once with how it ended, both in the thread that hears the child. `ends` is not where it was
+        `end` that ended it.
         """
+        self._encoded, self._told = encoded, told
         self._hears, self._ends = hears, ends
         self._reaping, self._sending = threading.Lock(), threading.Lock()
         self._is_ending = False
         self.started = time.monotonic()
-        self._process, self._socket = _started(driver_root)
+        self._process, self._socket = _started(command)
         self._stderr = cast("IO[bytes]", self._process.stderr)
         self._thread = threading.Thread(target=self._hear, name="partage-nvml-child", daemon=True)
         try:
@@ -67,10 +80,10 @@ class ChildProcess:
         """Whether it is a process no more; a dead one is reaped by this question."""
         return self._process.poll() is not None
 
-    def send(self, question: wire.Question) -> None:
+    def send(self, question: Q) -> None:
         """Asks; whether it hears that is its own business."""
         with self._sending, contextlib.suppress(OSError):  # it may be dead, its thread will say so
-            self._socket.send(wire.encoded(question), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            self._socket.send(self._encoded(question), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def kill(self) -> None:
         """Kills it and what it started; its thread sees to the rest."""
@@ -112,16 +125,17 @@ class ChildProcess:
                     if not packet:
                         return ""
                     try:
-                        self._hears(wire.told(packet))
-                    except wire.NotUnderstood as error:
+                        told = self._told(packet)
+                    except ValueError as error:
                         return f"said what nobody understands: {error}"
+                    self._hears(told)
 
     def _received(self) -> bytes:
         """One packet; nothing once it has closed its end and all that it said before is heard."""
         try:
-            return self._socket.recv(wire.MAX_BYTES + 1)
+            return self._socket.recv(MAX_BYTES + 1)
         except ConnectionResetError:  # it died with a question unread; the kernel tells that first, and once
-            return self._socket.recv(wire.MAX_BYTES + 1)
+            return self._socket.recv(MAX_BYTES + 1)
 
     def _close(self) -> None:
         with self._sending:
@@ -179,11 +193,11 @@ class _Lines:
             _log.warning("the process %d that asks the driver says: %s", self._pid, repr(text)[1:-1])
 
 
-def _started(driver_root: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        process = subprocess.Popen(  # noqa: S603  our own module
-            [*COMMAND, str(driver_root)],
+        process = subprocess.Popen(  # noqa: S603  our own modules
+            command,
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -1,0 +1,6 @@
+"""`python -m partage_isolation`."""
+
+from partage_isolation.cli import main
+
+if __name__ == "__main__":
+    main()

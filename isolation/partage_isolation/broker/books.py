@@ -1,0 +1,262 @@
+"""All containers that the broker serves: how they begin, change, are told of and end.
+
+`facts` is a picture of one moment, for the audit, for people's tools and for metrics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import structlog
+
+from partage_isolation.broker.accounts import Account
+from partage_isolation.broker.containers import Container, Process
+from partage_isolation.broker.counters import Counters
+from partage_isolation.broker.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.broker.folders import Folders
+from partage_isolation.broker.identities import Identities
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.page import Page
+from partage_isolation.broker.parking import Parking
+from partage_isolation.broker.served import Served
+from partage_isolation.broker.sessions import Sessions
+from partage_isolation.broker.sockets import Connection, Listener
+from partage_isolation.broker.specs import Spec, Specs, lowered, spec_of
+from partage_isolation.broker.states import State
+from partage_isolation.control.questions import LimitsSet, Prepare, Prepared, SetLimits
+from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+_STATES: Mapping[State, StateName] = {
+    State.LIVE: "live",
+    State.DETACHED: "detached",
+    State.UNCONFIRMED: "unconfirmed",
+    State.FOUND: "unconfirmed",
+    State.DEAD: "dead",
+    State.GONE: "dead",
+}
+_log = structlog.get_logger()
+
+
+class Books:
+    """Of one node."""
+
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        ledger: Ledger,
+        *,
+        specs: Specs,
+        folders: Folders,
+        library: Callable[[], str],
+        counters: Counters,
+        will_use: Callable[[CardId], None] = lambda _: None,
+    ) -> None:
+        """`library` is the folder of the one that new containers get; `will_use` hears of their cards."""
+        self._ledger, self._specs, self._folders = ledger, specs, folders
+        self._library, self._counters, self._will_use = library, counters, will_use
+        self.served: dict[ContainerKey, Served] = {}
+        self.identities = Identities(self.served)
+        self.sessions: Sessions
+        self.parking: Parking
+
+    # ---- Questions of root -------------------------------------------------------------------------------------------
+
+    def prepare(self, question: Prepare) -> Prepared:
+        """A container is about to be created; raises a `BrokerError`."""
+        served = self.served.get(question.key)
+        known = served.spec if served else None
+        spec = spec_of(question, library=known.library if known else self._library(), known=known)
+        if served is None:
+            self._begin(spec)
+        elif spec != served.spec:
+            self._put(served, spec)
+        return Prepared(mounts=self._folders.mounts(spec.key, spec.library))
+
+    async def set_limits(self, question: SetLimits) -> LimitsSet:
+        """A lower limit, or the grant's again; raises a `BrokerError`.
+
+        Credit that was lent before is recalled: once this returns, who runs has none of it left.
+        """
+        served = self.served.get(question.key)
+        if served is None:
+            raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
+        self._put(served, lowered(served.spec, question.card, question.memory_bytes))
+        number = served.container.card_number(question.card)
+        if number is None:
+            raise SpecRefused(f"container {question.key} has no card {question.card}")
+        await self.parking.recall(served.container, number)
+        return LimitsSet(
+            memory_bytes=served.container.cards[number].limit,
+            charged_bytes=max(0, self._ledger.charged(served.container, number)),
+        )
+
+    # ---- Containers --------------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> tuple[str, ...]:
+        """All that an earlier broker knew; what is wrong with some of them, a sentence each."""
+        specs, faults = self._specs.load()
+        found = list(faults)
+        for spec in specs:
+            try:
+                self._serve(spec)
+            except BrokerError as error:
+                found.append(str(error))
+        for key in self._folders.names() - self.served.keys() - {spec.key for spec in specs}:
+            with contextlib.suppress(OSError):
+                self._folders.remove(ContainerKey(key))
+        return tuple(found)
+
+    def forget(self, key: ContainerKey) -> None:
+        """The container is gone from the runtime."""
+        served = self.served.pop(key, None)
+        if served is not None:
+            served.close()
+        self._ledger.forget(key)
+        self._specs.remove(key)
+        self._folders.remove(key)
+
+    def ended(self, process: Process) -> None:
+        """A process is no more."""
+        served = self.served.get(process.key)
+        session = served.sessions.pop(process.id, None) if served else None
+        if session is not None:
+            session.close()
+
+    def signals_of(self, process: Process) -> Connection | None:
+        """Where it takes hints."""
+        served = self.served.get(process.key)
+        session = served.sessions.get(process.id) if served else None
+        return session.signals if session is not None and session.process is process else None
+
+    def close(self) -> None:
+        """Ends all connections; containers, limits and rows stay for the next broker."""
+        for served in self.served.values():
+            served.close()
+
+    def _begin(self, spec: Spec) -> None:
+        """Its file comes first: a folder without one would be removed, one with one is made anew."""
+        self._specs.write(spec)
+        try:
+            self._serve(spec)
+        except BrokerError:
+            self._specs.remove(spec.key)
+            self._folders.remove(spec.key)
+            raise
+
+    def _put(self, served: Served, spec: Spec) -> None:
+        self._specs.write(spec)
+        served.spec = spec
+        self._ledger.put(spec.key, [card.book() for card in spec.cards])
+
+    def _serve(self, spec: Spec) -> None:
+        listening = self._folders.make(spec.key)
+        try:
+            container = self._ledger.put(spec.key, [card.book() for card in spec.cards])
+            served = Served(spec, container, Page(len(spec.cards)))
+        except OSError as error:
+            listening.close()
+            raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
+        served.listener = Listener(
+            listening, on_connection=partial(self.sessions.connected, served), counters=self._counters
+        )
+        self.served[spec.key] = served
+        for card in spec.cards:
+            self._will_use(card.id)
+
+    # ---- What others are told ----------------------------------------------------------------------------------------
+
+    def facts(self) -> tuple[ContainerFacts, ...]:
+        """How it is now."""
+        return tuple(self._facts(served) for served in self.served.values())
+
+    def cards(self) -> frozenset[CardId]:
+        """Those that any container has."""
+        return frozenset(card.id for served in self.served.values() for card in served.container.cards)
+
+    def runtime_has(self, ids: Mapping[ContainerKey, str]) -> None:
+        """The runtime's ids of containers. Whoever came by a socket that is not his container's is let go."""
+        for served, session in list(self.identities.runtime_has(ids)):
+            _log.warning(
+                "a process of another container came by this one's socket and is let go",
+                key=served.spec.key,
+                pid=session.process.pid,
+            )
+            for connection in (session.calls, session.signals):
+                if connection is not None:
+                    connection.close()
+
+    def found(self, pid: int, start: int, *, card: CardId, amount: int) -> bool:
+        """A card shows a process that never came; charged where its container is known."""
+        key = next(
+            (each.container.key for each in self.served.values() if (pid, start) in each.container.processes), None
+        )
+        key = key or self.identities.container_of(pid)
+        container = self._ledger.containers.get(key) if key is not None else None
+        number = container.card_number(card) if container is not None else None
+        if container is None or number is None:
+            return False
+        token = os.urandom(16)
+        return self._ledger.found(container, (pid, start), token, card=number, amount=amount) is not None
+
+    def knows(self, pid: int, card: CardId) -> bool:
+        """Whether the books have what a process of that pid has of that card."""
+        for served in self.served.values():
+            number = served.container.card_number(card)
+            for process in served.container.processes.values():
+                if process.pid == pid and number in process.accounts:
+                    return True
+        return False
+
+    def _facts(self, served: Served) -> ContainerFacts:
+        spec, container = served.spec, served.container
+        return ContainerFacts(
+            key=spec.key,
+            pod=spec.pod,
+            container=spec.container,
+            gen=spec.gen,
+            cards=dict(self._limits(container)),
+            processes=tuple(_process(served, process) for process in container.processes.values()),
+        )
+
+    def _limits(self, container: Container) -> Iterator[tuple[CardId, CardLimits]]:
+        for number, book in enumerate(container.cards):
+            yield (
+                book.id,
+                CardLimits(
+                    memory=book.limit,
+                    share=book.share,
+                    limit=book.limit_milli,
+                    granted=book.granted,
+                    most=book.most,
+                    charged=self._ledger.charged(container, number),
+                    shared=container.shared(number),
+                    refused=book.refused,
+                ),
+            )
+
+
+def _process(served: Served, process: Process) -> ProcessFacts:
+    session = served.sessions.get(process.id)
+    cards = served.container.cards
+    return ProcessFacts(
+        pid=process.pid,
+        start=process.start,
+        key=process.key,
+        connected=session is not None and session.calls is not None,
+        cards={cards[number].id: _amounts(process, account) for number, account in process.accounts.items()},
+        state=_STATES[process.state],
+        has_spoken=process.state is not State.FOUND,
+    )
+
+
+def _amounts(process: Process, account: Account) -> AmountFacts:
+    return AmountFacts(
+        used=min(account.used, account.lent),
+        lent=account.lent,
+        unproved=account.unproved,
+        overhead=account.fixed,
+        state=_STATES[process.state],
+    )

@@ -1,0 +1,79 @@
+"""What the broker's books say, for those who look: the audit, people's tools, metrics.
+
+Pure and frozen: a picture of one moment. All amounts are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName
+from partage_plugins.vocabulary.pods import PodRef
+
+StateName = Literal["live", "detached", "unconfirmed", "dead"]
+
+
+@dataclass(frozen=True)
+class AmountFacts:
+    """What one process has of one card."""
+
+    used: int
+    """By its own account, when it last spoke."""
+    lent: int
+    """What it may hold without asking."""
+    unproved: int
+    """What it says to have freed, and no sample has shown yet; or what it holds without ever having asked."""
+    overhead: int
+    """Contexts and the like."""
+    state: StateName
+
+    @property
+    def charged(self) -> int:
+        """To its container, whatever is counted."""
+        return self.lent + self.unproved + self.overhead
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """One process of a container."""
+
+    pid: int
+    start: int
+    """When it began, in clock ticks since boot: tells it from another of the same pid."""
+    key: ContainerKey
+    connected: bool
+    cards: Mapping[CardId, AmountFacts]
+    state: StateName = "live"
+    has_spoken: bool = True
+    """False: a card shows it, and its library never came to us."""
+
+
+@dataclass(frozen=True)
+class CardLimits:
+    """What one container may have of one card, and what is charged to it."""
+
+    memory: int
+    """In force: as granted, or lowered since."""
+    share: int
+    limit: int
+    granted: int = 0
+    most: int = 0
+    """The highest that was ever granted: what it holds may be above a limit that was lowered since."""
+    charged: int = 0
+    shared: int = 0
+    """Of it: memory whose exporter died while others may hold it."""
+    refused: int = 0
+
+
+@dataclass(frozen=True)
+class ContainerFacts:
+    """One container that the broker serves."""
+
+    key: ContainerKey
+    pod: PodRef
+    container: ContainerName
+    gen: int
+    cards: Mapping[CardId, CardLimits]
+    processes: tuple[ProcessFacts, ...] = field(default=())

@@ -1,0 +1,136 @@
+"""What a container sees of us: a folder with the broker's socket, the preload file, and a place for the library.
+
+Made again, it is the same; what a broker that was killed left half-made is finished. The parent folder is root's alone,
+so nobody else can put anything there; inside the container everything is read-only. A folder that is not ours, or has
+no room, is one `NoFolder`, and its container does not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+from partage_isolation.errors import NoFolder
+from partage_plugins.vocabulary.containers import Mount
+from partage_plugins.vocabulary.names import ContainerKey
+
+PARENT: Final = "run/partage/containers"
+SOCKET: Final = "broker"
+PRELOAD: Final = "preload"
+LIBRARY: Final = "lib"
+INSIDE: Final = "/run/partage"
+"""Where the folder is in the container."""
+PRELOAD_INSIDE: Final = "/etc/ld.so.preload"
+OBJECTS: Final = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1")
+PRELOAD_TEXT: Final = "".join(f"{INSIDE}/{LIBRARY}/{name}\n" for name in OBJECTS)
+_BACKLOG: Final = 256
+_READABLE: Final = 0o644
+
+
+class Folders:
+    """Of all containers of a node."""
+
+    def __init__(self, root: Path) -> None:
+        self.parent = root / PARENT
+
+    def make(self, key: ContainerKey) -> socket.socket:
+        """The folder, whole; and its socket, listening. Raises `NoFolder`."""
+        folder = self.parent / key
+        try:
+            self.make_parent()
+            _own_folder(folder, 0o755)
+            _own_folder(folder / LIBRARY, 0o755)
+            _write_preload(folder)
+            return _listening(folder)
+        except OSError as error:
+            raise NoFolder(
+                f"cannot make {folder} for a container: {error.strerror or error}; make room there, or remove what is "
+                "in the way"
+            ) from error
+
+    def make_parent(self) -> None:
+        """For root alone."""
+        self.parent.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _own_folder(self.parent, 0o700)
+
+    def remove(self, key: ContainerKey) -> None:
+        """The container is gone. What can't be removed now stays until the next start."""
+        shutil.rmtree(self.parent / key, ignore_errors=True)
+
+    def names(self) -> frozenset[str]:
+        """Of all that are there."""
+        with contextlib.suppress(FileNotFoundError):
+            return frozenset(os.listdir(self.parent))  # noqa: PTH208  names alone
+        return frozenset()
+
+    def mounts(self, key: ContainerKey, library: str) -> tuple[Mount, ...]:
+        """What puts it into the container, all read-only: the folder first, since the library goes into it."""
+        folder = self.parent / key
+        return (
+            Mount(container_path=INSIDE, host_path=str(folder)),
+            Mount(container_path=f"{INSIDE}/{LIBRARY}", host_path=library),
+            Mount(container_path=PRELOAD_INSIDE, host_path=str(folder / PRELOAD)),
+        )
+
+
+def _own_folder(folder: Path, mode: int) -> None:
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=mode)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(20, "something that is no folder is there")
+    if found.st_uid != os.geteuid():
+        raise OSError(1, f"it belongs to user {found.st_uid}, not to the broker's")
+    if stat.S_IMODE(found.st_mode) != mode:
+        folder.chmod(mode)
+
+
+def _write_preload(folder: Path) -> None:
+    """Whole, and the same file where it is right: a container may have it mounted."""
+    path, text = folder / PRELOAD, PRELOAD_TEXT.encode()
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == text and stat.S_IMODE(path.lstat().st_mode) == _READABLE:
+            return
+    new = folder / f".{PRELOAD}.{os.getpid()}"
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _READABLE)
+    try:
+        os.fchmod(descriptor, _READABLE)
+        if os.write(descriptor, text) != len(text):
+            raise OSError(28, "No space left on device")
+    finally:
+        os.close(descriptor)
+    new.rename(path)
+
+
+def _listening(folder: Path) -> socket.socket:
+    """Bound aside, then renamed: the name always leads to somebody who listens, or did until a moment ago."""
+    for remains in folder.glob(f".{SOCKET}.*"):
+        remains.unlink(missing_ok=True)
+    ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        aside = f".{SOCKET}.{os.getpid()}"
+        with _short(folder) as short:
+            ours.bind(f"{short}/{aside}")
+        (folder / aside).chmod(0o666)
+        ours.listen(_BACKLOG)
+        (folder / aside).rename(folder / SOCKET)
+    except BaseException:
+        ours.close()
+        raise
+    return ours
+
+
+@contextlib.contextmanager
+def _short(folder: Path) -> Generator[str]:
+    """A name of the folder that fits into an address, which holds 107 bytes."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,57 @@
+"""Takes the books of an earlier broker over: rows of processes that live are kept until these come again.
+
+A row of a process that does not live any more is charged until a card shows nothing of it, as for any that dies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from partage_isolation.broker.containers import Process
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.processes import NoProcess, Peer, peer_named
+from partage_isolation.broker.rows import Row
+from partage_isolation.broker.rows_file import RowsFile, grouped
+from partage_isolation.broker.states import State
+from partage_isolation.broker.watch import Watch
+
+
+def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
+    """A sentence on each row that means nothing to us any more, which is dropped."""
+    found = rows.found()
+    known = set[tuple[str, int, int]]()
+    for own, cards in grouped(found):
+        process = _process(own, cards)
+        known.add((own.key, own.pid, own.start))
+        if not ledger.restore(process):
+            rows.drop(process)
+            yield f"a row of process {own.pid} is of container {own.key}, which nobody knows; it is dropped"
+            continue
+        peer = _living(process)
+        if peer is None:
+            watch.died(process)
+        else:
+            watch.watch(process, peer)
+    for row in found:
+        if (row.key, row.pid, row.start) not in known:
+            rows.erase((row.key, row.pid, row.start, row.card))
+
+
+def _process(own: Row, cards: Mapping[int, Row]) -> Process:
+    accounts = {number: row.account() for number, row in cards.items()}
+    return Process(own.key, own.pid, own.start, own.token, own.state, accounts)
+
+
+def _living(process: Process) -> Peer | None:
+    """The process, or None where there is another of its pid, or none."""
+    if process.state is State.DEAD:
+        return None
+    try:
+        peer = peer_named(process.pid)
+    except NoProcess:
+        return None
+    if peer.start == process.start:
+        return peer
+    os.close(peer.pidfd)
+    return None

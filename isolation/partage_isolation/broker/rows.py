@@ -1,0 +1,128 @@
+"""One row as it lies in the file of rows: what the broker must not forget of a process, or of it on one card.
+
+Pure. A row has two places, each with a number that only grows and a checksum. A new version goes to the place of the
+older one, so that whatever moment a writer is killed at, one of the two is whole: the row is the old one or the new.
+Later versions of partage may make places longer, with fields after ours; they are read by their known beginning.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from partage_isolation.broker.accounts import Account
+from partage_isolation.broker.containers import Process
+from partage_isolation.broker.states import State
+from partage_isolation.broker.wire import NO_CARD
+from partage_plugins.vocabulary.names import ContainerKey
+
+PLACE_BYTES: Final = 128
+"""Of this version; a row is two of them."""
+_CHECK: Final = struct.Struct("<I")
+_ROW: Final = struct.Struct("<4xQ16s16sIHBBQ7Q")
+"""After the checksum: number, key, token, pid, card, state, whether a context was made, start, and amounts."""
+_EMPTY: Final = 0
+
+if _CHECK.size + _ROW.size > PLACE_BYTES:
+    raise AssertionError("a row does not fit into its place")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a file says of a process, or of it on one card."""
+
+    key: ContainerKey
+    token: bytes
+    pid: int
+    start: int
+    card: int
+    """NO_CARD: the process itself."""
+    state: State
+    is_made: bool
+    lent: int
+    unproved: int
+    overhead: int
+    reserved: int
+    exported: int
+    used: int
+
+    def account(self) -> Account:
+        """As the ledger has it."""
+        return Account(
+            self.lent,
+            self.unproved,
+            self.overhead,
+            self.reserved,
+            used=self.used,
+            exported=self.exported,
+            is_made=self.is_made,
+        )
+
+
+def pack_row(number: int, process: Process, card: int | None, *, place_bytes: int = PLACE_BYTES) -> bytes:
+    """A place that says how it is now."""
+    account = Account() if card is None else process.accounts[card]
+    body = _ROW.pack(
+        number,
+        bytes.fromhex(process.key),
+        process.token,
+        process.pid,
+        NO_CARD if card is None else card,
+        process.state,
+        account.is_made,
+        process.start,
+        account.lent,
+        account.unproved,
+        account.overhead,
+        account.reserved,
+        account.exported,
+        account.used,
+        0,
+    )
+    return _checked(body, place_bytes)
+
+
+def pack_empty(number: int, *, place_bytes: int = PLACE_BYTES) -> bytes:
+    """A place that says that there is no row any more."""
+    return _checked(_ROW.pack(number, b"", b"", 0, 0, _EMPTY, 0, *[0] * 8), place_bytes)
+
+
+def _checked(body: bytes, place_bytes: int) -> bytes:
+    body = body.ljust(place_bytes - _CHECK.size, b"\0")
+    return _CHECK.pack(zlib.crc32(body)) + body
+
+
+class Damaged(Exception):
+    """Neither place of a row is whole."""
+
+
+def read_row(places: tuple[bytes, bytes]) -> tuple[int, int, Row | None]:
+    """The number, the place that is in force, and the row if there is one. Raises `Damaged`."""
+    numbers = [_number(place) for place in places]
+    latest = max(range(2), key=lambda index: numbers[index])
+    if numbers[latest] < 0:
+        raise Damaged
+    return numbers[latest], latest, _row(places[latest])
+
+
+def _number(place: bytes) -> int:
+    """Of a place that is whole, 0 of one that was never written; -1 of one that is not whole."""
+    (check,) = _CHECK.unpack_from(place)
+    if not check and not any(place):
+        return 0
+    if check != zlib.crc32(place[_CHECK.size :]):
+        return -1
+    number: int = _ROW.unpack_from(place, _CHECK.size)[0]
+    return number
+
+
+def _row(place: bytes) -> Row | None:
+    _, key, token, pid, card, state, made, start, *amounts = _ROW.unpack_from(place, _CHECK.size)
+    if state == _EMPTY:
+        return None
+    try:
+        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:6])
+    except ValueError:  # a state that only a later version knows
+        raise Damaged from None

@@ -1,0 +1,93 @@
+"""What a sample of NVML changes in the books: freed memory is believed, the dead are let go, overhead is known.
+
+Pure. A sample has three moments: it begins (`begin`), NVML is called, its figures arrive (`apply`). Only what was said
+before it began is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from partage_isolation.broker.accounts import Seen
+from partage_isolation.broker.containers import Container, Process, ProcessId
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.states import State
+from partage_isolation.broker.wire import Amounts
+from partage_plugins.vocabulary.names import CardId
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The books when a sample began."""
+
+    card: CardId
+    began_ns: int
+    seen: Mapping[ProcessId, Seen]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What NVML showed, and what is known of it beyond NVML."""
+
+    processes: Mapping[int, int]
+    """Bytes by pid."""
+    starts: Mapping[int, int]
+    """When those processes began that live; without an entry for those that do not."""
+    exact: Mapping[ProcessId, int] = field(default_factory=dict[ProcessId, int])
+    """What a process used all the while, where that is sure."""
+
+    def of(self, process: Process) -> int:
+        """Bytes of that process, and not of another that has its pid by now."""
+        if self.starts.get(process.pid, process.start) != process.start:
+            return 0
+        return self.processes.get(process.pid, 0)
+
+
+def begin(ledger: Ledger, card: CardId, now_ns: int) -> Beginning:
+    """A sample of that card begins now."""
+    return Beginning(card, now_ns, {process.id: account.seen() for _, _, process, account in ledger.on_card(card)})
+
+
+def apply(ledger: Ledger, beginning: Beginning, shown: Shown) -> tuple[int, ...]:
+    """Its figures are there; gives the sizes of contexts that were learned from it."""
+    learned = list[int]()
+    for container, card, process, _ in list(ledger.on_card(beginning.card)):
+        seen = beginning.seen.get(process.id)
+        if seen is not None:
+            learned += _applied(ledger, (container, card, process), beginning, shown, seen)
+    return tuple(learned)
+
+
+def _applied(
+    ledger: Ledger, where: tuple[Container, int, Process], beginning: Beginning, shown: Shown, seen: Seen
+) -> tuple[int, ...]:
+    container, card, process = where
+    account, amount = process.accounts[card], shown.of(process)
+    if process.state is State.DEAD:
+        if not account.is_held and process.died_ns <= beginning.began_ns:
+            _left_behind(ledger, where, amount)
+        return ()
+    before = account.total, account.lent
+    size = account.sampled(amount, seen, exact_used=shown.exact.get(process.id))
+    if (account.total, account.lent) != before:
+        ledger.changed(process, card)
+    if process.state is State.FOUND and not account.total:
+        ledger.absent(container, card, process)
+    return () if size is None else (size,)
+
+
+def _left_behind(ledger: Ledger, where: tuple[Container, int, Process], amount: int) -> None:
+    """Of a dead process the driver still holds so much; it takes no more."""
+    container, card, process = where
+    if not amount:
+        ledger.absent(container, card, process)
+    elif process.accounts[card].dwindle(amount):
+        ledger.changed(process, card)
+
+
+def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
+    """What a process used between two reports; None where it changed or was about to."""
+    if before is None or after is None or before.in_flight or after.in_flight or before.changes != after.changes:
+        return None
+    return after.used if before.used == after.used else None

@@ -1,0 +1,60 @@
+"""What the ledger answers to a question for memory. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from partage_isolation.broker.containers import Process
+
+MIB: Final = 1 << 20
+MOST_CREDIT: Final = 32 * MIB
+CREDIT_PART: Final = 16
+"""Of what is left, a sixteenth may be lent unasked."""
+_CREDIT_STEP: Final = 2 * MIB
+
+
+class Patience(IntEnum):
+    """What a question may still wait for."""
+
+    NONE = 0
+    PROOF = 1
+    """A sample, which may show that more is free."""
+    ALL = 2
+    """And that siblings give back what they don't use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """It may hold so much from now on."""
+
+    lent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The limit does not allow it; it may hold so much, as before."""
+
+    lent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """It may become possible in a moment: once those gave back what they don't use, and a sample was taken."""
+
+    lent: int
+    recall: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """There is no row for another process."""
+
+
+Verdict = Lent | Refused | Park | NoRoom
+
+
+def credit_of(left: int) -> int:
+    """What is lent unasked where so much is left: nothing near the limit."""
+    return min(MOST_CREDIT, left // CREDIT_PART) // _CREDIT_STEP * _CREDIT_STEP

@@ -1,0 +1,54 @@
+"""Answers that only show: a card, how it looks to the container, who is on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partage_isolation.broker import wire
+from partage_isolation.broker.card_ids import is_mig, uuid_of
+from partage_isolation.broker.containers import CardBook, Container
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.served import Served, Session
+from partage_isolation.broker.states import State
+from partage_isolation.broker.wire import Packet, Result
+
+
+def card_answer(packet: Packet, book: CardBook) -> bytes:
+    """What a card is."""
+    body = wire.card_body(
+        uuid_of(book.id), book.limit, share=book.share, limit=book.limit_milli, is_mig=is_mig(book.id)
+    )
+    return wire.answer(packet, Result.OK, body)
+
+
+def view_answer(packet: Packet, ledger: Ledger, container: Container) -> bytes:
+    """How a card looks to the whole container."""
+    limit, charged = container.cards[packet.card].limit, ledger.believed(container, packet.card)
+    return wire.answer(packet, Result.OK, wire.view_body(limit, charged, container.fixed(packet.card)))
+
+
+def processes_answer(packet: Packet, served: Served, asker: Session) -> bytes:
+    """Three of those that are on a card, as the asker's pid namespace has them."""
+    found = sorted(_seen_from(asker, served, packet.card))
+    first = min(packet.first_process, len(found))
+    return wire.answer(packet, Result.OK, wire.processes_body(found[first:]), flags=len(found))
+
+
+def _seen_from(asker: Session, served: Served, card: int) -> Iterator[tuple[int, int]]:
+    for process, account in served.container.accounts(card):
+        session = served.sessions.get(process.id)
+        if process.state is State.DEAD or session is None or not account.total:
+            continue
+        pid = pid_for(asker, session)
+        if pid is not None:
+            yield pid, min(account.used, account.lent) + account.unproved + account.fixed
+
+
+def pid_for(asker: Session, other: Session) -> int | None:
+    """The pid of one process as another sees it; None where its namespace does not have it."""
+    level = len(asker.pids) - 1
+    if level < 0 or len(other.pids) <= level:
+        return None
+    if len(other.pids) == len(asker.pids) and other.namespace != asker.namespace:
+        return None
+    return other.pids[level]

@@ -1,0 +1,152 @@
+"""What can be asked of the broker, and what it answers.
+
+Readers ignore fields that they do not know, and every field that is added later has a default: plugin, broker and
+people's tools may be of different versions for a while.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from partage_plugins.vocabulary.containers import Mount
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.kinds import Promise
+from partage_plugins.vocabulary.limits import MAX_CARDS, Bytes, Generation, Milli
+from partage_plugins.vocabulary.names import CardIdText, ContainerKeyText, ContainerNameText
+from partage_plugins.vocabulary.pods import PodRef
+
+BROKER_SOCKET: Final = "run/partage/broker.sock"
+"""Below the node's root; nobody but root may connect."""
+
+ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
+"""Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
+Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare"):
+    """A container is about to be created. Asked again for the same key, the answer is the same."""
+
+    key: ContainerKeyText
+    pod: PodRef
+    container: ContainerNameText
+    gen: Generation
+    """A higher one than the broker knows for this key replaces limits; a lower one is refused."""
+    grants: Annotated[tuple[GpuGrant, ...], Meta(min_length=1, max_length=MAX_CARDS)]
+    """At most one for each card."""
+
+
+class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
+    """Lower what a running container may hold of a card, until it ends; None: what its grant says again."""
+
+    key: ContainerKeyText
+    card: CardIdText
+    memory_bytes: Bytes | None
+
+
+class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
+    """How things are."""
+
+
+class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepared"):
+    """The container may be created, with these."""
+
+    mounts: tuple[Mount, ...]
+    enforces: tuple[Promise, ...] = ("memory",)
+    """What will be in force in it: this broker's word, since plugin and broker may be of different versions."""
+
+
+class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limits-set"):
+    """From now on."""
+
+    memory_bytes: Bytes
+    charged_bytes: Bytes
+    """More than the limit: nothing is taken away, but nothing more is given until it is below."""
+
+
+class ProcessCard(Struct, frozen=True, kw_only=True):
+    """What one process holds of one card; the limits of a container count all four amounts but `used_bytes`."""
+
+    card: CardIdText
+    used_bytes: Bytes
+    """By its own account."""
+    lent_bytes: Bytes
+    """What it may hold without asking: what it uses and a little credit."""
+    unproved_bytes: Bytes = 0
+    """Said to be freed, and not yet seen to be."""
+    overhead_bytes: Bytes = 0
+    """Contexts and the like, which no program asked for."""
+    state: ProcessState = "live"
+
+
+class ProcessTold(Struct, frozen=True, kw_only=True):
+    """One process of a container that has spoken to the broker."""
+
+    pid: int
+    """As the node has it."""
+    connected: bool
+    cards: tuple[ProcessCard, ...] = ()
+
+
+class CardHeld(Struct, frozen=True, kw_only=True):
+    """What one container may hold of one card, and holds."""
+
+    card: CardIdText
+    granted_bytes: Bytes
+    """By its allocation."""
+    limit_bytes: Bytes
+    """In force: as granted, or lowered since."""
+    charged_bytes: Bytes = 0
+    used_bytes: Bytes = 0
+    overhead_bytes: Bytes = 0
+    refused: int = 0
+    """How often more was asked for than the limit allows."""
+    share_milli: Milli = 0
+    limit_milli: Milli = 1000
+
+
+class ContainerTold(Struct, frozen=True, kw_only=True):
+    """One container that the broker serves."""
+
+    key: ContainerKeyText
+    pod: PodRef
+    container: ContainerNameText
+    gen: Generation
+    cards: tuple[CardHeld, ...] = ()
+    processes: tuple[ProcessTold, ...] = ()
+
+
+class CardTold(Struct, frozen=True, kw_only=True):
+    """One card that containers of the broker have, as the driver last told of it; None: it did not."""
+
+    card: CardIdText
+    index: int | None = None
+    model: str | None = None
+    memory_bytes: Bytes | None = None
+    used_bytes: Bytes | None = None
+    """By everybody, whether the broker knows of them or not."""
+
+
+class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
+    """How things are."""
+
+    broker: str
+    """Its version."""
+    library: str = ""
+    """The folder of the library that new containers get."""
+    enforces: tuple[Promise, ...] = ("memory",)
+    cards: tuple[CardTold, ...] = ()
+    containers: tuple[ContainerTold, ...] = ()
+    findings: tuple[Sentence, ...] = ()
+    """What the audit found wrong and what still is, newest first."""
+
+
+class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
+    """It can't be, and why: one sentence that says what to do."""
+
+    why: Sentence
+
+
+Question = Prepare | SetLimits | Tell
+Answer = Prepared | LimitsSet | Told | No

@@ -1,0 +1,109 @@
+"""The broker as a daemon: takes the books over, serves containers, looks at what is true, and leaves all as it is.
+
+At the end nothing is tidied up: sockets, folders, limits and rows are for the next broker, and the programs in the
+containers wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.life import Daemon
+from partage_base.daemon.repeats import Repeats
+from partage_isolation.assembling import Parts, assemble
+from partage_isolation.broker.state_files import Lock, make_state_folder
+from partage_isolation.settings import BrokerSettings
+from partage_plugins.vocabulary.places import BROKER_ALIVE
+
+_ALIVE_EVERY_S: Final = 2.0
+"""Below the 5 s that others count on, also where the machine is busy."""
+_log = structlog.get_logger()
+
+
+class BrokerService:
+    """A `partage_base.daemon.life.Service`."""
+
+    def __init__(self, settings: BrokerSettings, daemon: Daemon) -> None:
+        self._settings, self._daemon = settings, daemon
+        self._repeats = Repeats(every_s=60)
+        self._lock = Lock(settings.root)
+        self._parts: Parts | None = None
+
+    async def start(self) -> None:
+        """Alone on this node; all that an earlier broker served is served again; root may ask."""
+        _allow_many_files()
+        make_state_folder(self._settings.root)
+        await self._lock.take()
+        parts = self._parts = assemble(self._settings, self._daemon)
+        for fault in parts.take_over():
+            _log.error("not all could be taken over", why=fault)
+        await parts.control.start()
+        self._alive()
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Goes on looking at what is true."""
+        if self._parts is None:
+            raise RuntimeError("run before start")
+        self._daemon.tasks.start(self._keep_alive(), name="alive")
+        self._daemon.tasks.start(self._keep_looking(self._parts), name="audit")
+        await stopping.wait()
+
+    async def stop(self) -> None:
+        """Lets go of connections and of the driver; what is written down stays."""
+        try:
+            if self._parts is not None:
+                await self._parts.close()
+        finally:
+            self._lock.release()
+
+    async def _keep_looking(self, parts: Parts) -> None:
+        every_s = self._settings.audit_every_s
+        while True:
+            began_s = time.monotonic()
+            await self._look(parts)
+            await asyncio.sleep(max(every_s / 4, every_s - (time.monotonic() - began_s)))
+
+    async def _look(self, parts: Parts) -> None:
+        """A defect in the audit must not end what lends memory; it is told, and others see that we are not ready."""
+        try:
+            await parts.look()
+        except Exception as error:  # noqa: BLE001  whatever it is
+            self._daemon.health.unready("audit", f"{type(error).__name__}: {error}")
+            if (silent := self._repeats.due(type(error).__name__)) is not None:
+                _log.exception("an audit failed; this is a defect, please report it", repeats=silent)
+        else:
+            self._daemon.health.ready("audit")
+
+    async def _keep_alive(self) -> None:
+        while True:
+            self._alive()
+            await asyncio.sleep(_ALIVE_EVERY_S)
+
+    def _alive(self) -> None:
+        path = self._settings.root / BROKER_ALIVE
+        try:
+            _touch(path)
+        except OSError as error:
+            if (silent := self._repeats.due("alive")) is not None:
+                _log.error("the sign of life can't be given", why=str(error), repeats=silent)
+
+
+def _allow_many_files() -> None:
+    """Three for each process of each container; the usual limit is for programs that wait with select()."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _touch(path: Path) -> None:
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.touch(mode=0o644)

@@ -1,0 +1,153 @@
+"""What an audit can find wrong: one frozen type each, with a sentence that stays the same while it stands. Pure.
+
+A finding that `stops` means that limits are not in force; the others are told and nothing more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Base of them all."""
+
+    stops: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> str:
+        """Its name, for metrics and events."""
+        return type(self).__name__
+
+    @property
+    def subject(self) -> str:
+        """The container or card that it is about."""
+        raise NotImplementedError
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class OfContainer(Finding):
+    """One about a container."""
+
+    key: ContainerKey
+
+    @property
+    def subject(self) -> str:
+        """Its key."""
+        return self.key
+
+
+@dataclass(frozen=True)
+class ProcessWithoutLibrary(OfContainer):
+    """The card shows a process that has not loaded the library."""
+
+    stops: ClassVar[bool] = True
+    card: CardId
+    pid: int
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"a process uses card {self.card} without partage's library, so no limit holds for it"
+
+
+@dataclass(frozen=True)
+class ProcessWithoutRow(OfContainer):
+    """The card shows a process that has the library, and the broker never heard of it."""
+
+    stops: ClassVar[bool] = True
+    card: CardId
+    pid: int
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"a process uses card {self.card} and does not speak with the broker, so no limit holds for it"
+
+
+@dataclass(frozen=True)
+class CoveredMounts(OfContainer):
+    """What a process sees at one of our places is not what was mounted there."""
+
+    stops: ClassVar[bool] = True
+    place: str
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"what partage mounted at {self.place} is covered, moved or can be written, so limits may not hold"
+
+
+@dataclass(frozen=True)
+class BytesBeyondLedger(OfContainer):
+    """The card shows more of a process than the broker lent it, contexts and all."""
+
+    stops: ClassVar[bool] = True
+    card: CardId
+    pid: int
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"a process holds more memory of card {self.card} than it was lent"
+
+
+@dataclass(frozen=True)
+class BytesBeyondLimit(OfContainer):
+    """The card shows more of all processes together than the limit allows, contexts and all."""
+
+    stops: ClassVar[bool] = True
+    card: CardId
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"it holds more memory of card {self.card} than its limit, contexts and loaded code included"
+
+
+@dataclass(frozen=True)
+class ContainerWithoutRow(OfContainer):
+    """It runs, was prepared, and the broker does not know it any more: its programs get no memory."""
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return "the broker has lost what it knew of this container, which gets no memory until it is made anew"
+
+
+@dataclass(frozen=True)
+class RowWithoutProcess(OfContainer):
+    """Memory stays charged for a process that is gone."""
+
+    pid: int
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return "memory stays charged for a process that is gone"
+
+
+@dataclass(frozen=True)
+class ProcessOfNobody(Finding):
+    """The card shows a process of no container of ours."""
+
+    card: CardId
+    pid: int
+
+    @property
+    def subject(self) -> str:
+        """The card."""
+        return self.card
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"a process that is in no granted container uses card {self.card}, and takes memory from those that are"

@@ -1,0 +1,144 @@
+"""The border to NVML: what processes hold of a card. In the child process alone.
+
+By ctypes and without pynvml, which would cost this process half of its memory. A process may be in the compute, the
+graphics and the MPS list, in each with all that it holds; and several times in one list, once for each MIG instance.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any, Final
+
+from partage_isolation.watching.speech import MOST_PROCESSES, Used
+from partage_plugins.builtin.gpu_discovery.libraries import LIBRARY, library_below
+
+_LISTS: Final = ("Compute", "Graphics", "MPSCompute")
+_INVALID, _NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND, _TOO_SMALL, _NO_FUNCTION = 2, 3, 4, 6, 7, 13
+_OF_ONE_CARD: Final = frozenset((_INVALID, _NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND, _TOO_SMALL, 15, 16))
+"""The last two: it fell off the bus, or wants a reset. Everything else means that the driver is gone."""
+_UNKNOWN: Final = 2**64 - 1
+"""The driver does not say how much, as on cards without memory of their own."""
+_FIRST_ROOM: Final = 32
+_TRIES: Final = 5
+
+
+class NoDriver(Exception):
+    """There is no driver to ask, or it is not the same one any more."""
+
+    has_library = True
+
+
+class NoLibrary(NoDriver):
+    """There is no NVML here."""
+
+    has_library = False
+
+
+class NoAnswer(Exception):
+    """The driver answers with an error that concerns this card alone."""
+
+
+class _Failed(Exception):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Process(ctypes.Structure):
+    """As NVML lists it, in the second and third version of its lists."""
+
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("bytes", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    )
+
+
+class Library:
+    """NVML, loaded and initialised."""
+
+    def __init__(self, driver_root: str) -> None:
+        """Raises `NoDriver`."""
+        path = library_below(driver_root)
+        if path is None:
+            raise NoLibrary(f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
+        try:
+            self._nvml = ctypes.CDLL(path)
+            self._nvml.nvmlErrorString.restype = ctypes.c_char_p
+            number = self._nvml.nvmlInit_v2()
+            self._lists = [one for one in map(self._list, _LISTS) if one is not None]
+        except (OSError, AttributeError) as error:
+            raise NoLibrary(f"{path} cannot be loaded: {error}") from error
+        if number:
+            raise NoDriver(f"NVML does not start: {self._words(number)}")
+        self._handles: dict[str, ctypes.c_void_p] = {}
+
+    def use(self, card: str) -> Used:
+        """Now; raises `NoAnswer` or `NoDriver`."""
+        try:
+            try:
+                return self._used(card)
+            except _Failed:
+                if self._handles.pop(card, None) is None:
+                    raise
+            return self._used(card)  # an instance that was made anew has another handle
+        except _Failed as failed:
+            if failed.number in _OF_ONE_CARD:
+                raise NoAnswer(self._words(failed.number)) from None
+            raise NoDriver(f"NVML does not answer any more: {self._words(failed.number)}") from None
+
+    def _used(self, card: str) -> Used:
+        if card not in self._handles:
+            self._handles[card] = self._handle(card)
+        taken_ns, most = time.monotonic_ns(), dict[tuple[int, int, int], int]()
+        for number, one in enumerate(self._lists):
+            for entry in self._entries(one, self._handles[card], may_lack=number > 0):
+                place = entry.pid, entry.gpu_instance, entry.compute_instance
+                most[place] = max(most.get(place, 0), 0 if entry.bytes == _UNKNOWN else entry.bytes)
+        processes = dict[int, int]()
+        for (pid, _, _), held in most.items():
+            processes[pid] = processes.get(pid, 0) + held
+        if len(processes) > MOST_PROCESSES:
+            raise NoAnswer(f"{len(processes)} processes are on it; allowed: {MOST_PROCESSES}")
+        return Used(card, taken_ns, processes)
+
+    def _handle(self, card: str) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        _check(self._nvml.nvmlDeviceGetHandleByUUID(card.encode(), ctypes.byref(handle)))
+        return handle
+
+    def _entries(self, one: Any, handle: ctypes.c_void_p, *, may_lack: bool) -> list[_Process]:  # noqa: ANN401
+        """One list; a card may have no graphics, and no MPS, but computes."""
+        room, number = _FIRST_ROOM, _TOO_SMALL
+        for _ in range(_TRIES):
+            entries, count = (_Process * room)(), ctypes.c_uint(room)
+            number = one(handle, ctypes.byref(count), entries)
+            if number == 0:
+                return entries[: count.value]
+            if may_lack and number in (_NOT_SUPPORTED, _NO_FUNCTION):
+                return []
+            if number != _TOO_SMALL:
+                break
+            room = 2 * count.value + _FIRST_ROOM  # more may come before the next call
+        raise _Failed(number)
+
+    def _list(self, kind: str) -> Any | None:  # noqa: ANN401  ctypes makes it
+        """The newest version of a list that this driver has; only the compute list must be there."""
+        for version in ("_v3", "_v2"):
+            found = getattr(self._nvml, f"nvmlDeviceGet{kind}RunningProcesses{version}", None)
+            if found is not None:
+                return found
+        if kind == _LISTS[0]:
+            raise AttributeError("it cannot list processes")
+        return None
+
+    def _words(self, number: int) -> str:
+        words: bytes | None = self._nvml.nvmlErrorString(number)
+        return f"{(words or b'no words for it').decode(errors='replace')} ({number})"
+
+
+def _check(number: int) -> None:
+    if number:
+        raise _Failed(number)

@@ -43,10 +43,12 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: Final = {
     "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
     "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
+    "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
     "node": Subcommand("partage_cli.node.command", "Let this node's cards rest, as for a driver upgrade."),
     "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
     "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
     "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
+    "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
 }
 
 

@@ -56,7 +56,7 @@ from partage_plugins.registry.finding import installed
 from partage_plugins.registry.registry import Registry
 
 report = Registry(node).load(installed(NODE_GROUP))
-assert not report.faults and len(report.loaded) == 2, report
+assert not report.faults and len(report.loaded) == 3, report
 scheduler_side = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
 print(json.dumps([name for name in scheduler_side if name in sys.modules]))
 """
@@ -116,7 +116,7 @@ def fill(environment: Environment) -> None:
 
 
 def test_entry_points_of_both_sides_are_found(fresh: Environment) -> None:
-    assert fresh.said(ENTRY_POINTS) == [["gpu", "native-dialect", "fpga"], ["gpu", "fpga"]]
+    assert fresh.said(ENTRY_POINTS) == [["gpu", "native-dialect", "fpga"], ["gpu", "isolation", "fpga"]]
 
 
 def test_the_plugin_host_owns_what_is_installed_and_imports_none_of_it(fresh: Environment, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def crishim(number: int, *flags: str, env: Mapping[str, str] | None = None, form
         "PYTHONDONTWRITEBYTECODE": "1",
         "PARTAGE_DRIVER_ROOT": DRIVER,
         "PYTHONPATH": f"{_PLUGINS_FOLDER}:{PROGRAMS}",
-        "PARTAGE_PLUGINS_BLOCK": "rogue",
+        "PARTAGE_PLUGINS_BLOCK": "rogue,isolation",
         **(env or {}),
     }
     command = (sys.executable, "-P", "-m", "partage_crishim", *argv, *flags)

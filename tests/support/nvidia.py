@@ -22,6 +22,10 @@ class Package(NamedTuple):
 
 NVML_HEADER = Package("nvidia-nvml-dev", "13.5.37", "7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff208d217a8a884947113ae6d")
 """nvml.h."""
+CUDA_RUNTIME = Package(
+    "nvidia-cuda-runtime", "13.5.37", "df2b79a8852f10d1fef8c848489c49eebb5754051bf870202a862831412b179d"
+)
+"""cuda.h and its like, and libcudart."""
 
 
 def unpacked(package: Package) -> Path:

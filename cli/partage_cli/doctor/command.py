@@ -13,7 +13,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolving import resolve
 from partage_base.daemon.toml import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
-from partage_cli.doctor import cluster, containerd, daemons, driver, inventory, keys, kubelet, system
+from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, keys, kubelet, system
 from partage_cli.doctor.findings import About, Finding, Status
 from partage_cli.doctor.looking import LocalNode
 from partage_cli.doctor.running import Check, run
@@ -26,7 +26,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "kubelet-endpoint": kubelet.endpoint,
     "crishim": daemons.crishim,
     "kubelet-speaks": daemons.kubelet_speaks,
-    "broker": daemons.broker,
+    "broker": broker.broker,
+    "library": broker.library,
     "advertiser": daemons.advertiser,
     "inventory": inventory.inventory,
     "device-plugin": inventory.native,

@@ -13,7 +13,7 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.tables import age
-from partage_plugins.vocabulary.places import BROKER_ALIVE, KUBELET_SPOKE
+from partage_plugins.vocabulary.places import KUBELET_SPOKE
 
 ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
 _FRESH_S: Final = 20.0
@@ -39,7 +39,7 @@ def crishim(node: LocalNode) -> Iterator[Finding]:
 def kubelet_speaks(node: LocalNode) -> Iterator[Finding]:
     """Kubelet really spoke through crishim within the last moments."""
     path = node.path(KUBELET_SPOKE)
-    yield spoke(About("kubelet-speaks", (str(path),)), _age_s(path))
+    yield spoke(About("kubelet-speaks", (str(path),)), age_of(path))
 
 
 def spoke(about: About, age_s: float | Unseen) -> Finding:
@@ -51,28 +51,12 @@ def spoke(about: About, age_s: float | Unseen) -> Finding:
             "kubelet never spoke to crishim, so the node takes no shared pods",
             do="see kubelet-endpoint, and restart kubelet",
         )
-    if not _is_fresh(age_s):
+    if not is_fresh(age_s):
         return about.wrong(
             f"kubelet last spoke to crishim {age(age_s)} ago, so the node takes no shared pods",
             do="see kubelet-endpoint; `systemctl status kubelet`",
         )
     return about.ok(f"kubelet spoke to crishim {age(age_s)} ago")
-
-
-def broker(node: LocalNode) -> Iterator[Finding]:
-    """It goes its rounds."""
-    path = node.path(BROKER_ALIVE)
-    about, age_s = About("broker", (str(path),)), _age_s(path)
-    if isinstance(age_s, Unseen) and not age_s.is_missing:
-        yield about.unknown(str(age_s), do="ask again as root")
-    elif isinstance(age_s, Unseen) or not _is_fresh(age_s):
-        since = "was never seen" if isinstance(age_s, Unseen) else f"was last seen {age(age_s)} ago"
-        yield about.warning(
-            f"it {since}: this node can give whole cards alone",
-            do="`systemctl status partage-broker`, if parts are wanted",
-        )
-    else:
-        yield about.ok(f"seen {age(age_s)} ago")
 
 
 def advertiser(node: LocalNode) -> Iterator[Finding]:
@@ -108,10 +92,12 @@ def is_held(lock: Path) -> bool | Unseen:
         os.close(descriptor)
 
 
-def _age_s(path: Path) -> float | Unseen:
+def age_of(path: Path) -> float | Unseen:
+    """How long ago the file was touched."""
     status = status_of(path)
     return status if isinstance(status, Unseen) else time.time() - status.st_mtime
 
 
-def _is_fresh(age_s: float) -> bool:
+def is_fresh(age_s: float) -> bool:
+    """Whether who touches it every 5 s still does."""
     return -_CLOCK_SLACK_S <= age_s <= _FRESH_S

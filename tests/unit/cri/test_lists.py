@@ -50,6 +50,7 @@ def test_containers_with_their_pod_state_and_annotations() -> None:
         id="c0", sandbox_id="s1", name="main", pod_uid="u1", exited=False, annotations={"a": "b"}
     )
     assert [each.exited for each in listed] == [False, False, True, False], "what is not known to have ended lives"
+    assert [each.running for each in listed] == [False, True, False, False]
 
 
 def test_one_sandbox_and_none_that_only_begins_alike() -> None:
@@ -91,3 +92,23 @@ def test_devices_that_kubelet_gave_by_plugins_and_by_claims() -> None:
 def test_what_is_no_answer_is_said_to_be_none(answer: bytes) -> None:
     with pytest.raises(MessageWrong):
         asyncio.run(RuntimeClient(Recorded(answer)).containers())
+
+
+def test_the_pid_of_a_container_is_told_beyond_the_interface() -> None:
+    info = wire.pair("info", '{"sandboxID":"s1","pid":4711,"config":{"pid":"not this one"}}')
+    client = Recorded(wire.message((1, wire.message((1, "c1"))), (2, wire.pair("other", "x")), (2, info)) + LATER)
+    assert asyncio.run(RuntimeClient(client).pid("c1")) == 4711
+    request = wire.message((1, "c1"), (2, 1))
+    assert client.asked == [("/runtime.v1.RuntimeService/ContainerStatus", request)]
+
+
+@pytest.mark.parametrize("info", ["", "{", "[]", "{}", '{"pid":0}', '{"pid":"x"}'])
+def test_a_runtime_that_does_not_tell_a_pid_has_none(info: str) -> None:
+    assert asyncio.run(RuntimeClient(Recorded(wire.message((2, wire.pair("info", info))))).pid("c1")) is None
+    assert asyncio.run(RuntimeClient(Recorded(b"")).pid("c1")) is None
+
+
+def test_a_container_is_stopped_with_a_grace() -> None:
+    client = Recorded(b"")
+    asyncio.run(RuntimeClient(client).stop("c1", grace_s=2))
+    assert client.asked == [("/runtime.v1.RuntimeService/StopContainer", wire.message((1, "c1"), (2, 2)))]

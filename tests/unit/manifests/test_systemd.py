@@ -12,6 +12,7 @@ import pytest
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import CrishimSettings
+from partage_isolation.settings import BrokerSettings
 
 UNITS = Path(__file__).parents[3] / "manifests/systemd"
 
@@ -35,13 +36,16 @@ def test_the_socket_is_where_crishim_would_listen_itself_and_its_owners_alone() 
     assert socket["SocketMode"] == "0600"
 
 
-@pytest.mark.parametrize(("name", "settings"), [("crishim", CrishimSettings()), ("advertiser", AdvertiserSettings())])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("crishim", CrishimSettings()), ("advertiser", AdvertiserSettings()), ("broker", BrokerSettings())],
+)
 def test_a_stop_has_more_time_than_the_daemon_takes(name: str, settings: CommonSettings) -> None:
     service = unit(f"partage-{name}.service")["Service"]
     assert int(service["TimeoutStopSec"].removesuffix("s")) > settings.stop_deadline_s
 
 
-@pytest.mark.parametrize("name", ["crishim", "advertiser"])
+@pytest.mark.parametrize("name", ["crishim", "advertiser", "broker"])
 def test_it_is_restarted_always_but_for_bad_configuration_and_keeps_what_is_in_run(name: str) -> None:
     service = unit(f"partage-{name}.service")["Service"]
     assert (service["Restart"], service["RestartPreventExitStatus"]) == ("always", "78")
@@ -49,7 +53,26 @@ def test_it_is_restarted_always_but_for_bad_configuration_and_keeps_what_is_in_r
     assert unit(f"partage-{name}.service")["Unit"]["StartLimitIntervalSec"] == "0"
 
 
-def test_the_advertiser_reaches_drivers_that_are_loaded_after_it() -> None:
+@pytest.mark.parametrize("name", ["advertiser", "broker"])
+def test_who_asks_the_driver_reaches_one_that_is_loaded_later(name: str) -> None:
     """These make systemd close all devices but those whose numbers it knows when the unit starts."""
-    service = unit("partage-advertiser.service")["Service"]
+    service = unit(f"partage-{name}.service")["Service"]
     assert not {"PrivateDevices", "ProtectClock", "DeviceAllow", "DevicePolicy"} & set(service)
+
+
+def test_the_broker_goes_before_programs_and_sees_all_processes() -> None:
+    """Programs wait for it; and it knows them by their process ids, maps and mounts."""
+    service = unit("partage-broker.service")["Service"]
+    assert service["Nice"] == "-10"
+    assert "CAP_SYS_PTRACE" in service["CapabilityBoundingSet"].split()
+    assert not {"ProtectProc", "ProcSubset", "PrivatePIDs", "PrivateUsers"} & set(service)
+
+
+def test_memory_can_be_lent_before_the_first_pod_starts() -> None:
+    assert unit("partage-broker.service")["Unit"]["Before"] == "kubelet.service"
+
+
+def test_the_library_can_be_installed_where_the_broker_looks_for_it() -> None:
+    service = unit("partage-broker.service")["Service"]
+    assert service["ExecStartPre"].endswith("partage-broker --install-library")
+    assert BrokerSettings().library_folder.is_relative_to(service["ReadWritePaths"])

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from partage_cli.doctor.broker import OBJECTS
 from partage_cli.doctor.command import CHECKS
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.shown import as_json, as_text, summary
+from support.broker import serving, told
 from unit.cli.doctor.made import Made
 from unit.cli.program import partage
 
@@ -30,7 +32,10 @@ def made(tmp_path: Path) -> Iterator[Made]:
     made.seen("run/partage/crishim/kubelet-spoke", 1).seen("run/partage/broker/alive", 1)
     made.write("proc/sys/kernel/osrelease", "6.1.0\n")
     made.write("sys/fs/cgroup/cgroup.controllers", "cpu\n")
-    with made.advertiser():
+    for name in OBJECTS:
+        made.write(f"usr/local/lib/partage/0.1.0/{name}")
+    how = told(library=str(made.root / "usr/local/lib/partage/0.1.0"))
+    with made.advertiser(), serving(made.root, lambda _: how):
         yield made
 
 

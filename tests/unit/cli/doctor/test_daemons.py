@@ -1,4 +1,4 @@
-"""Whether crishim, broker and advertiser do their work is told by their socket, their signs of life and their lock."""
+"""Whether crishim and advertiser do their work is told by their socket, their signs of life and their lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from partage_cli.doctor.looking import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
 from unit.cli.doctor.made import Made, only
 
-SPOKE, ALIVE = "run/partage/crishim/kubelet-spoke", "run/partage/broker/alive"
+SPOKE = "run/partage/crishim/kubelet-spoke"
 
 
 @pytest.fixture
@@ -75,12 +75,6 @@ def test_kubelet_that_never_spoke_or_fell_silent_is_wrong(made: Made) -> None:
 
 def test_a_sign_from_a_time_to_come_is_none(made: Made) -> None:
     assert only(daemons.kubelet_speaks(made.seen(SPOKE, -60).node)).status is Status.WRONG
-
-
-def test_a_node_without_a_broker_gives_whole_cards(made: Made) -> None:
-    assert only(daemons.broker(made.node)).status is Status.WARNING
-    assert only(daemons.broker(made.seen(ALIVE, 60).node)).status is Status.WARNING
-    assert only(daemons.broker(made.seen(ALIVE, 1).node)).status is Status.OK
 
 
 def test_the_advertiser_runs_while_it_holds_its_lock(made: Made) -> None:

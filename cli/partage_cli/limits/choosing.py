@@ -1,0 +1,78 @@
+"""Which limits somebody means: of which pod, container and card. Pure.
+
+What could mean two is refused with both, never guessed: a limit that falls on the wrong container stops its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from partage_cli.tables import printable
+from partage_isolation.control.questions import CardHeld, ContainerTold, Told
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.names import CardId
+
+_FEW: Final = 8
+
+
+class Target(NamedTuple):
+    """One limit."""
+
+    container: ContainerTold
+    held: CardHeld
+
+
+def chosen(told: Told, pod: str, *, container: str | None, card: str | None) -> tuple[Target, ...]:
+    """All limits that are meant, which are at least one; raises `Refused`."""
+    containers = _containers(_of_pod(told.containers, pod), pod, container)
+    wanted = None if card is None else _card(told, card)
+    found = tuple(
+        Target(each, held) for each in containers for held in each.cards if wanted is None or held.card == wanted
+    )
+    if not found:
+        raise Refused(f"no container of pod {pod} has card {card}; `partage limits {pod}` shows what they have")
+    return found
+
+
+def require_one_container(targets: Sequence[Target], pod: str) -> None:
+    """A limit is said for one container; of its cards it may be all."""
+    names = [target.container.container for target in targets]
+    if len(set(names)) > 1:
+        raise Refused(f"pod {pod} has limits in several containers: {_names(names)}; say which one by --container")
+
+
+def _of_pod(containers: Sequence[ContainerTold], pod: str) -> list[ContainerTold]:
+    found = [
+        each for each in containers if pod in {each.pod.name, f"{each.pod.namespace}/{each.pod.name}", each.pod.uid}
+    ]
+    if not found:
+        raise Refused(f"the broker of this node has no limits of pod {pod}; does it run here, and with part of a card?")
+    if len({each.pod.uid for each in found}) > 1:
+        names = _names(f"{each.pod.namespace}/{each.pod.name} ({each.pod.uid})" for each in found)
+        raise Refused(f"{pod} could be {names}; say which one as NAMESPACE/NAME or by its uid")
+    return found
+
+
+def _containers(containers: list[ContainerTold], pod: str, name: str | None) -> list[ContainerTold]:
+    found = [each for each in containers if name in {None, each.container}]
+    if not found:
+        names = _names(each.container for each in containers)
+        raise Refused(f"pod {pod} has no limits in a container {name}; it has them in {names}")
+    return found
+
+
+def _card(told: Told, said: str) -> CardId:
+    """By its id, the beginning of one, or its index on the node."""
+    known = {held.card for each in told.containers for held in each.cards} | {card.card for card in told.cards}
+    by_index = [card.card for card in told.cards if said == str(card.index)]
+    found = [CardId(said)] if said in known else by_index or sorted(each for each in known if each.startswith(said))
+    if len(found) != 1:
+        meant = _names(found) if found else "no card of this node"
+        raise Refused(f"card {said} means {meant}; say its id")
+    return found[0]
+
+
+def _names(names: Iterable[str]) -> str:
+    found = [printable(name) for name in dict.fromkeys(names)]
+    return ", ".join(found[:_FEW]) + (f" and {len(found) - _FEW} more" if len(found) > _FEW else "")

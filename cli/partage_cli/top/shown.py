@@ -1,0 +1,145 @@
+"""What ``partage top`` shows of what the broker tells. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import click
+import msgspec
+
+from partage_cli.amounts import amount, short_id
+from partage_cli.tables import printable
+from partage_cli.top.fitting import Column, cut, fitted
+from partage_isolation.control.questions import CardHeld, CardTold, ContainerTold, Told
+
+_BAR: Final = 20
+_NONE: Final = "no container has limits here"
+_FULL: Final = 0.95
+_NEARLY: Final = 0.75
+Row = tuple[ContainerTold, CardHeld]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where it is shown."""
+
+    node: str
+    at: datetime
+    width: int = 0
+    """Columns of the terminal; 0: as wide as it comes."""
+    height: int = 0
+    """Lines; 0: all of them."""
+    blocks: bool = True
+    """Whether bars may be drawn with block characters."""
+
+
+def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
+    """The whole screen; `trouble` is why this is not how things are now."""
+    head = [cut(_title(told, frame), frame.width)]
+    if trouble:
+        head.append(click.style(cut(printable(trouble), frame.width), fg="red"))
+    cards = fitted(_card_columns(told, frame), frame.width) if told.cards else []
+    found = [click.style(cut(f"! {printable(each)}", frame.width), fg="red") for each in told.findings]
+    rows = [(container, card) for container in _in_order(told.containers) for card in container.cards]
+    body = fitted(_container_columns(rows, told, frame), frame.width) if rows else [cut(_NONE, frame.width)]
+    above = [*head, "", *_apart(cards), *_apart(found)]
+    return _shortened([*above, *body], frame)
+
+
+def as_json(told: Told, frame: Frame, *, indented: bool) -> bytes:
+    """For programs; docs/isolation.md has the shape."""
+    fields = {name: value for name, value in msgspec.to_builtins(told).items() if name != "answer"}
+    line = msgspec.json.encode({"node": frame.node, "at": frame.at, **fields})
+    return (msgspec.json.format(line, indent=1) if indented else line) + b"\n"
+
+
+def _title(told: Told, frame: Frame) -> str:
+    count = f"{_counted(len(told.cards), 'card')}, {_counted(len(told.containers), 'container')}"
+    holds = f"holds {' and '.join(told.enforces)}" if told.enforces else "holds nothing"
+    return f"{frame.node}   {count}   broker {printable(told.broker)}, {holds}   {frame.at:%H:%M:%S}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _apart(lines: list[str]) -> list[str]:
+    return [*lines, ""] if lines else []
+
+
+def _card_columns(told: Told, frame: Frame) -> list[Column]:
+    cards = told.cards
+    on = [sum(any(held.card == card.card for held in each.cards) for each in told.containers) for card in cards]
+    return [
+        Column("CARD", 0, tuple(_card_name(card) for card in cards)),
+        Column("MODEL", 3, tuple(printable(card.model or "-") for card in cards)),
+        Column("", 4, tuple(_bar(card.used_bytes, card.memory_bytes, frame) for card in cards)),
+        Column("USED", 1, tuple(amount(card.used_bytes) for card in cards)),
+        Column("OF", 1, tuple(amount(card.memory_bytes) for card in cards)),
+        Column("CONTAINERS", 2, tuple(map(str, on))),
+    ]
+
+
+def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Column]:
+    indices = {card.card: card.index for card in told.cards}
+    return [
+        Column("POD", 0, tuple(printable(f"{each.pod.namespace}/{each.pod.name}") for each, _ in rows)),
+        Column("CONTAINER", 3, tuple(printable(each.container) for each, _ in rows)),
+        Column("CARD", 4, tuple(_where(held, indices.get(held.card)) for _, held in rows)),
+        Column("", 7, tuple(_bar(held.charged_bytes, held.limit_bytes, frame) for _, held in rows)),
+        Column("MEMORY", 1, tuple(amount(held.charged_bytes) for _, held in rows)),
+        Column("LIMIT", 2, tuple(_limit(held) for _, held in rows)),
+        Column("OVERHEAD", 6, tuple(amount(held.overhead_bytes) for _, held in rows)),
+        Column("REFUSED", 5, tuple(_refused(held) for _, held in rows)),
+        Column("PROCESSES", 6, tuple(_processes(each, held) for each, held in rows)),
+    ]
+
+
+def _card_name(card: CardTold) -> str:
+    return short_id(card.card) if card.index is None else f"{card.index} {short_id(card.card)}"
+
+
+def _where(held: CardHeld, index: int | None) -> str:
+    return short_id(held.card) if index is None else str(index)
+
+
+def _limit(held: CardHeld) -> str:
+    if held.limit_bytes < held.granted_bytes:
+        return click.style(f"{amount(held.limit_bytes)} (of {amount(held.granted_bytes)})", fg="yellow")
+    return amount(held.limit_bytes)
+
+
+def _refused(held: CardHeld) -> str:
+    return click.style(str(held.refused), fg="yellow") if held.refused else "0"
+
+
+def _processes(container: ContainerTold, held: CardHeld) -> str:
+    """How many have this card, and how many of them are not connected."""
+    mine = [each for each in container.processes if any(card.card == held.card for card in each.cards)]
+    lost = sum(not each.connected for each in mine)
+    return f"{len(mine)} ({lost} away)" if lost else str(len(mine))
+
+
+def _bar(held_bytes: int | None, limit_bytes: int | None, frame: Frame) -> str:
+    if held_bytes is None or limit_bytes is None:
+        return ""
+    part = min(1.0, held_bytes / limit_bytes) if limit_bytes else float(held_bytes > 0)
+    full, empty = ("█", "░") if frame.blocks else ("#", ".")
+    drawn = min(_BAR, -int(-part * _BAR // 1))  # whoever holds anything is seen
+    colour = "red" if part >= _FULL else "yellow" if part >= _NEARLY else "green"
+    return click.style(full * drawn, fg=colour) + empty * (_BAR - drawn)
+
+
+def _in_order(containers: Iterable[ContainerTold]) -> list[ContainerTold]:
+    """By name, so that no line jumps."""
+    return sorted(containers, key=lambda each: (each.pod.namespace, each.pod.name, each.container, each.key))
+
+
+def _shortened(lines: list[str], frame: Frame) -> list[str]:
+    if not frame.height or len(lines) <= frame.height:
+        return lines
+    kept = max(1, frame.height - 1)
+    return [*lines[:kept], cut(f"and {len(lines) - kept} more: a higher window shows them", frame.width)]

@@ -1,0 +1,67 @@
+"""The page on which racing processes say what they may hold at most: `claims.h` of the programs, for who runs them."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+SLOTS: Final = 16
+_WORD: Final = struct.Struct("=Q")
+_LIMIT, _REMOVED, _EXCUSED, _TOTAL, _MINE = range(0, 40, 8)
+_BYTES: Final = 1 << 20
+"""More than the page has."""
+_WRAP: Final = 1 << 64
+
+
+class Claims:
+    """Written here: the limit, what dead processes claimed, and what is excused. All else the processes write."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path = path
+        with path.open("w+b") as file:
+            file.truncate(_BYTES)
+            self._page = mmap.mmap(file.fileno(), _BYTES)
+        self._write(_LIMIT, limit)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._page.close()
+
+    @property
+    def now(self) -> int:
+        """Of all that live."""
+        return (self._read(_TOTAL) - self._read(_REMOVED)) % _WRAP
+
+    def exported(self, slot: int) -> int:
+        """Of what the process of a slot holds, or held when it died: that which others might have open."""
+        return self._read(_MINE + (SLOTS + slot) * _WORD.size)
+
+    def forget(self, slot: int) -> None:
+        """Once all that the process of a slot had is free again."""
+        claimed = self._read(_MINE + slot * _WORD.size)
+        self._write(_MINE + slot * _WORD.size, 0)
+        self._write(_MINE + (SLOTS + slot) * _WORD.size, 0)
+        self._write(_REMOVED, (self._read(_REMOVED) + claimed) % _WRAP)
+
+    def set_right(self) -> None:
+        """When nobody claims: a process that was killed between two stores leaves the sum too high."""
+        living = sum(self._read(_MINE + slot * _WORD.size) for slot in range(SLOTS))
+        self._write(_REMOVED, (self._read(_TOTAL) - living) % _WRAP)
+
+    def excuse(self, size: int) -> None:
+        """So many bytes may be out of the broker's reach from now on."""
+        self._write(_EXCUSED, size)
+
+    def _read(self, offset: int) -> int:
+        value: int = _WORD.unpack_from(self._page, offset)[0]
+        return value
+
+    def _write(self, offset: int, value: int) -> None:
+        _WORD.pack_into(self._page, offset, value)

@@ -1,0 +1,61 @@
+"""What the library costs a program: `measure` of the programs, run and read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.isolating.programs import programs
+from bench.measuring.rounds import Difference, as_difference
+
+
+@dataclass(frozen=True)
+class Engaged:
+    """What a program saw before it measured."""
+
+    total: int
+    """The card's memory."""
+    pid: int
+    interposed: bool
+    """Whether something stands between it and the driver."""
+
+    def maps(self, path: Path) -> bool:
+        """Whether that file is in its memory."""
+        return str(path) in Path(f"/proc/{self.pid}/maps").read_text()
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one run told."""
+
+    told: Mapping[str, Any]
+
+    def added(self, name: str) -> Difference:
+        """What a call takes over the driver's own, in nanoseconds."""
+        return as_difference(self.told[f"{name}_driver"], self.told[f"{name}_called"])
+
+
+def measured(environment: Mapping[str, str], *words: object, look: Callable[[Engaged], None] | None = None) -> Costs:
+    """Runs one measurement; those that use a card are looked at before they begin."""
+    process = subprocess.Popen(
+        [str(programs() / "measure"), *map(str, words)],
+        env=dict(environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        if look is not None:
+            assert process.stdout is not None
+            look(Engaged(**json.loads(process.stdout.readline() or '{"total": 0, "pid": 0, "interposed": false}')))
+        told, _ = process.communicate("\n")
+    finally:
+        process.kill()
+        process.communicate()
+    if process.returncode:
+        raise SystemExit(f"measure {words[0]} ended with {process.returncode}")
+    return Costs(json.loads(told.splitlines()[-1]))

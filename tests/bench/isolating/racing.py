@@ -1,0 +1,270 @@
+"""Processes that take and give back memory by every path at once, of which some are killed and some stopped at it.
+
+Each round all of them operate; then nothing moves and books can be compared. How a process comes to run, in a container
+or beside one, metered or not, is someone else's to say: here it is an environment. What is watched:
+
+- the card's own peak: simgpud is the only one who writes it, at every operation;
+- refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
+- what dead processes had, and had not exported: it is claimed for `RETURNED_S` after their death and must then be there
+  for others. What they had exported others may have open; the broker charges it while one of those lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bench.isolating.claims import Claims
+from bench.isolating.programs import programs
+
+MIB: Final = 1 << 20
+KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,graph,context,opened"
+"""Every path; the last one is memory of each other's, by IPC."""
+RETURNED_S: Final = 0.1
+OUT_OF_REACH: Final = 32 * MIB
+"""What a stopped process may keep lent and not use."""
+_LATEST_S: Final = 0.02
+_NO_ROOM: Final = 3
+_END_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is raced over."""
+
+    environment: Mapping[str, str]
+    """In which a program finds the driver."""
+    limit: int
+    """Bytes that all processes may have together."""
+    context_mib: int
+    card: int = 0
+    processes: int = 6
+    threads: int = 4
+    operations: int = 20
+    """Of each thread in each round."""
+    mib: int = 64
+    """The largest allocation."""
+    kinds: str = KINDS
+    """Names with commas."""
+    seed: int = 1
+
+
+@dataclass
+class Seen:
+    """What the whole race showed."""
+
+    rounds: int = 0
+    operations: int = 0
+    refused: int = 0
+    refused_starts: int = 0
+    opened: int = 0
+    killed: int = 0
+    stopped: int = 0
+    wrong: list[str] = field(default_factory=list[str])
+    """Refusals for which there was room."""
+
+
+@dataclass(frozen=True)
+class _Outliving:
+    """What a killed process had exported."""
+
+    size: int
+    might_have_it: frozenset[int]
+    """Pids."""
+
+
+class Racer:
+    """One process."""
+
+    def __init__(self, course: Course, claims: Claims, slot: int, seed: int) -> None:
+        words = {
+            "page": claims.path,
+            "slot": slot,
+            "card": course.card,
+            "threads": course.threads,
+            "operations": course.operations,
+            "mib": course.mib,
+            "context-mib": course.context_mib,
+            "seed": seed,
+            "kinds": course.kinds,
+        }
+        argv = [
+            str(programs() / "race"),
+            *(word for name, value in words.items() for word in (f"--{name}", str(value))),
+        ]
+        self.process = subprocess.Popen(
+            argv, bufsize=0, env=dict(course.environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.ready = False
+
+    def answer(self) -> dict[str, Any] | None:
+        """Its next line; None: it has ended."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return dict(json.loads(line)) if line.endswith(b"\n") else None
+
+    def begin(self) -> None:
+        """A round."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(b"\n")
+
+    def send(self, number: signal.Signals) -> None:
+        """A signal, unless it has ended."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def finish(self) -> int:
+        """It gives nothing back and ends; its exit status."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        status = self.process.wait(timeout=_END_S)
+        self.process.stdout.close()
+        return status
+
+
+class Race:
+    """As many processes as the course says, in slots: who was killed or found no room is replaced."""
+
+    def __init__(self, course: Course, page: Path) -> None:
+        self.course, self.seen = course, Seen()
+        self._claims = Claims(page, course.limit)
+        self._random = random.Random(course.seed)  # noqa: S311 (choices that can be repeated)
+        self._racers: list[Racer | None] = [None] * course.processes
+        self._outliving: list[_Outliving] = []
+        self._stopped = 0
+        self.asleep: int | None = None
+        """The pid of the process that is stopped now."""
+
+    def __enter__(self) -> Self:
+        self._fill()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        for racer in self._racers:
+            if racer is not None:
+                racer.send(signal.SIGKILL)
+                racer.finish()
+        self._claims.__exit__(None, None, None)
+
+    @property
+    def pids(self) -> list[int]:
+        """Of those that run."""
+        return [racer.process.pid for racer in self._racers if racer is not None]
+
+    def round(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """All operate, one is killed, one is stopped for a while, and something else may happen."""
+        running = [slot for slot, racer in enumerate(self._racers) if racer is not None]
+        victim, sleeper = self._random.sample(running, 2) if len(running) > 1 else (-1, -1)
+        for slot in running:
+            self._of(slot).begin()
+        time.sleep(self._random.uniform(0, _LATEST_S))  # so that signals hit any of their calls
+        if victim >= 0:
+            self._stop(sleeper)
+            self._kill(victim)
+        meanwhile()
+        for slot in running:
+            if slot not in (victim, sleeper):
+                self._hear(slot)
+        if victim >= 0:
+            self._go_on(sleeper)
+        self.seen.rounds += 1
+        self._claims.set_right()
+        self._fill()
+
+    def send(self, number: signal.Signals) -> None:
+        """A signal to all."""
+        for racer in self._racers:
+            if racer is not None:
+                racer.send(number)
+
+    def finish(self) -> None:
+        """All end; how they ended is looked at."""
+        for slot, racer in enumerate(self._racers):
+            if racer is not None and (status := racer.finish()):
+                raise SystemExit(f"race: the process in slot {slot} ended with {status}")
+            self._racers[slot] = None
+
+    def _of(self, slot: int) -> Racer:
+        racer = self._racers[slot]
+        assert racer is not None
+        return racer
+
+    def _kill(self, slot: int) -> None:
+        racer = self._of(slot)
+        racer.send(signal.SIGKILL)
+        racer.finish()
+        self._racers[slot] = None
+        self.seen.killed += 1
+        if exported := self._claims.exported(slot):
+            self._outliving.append(_Outliving(exported, frozenset(self.pids)))
+            self._excuse()
+        time.sleep(RETURNED_S)
+        self._claims.forget(slot)
+
+    def _stop(self, slot: int) -> None:
+        self._excuse(OUT_OF_REACH)
+        self.asleep = self._of(slot).process.pid
+        self._of(slot).send(signal.SIGSTOP)
+        self.seen.stopped += 1
+
+    def _go_on(self, slot: int) -> None:
+        self._of(slot).send(signal.SIGCONT)
+        self.asleep = None
+        self._hear(slot)
+        self._excuse(0)
+
+    def _excuse(self, more: int | None = None) -> None:
+        """What dead processes had exported may be in use while anyone lives who lived then; the broker can't know."""
+        self._stopped = self._stopped if more is None else more
+        living = set(self.pids)
+        self._outliving = [each for each in self._outliving if each.might_have_it & living]
+        self._claims.excuse(self._stopped + sum(each.size for each in self._outliving))
+
+    def _hear(self, slot: int) -> None:
+        told = self._of(slot).answer()
+        if told is None:
+            raise SystemExit(f"race: the process in slot {slot} ended with {self._of(slot).finish()} in a round")
+        self.seen.operations += told["operations"]
+        self.seen.refused += told["refused"]
+        self.seen.opened += told["opened"]
+        if told["wrong"]:
+            self.seen.wrong.append(f"{told['wrong']} in round {self.seen.rounds}, slot {slot}: {told['first']}")
+
+    def _fill(self) -> None:
+        """Starts a process in each empty slot, all at once; those that find no room are tried again after a round."""
+        empty = [slot for slot, racer in enumerate(self._racers) if racer is None]
+        started = {slot: Racer(self.course, self._claims, slot, self._random.randrange(1 << 32)) for slot in empty}
+        for slot, racer in started.items():
+            told = racer.answer() or {}
+            if told.get("ready"):
+                self._racers[slot] = racer
+                continue
+            status = racer.finish()
+            if status != _NO_ROOM:
+                raise SystemExit(f"race: a process ended with {status} before it began")
+            self.seen.refused_starts += 1
+            if told["wrong"]:
+                self.seen.wrong.append(f"a context was refused with room for {told['room']} bytes more")
+
+
+def run(course: Course, page: Path, *, rounds: int, after: Callable[[Race], None] = lambda _: None) -> Seen:
+    """Rounds, each with a look at the books after it."""
+    with Race(course, page) as race:
+        for _ in range(rounds):
+            race.round()
+            after(race)
+        race.finish()
+        return race.seen

@@ -1,0 +1,109 @@
+"""What a process of a container hears from the broker, over real sockets."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from uuid import UUID
+
+import pytest
+
+from isolation.broker.workers import Worker, workers
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Result, What
+from partage_isolation.simulation.describing import card_uuid
+from support.isolated import Contained, Isolated, until
+from support.simgpu import NODE
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+
+
+def test_a_container_sees_its_cards_and_their_limits(place: Isolated) -> None:
+    with place.prepare([512 * MIB, 256 * MIB]).client() as client:
+        assert client.cards == 2
+        for number, memory in enumerate((512 * MIB, 256 * MIB)):
+            told = wire.read_card(client.ask(What.CARD, card=number))
+            assert UUID(bytes=told.uuid) == UUID(card_uuid(NODE, number).removeprefix("GPU-"))
+            assert (told.memory, told.share, told.limit, told.is_mig) == (memory, 100, 1000, 0)
+
+
+def test_a_card_that_was_not_granted_is_unknown(container: Contained) -> None:
+    with container.client() as client:
+        for what in (What.CARD, What.LEND, What.VIEW, What.CONTEXT, What.PROCESSES_OF):
+            for card in (1, 500, wire.NO_CARD):
+                assert client.ask(what, card=card).result == Result.UNKNOWN
+
+
+def test_memory_is_lent_up_to_the_limit_and_seen_by_all(container: Contained) -> None:
+    with workers(container, 2) as (one, other):
+        assert one.do("client.take(700 << 20)")
+        assert not other.do("client.take(400 << 20)")
+        assert other.do("client.view()[0]") == 1024 * MIB
+        assert other.do("client.view()[1]") >= 700 * MIB
+    assert container.told().cards[0].refused >= 1
+
+
+def test_the_page_is_there_and_nobody_who_gets_it_can_write_it(container: Contained) -> None:
+    with container.client() as client:
+        assert client.page is not None
+        with mmap.mmap(client.page, 64, prot=mmap.PROT_READ) as seen:
+            assert seen[:] == bytes(64)
+        with pytest.raises(PermissionError):
+            mmap.mmap(client.page, 64, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        with pytest.raises(PermissionError):
+            os.pwrite(client.page, b"x", 0)
+        with pytest.raises(PermissionError):
+            os.ftruncate(client.page, 0)
+
+
+def test_a_context_is_measured_before_its_process_looks(container: Contained) -> None:
+    with workers(container, 1) as (one,):
+        assert one.do("context()")
+        limit, charged, fixed = one.do("tuple(client.view())")
+        assert (limit, charged, fixed) == (1024 * MIB, 64 * MIB, 64 * MIB)
+
+
+def test_all_processes_of_the_container_are_listed_and_no_others(place: Isolated, container: Contained) -> None:
+    stranger = place.prepare(100 * MIB)
+    with workers(container, 5) as mine, workers(stranger, 1) as (other,):
+        assert other.do("client.take(1 << 20)")
+        for number, worker in enumerate(mine):
+            assert worker.do(f"client.take({number + 1} << 20)")
+        found = mine[0].do("client.processes()")
+        assert found == sorted((worker.pid, (number + 1) * MIB) for number, worker in enumerate(mine))
+
+
+def test_freed_memory_can_be_lent_at_once(container: Contained) -> None:
+    with workers(container, 1) as (one,):
+        assert one.do("context()")
+        for _ in range(20):
+            assert one.do("take(900 << 20)")
+            one.do("give()")
+
+
+def test_what_a_process_held_is_there_for_others_soon_after_its_death(container: Contained) -> None:
+    with workers(container, 2) as (one, other):
+        assert other.do("context()")
+        for _ in range(3):
+            with Worker(container) as victim:
+                assert victim.do("hello()") == 0
+                assert victim.do("context()")
+                assert victim.do("take(800 << 20)")
+                assert not other.do("take(800 << 20)")
+                victim.kill()
+                until(lambda: other.do("take(800 << 20)"))
+                other.do("give()")
+        assert one.do("client.view()[1]") < 200 * MIB
+
+
+def test_a_lower_limit_takes_nothing_and_gives_nothing_until_below(container: Contained) -> None:
+    with workers(container, 1) as (one,):
+        assert one.do("client.take(600 << 20)")
+        container.lower(300 * MIB)
+        assert one.do("client.view()[0]") == 300 * MIB
+        assert not one.do("client.take(1 << 20)")  # nor by credit that it had
+        one.do("client.give(500 << 20)")
+        assert one.do("client.take(100 << 20)")
+        container.lower(None)
+        assert one.do("client.take(700 << 20)")

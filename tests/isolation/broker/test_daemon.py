@@ -1,0 +1,100 @@
+"""The broker as a daemon: what it says of itself, and what it needs to start."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from isolation.broker.workers import workers
+from partage_isolation.control.questions import Prepare
+from partage_isolation.simulation.describing import card_uuid
+from partage_plugins.errors import Refused
+from support.isolated import isolated, until
+from support.simgpu import NODE, card
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-P", "-m", "partage_isolation", *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_its_figures_are_there_for_each_container_and_card() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    small = card("t4", memory_mib=2048, reserved_mib=100, context_mib=64)
+    with isolated(cards=(small,), settings={"metrics_address": address, "node_name": "n1"}) as place:
+        container = place.prepare(1024 * MIB)
+        with workers(container, 1) as (one,):
+            assert one.do("context()")
+            assert one.do("take(200 << 20)")
+            assert not one.do("take(2000 << 20)")
+            until(lambda: container.told().cards[0].overhead_bytes == 64 * MIB)
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
+                families = {family.name: family for family in text_string_to_metric_families(page.read().decode())}
+    labels = {
+        "node": "n1",
+        "device_uuid": card_uuid(NODE, 0),
+        "model": card_uuid(NODE, 0),
+        "namespace": "tests",
+        "pod": "pod-1",
+        "container": "main",
+    }
+    expected = {
+        "partage_container_memory_limit_bytes": 1024 * MIB,
+        "partage_container_memory_used_bytes": 200 * MIB,
+        "partage_container_memory_overhead_bytes": 64 * MIB,
+        "partage_container_refused_allocations": 1,
+    }
+    for name, value in expected.items():
+        (sample,) = families[name].samples
+        assert (sample.labels, sample.value) == (labels, value), name
+    states = {sample.labels["state"]: sample.value for sample in families["partage_broker_sessions"].samples}
+    assert states == {"live": 1, "detached": 0, "unconfirmed": 0, "dead": 0}
+
+
+def test_check_finds_that_the_library_is_missing(tmp_path: Path) -> None:
+    done = command(f"--root={tmp_path}", "--check")
+    assert done.returncode == 78
+    assert "no preload library is installed" in done.stderr
+
+
+def test_a_container_is_refused_where_the_library_is_missing(tmp_path: Path) -> None:
+    with isolated(settings={"library_folder": "/nowhere"}) as place, pytest.raises(Refused, match="no preload library"):
+        place.prepare(MIB)
+
+
+def test_an_older_allocation_and_other_grants_are_refused_and_a_newer_one_is_in_force() -> None:
+    with isolated() as place:
+        container = place.prepare(100 * MIB, gen=2)
+
+        def again(memory: int, gen: int) -> Prepare:
+            key = container.key
+            return place.prepare(memory, gen=gen, key=key).question
+
+        with container.client() as client:
+            with pytest.raises(Refused, match="is older"):
+                again(900 * MIB, gen=1)
+            with pytest.raises(Refused, match="needs a higher gen"):
+                again(900 * MIB, gen=2)
+            assert client.view().limit == 100 * MIB
+            again(900 * MIB, gen=3)
+            assert client.view().limit == 900 * MIB
+            place.broker.kill()
+            place.broker.start()
+            client.resume()
+            assert client.view().limit == 900 * MIB

@@ -1,0 +1,247 @@
+"""A process that breaks the protocol harms itself alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from isolation.broker.workers import Worker, workers
+from partage_isolation.broker import wire
+from partage_isolation.broker.ledger import MOST_PROCESSES
+from partage_isolation.broker.wire import Amounts, Flag, Result, What
+from support.broker_client import Client, connected
+from support.isolated import Contained, Isolated, open_files, until
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+
+
+def result_of(packet: bytes) -> int:
+    read = wire.read(packet)
+    assert read is not None
+    return read.result
+
+
+def is_closed(peer: socket.socket) -> bool:
+    try:
+        return peer.recv(100) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("length", [1, 32, 63, 65, 100, 4096])
+def test_a_packet_of_another_length_ends_its_connection(container: Contained, length: int) -> None:
+    with container.client() as client, connected(container.socket) as hostile:
+        hostile.send(b"x" * length)
+        assert is_closed(hostile)
+        assert client.lend(MIB)
+
+
+def test_another_version_is_answered_as_wrong(container: Contained) -> None:
+    with connected(container.socket) as hostile:
+        hostile.send(b"\x02\x00" + wire.question(What.HELLO)[2:])
+        assert result_of(hostile.recv(100)) == Result.WRONG
+
+
+@pytest.mark.parametrize("what", [0, 9, 31, What.RECALL, What.REPORT, What.LEASES, 65, 0x8001, 0xFFFF])
+def test_what_is_no_question_is_wrong(container: Contained, what: int) -> None:
+    with container.client() as client:
+        assert client.ask(what).result == Result.WRONG
+        assert client.lend(MIB)
+
+
+def test_nothing_is_answered_before_hello(container: Contained) -> None:
+    with connected(container.socket) as hostile:
+        for what in What:
+            if what is not What.HELLO:
+                hostile.send(wire.question(what, card=0))
+                assert result_of(hostile.recv(100)) == Result.WRONG
+
+
+def test_hello_is_said_once(container: Contained) -> None:
+    with container.client() as client:
+        assert client.ask(What.HELLO, body=wire.hello_body(wire.NO_TOKEN)).result == Result.WRONG
+
+
+def test_tokens_of_others_and_of_nobody_are_unknown(container: Contained) -> None:
+    with workers(container, 1) as (victim,):
+        stolen = victim.do("client.token")
+        for token in (stolen, os.urandom(16), b"\xff" * 16):
+            for flags in (0, Flag.SIGNALS):
+                with connected(container.socket) as hostile:
+                    hostile.send(wire.question(What.HELLO, flags=flags, body=wire.hello_body(token)))
+                    assert result_of(hostile.recv(100)) == Result.UNKNOWN
+        assert victim.do("client.take(1 << 20)")
+
+
+def test_signals_without_a_token_are_unknown(container: Contained) -> None:
+    with connected(container.socket) as hostile:
+        hostile.send(wire.question(What.HELLO, flags=Flag.SIGNALS))
+        assert result_of(hostile.recv(100)) == Result.UNKNOWN
+
+
+def test_a_token_of_another_container_is_unknown(place: Isolated, container: Contained) -> None:
+    other = place.prepare(MIB)
+    with container.client() as client, connected(other.socket) as hostile:
+        hostile.send(wire.question(What.HELLO, body=wire.hello_body(client.token)))
+        assert result_of(hostile.recv(100)) == Result.UNKNOWN
+
+
+def test_descriptors_that_are_sent_do_not_stay_open(place: Isolated, container: Contained) -> None:
+    with container.client() as client, open("/dev/null", "rb") as null:  # noqa: PTH123
+        before = open_files(place.broker.pid)
+        for _ in range(50):
+            packet = wire.question(What.AMOUNTS, card=0, body=wire.amounts_body(Amounts(0, 0)))
+            socket.send_fds(client.calls, [packet], [null.fileno()] * 100)
+        assert client.lend(MIB)
+        assert open_files(place.broker.pid) == before
+
+
+def test_one_that_does_not_read_is_let_go_and_nobody_waits_for_it(place: Isolated, container: Contained) -> None:
+    other = place.prepare(MIB)
+    with container.client() as hostile, other.client() as client:
+        hostile.calls.setblocking(False)
+        end = time.monotonic() + 20
+        closed = False
+        while not closed and time.monotonic() < end:
+            try:
+                hostile.calls.send(wire.question(What.VIEW, card=0))
+            except BlockingIOError:
+                assert client.lend(0)
+            except (BrokenPipeError, ConnectionResetError):
+                closed = True
+        assert closed
+        assert client.lend(0)
+
+
+def test_a_crowd_of_processes_meets_an_answer(place: Isolated, container: Contained) -> None:
+    """Clients of one process begin anew each time, so these are real processes."""
+    other = place.prepare(MIB)
+    crowd: list[int] = []
+    told, tell = os.pipe()
+    go, hold = os.pipe()
+    try:
+        for _ in range(MOST_PROCESSES + 44):
+            pid = os.fork()
+            if pid == 0:
+                _in_the_crowd(container, tell, go, hold)
+            crowd.append(pid)
+        results = b""
+        while len(results) < len(crowd):
+            results += os.read(told, 1000)
+        assert results.count(Result.OK) == MOST_PROCESSES
+        assert results.count(Result.FULL) == 44
+        with other.client() as client:
+            assert client.lend(MIB)
+    finally:
+        os.close(hold)
+        for pid in crowd:
+            os.waitpid(pid, 0)
+        for descriptor in (told, tell, go):
+            os.close(descriptor)
+    until(lambda: not container.told().processes)
+    with container.client() as client:
+        assert client.lend(MIB)
+
+
+def _in_the_crowd(container: Contained, tell: int, go: int, hold: int) -> None:
+    """Tells its result and waits until the pipe is closed."""
+    result = 255
+    try:
+        os.close(hold)
+        client = Client(container.socket)
+        result = int(client.hello(signals=False))
+    finally:
+        os.write(tell, bytes([result]))
+        os.read(go, 1)
+        os._exit(0)
+
+
+def test_connections_that_say_nothing_are_not_all_taken(place: Isolated, container: Contained) -> None:
+    before = open_files(place.broker.pid)
+    with ExitStack() as stack:
+        for _ in range(600):
+            stack.enter_context(_at_last(container))
+        place.told()
+        assert open_files(place.broker.pid) - before <= 2 * MOST_PROCESSES + 10
+    with container.client() as client:
+        assert client.lend(MIB)
+
+
+def _at_last(container: Contained) -> socket.socket:
+    """The queue of those that are not taken yet may be full for a moment."""
+    while True:
+        try:
+            return connected(container.socket)
+        except BlockingIOError:
+            time.sleep(0.001)
+
+
+def test_a_stopped_process_with_credit_costs_its_siblings_one_wait(container: Contained) -> None:
+    with workers(container, 2) as (stopped, other):
+        assert stopped.do("client.take(100 << 20)")
+        stopped.send(signal.SIGSTOP)
+        assert not other.do("client.take(1024 << 20)")
+        assert other.do("client.take(800 << 20)")
+        for _ in range(20):
+            assert not other.do("client.take(300 << 20)")
+        stopped.send(signal.SIGCONT)
+        assert stopped.do("client.lend(100 << 20)")
+
+
+def test_one_that_says_to_have_freed_what_it_holds_gets_nothing_by_it(place: Isolated, container: Contained) -> None:
+    with workers(container, 1) as (liar,):
+        assert liar.do("context()")
+        assert liar.do("take(800 << 20)")
+        liar.do("client.give(800 << 20)")
+        assert not liar.do("client.take(800 << 20)")
+        assert place.node.status()[0].used_bytes <= 1024 * MIB
+
+
+def test_absurd_amounts_are_refused(container: Contained) -> None:
+    with container.client() as client:
+        most = 2**64 - 1
+        body = wire.amounts_body(Amounts(most, most, 2**32 - 1, 2**32 - 1, most))
+        for what in (What.LEND, What.CONTEXT):
+            client.say(what, body=body)
+            assert client.answer().result in (Result.NO, Result.OK)
+        client.say(What.RETURN, body=body)
+        client.say(What.AMOUNTS, body=body, flags=2**32 - 1)
+        assert client.view().charged <= 1024 * MIB
+        assert client.lend(MIB)
+
+
+def test_a_flood_is_rested_and_others_are_answered(place: Isolated, container: Contained) -> None:
+    other = place.prepare(64 * MIB)
+    with Worker(container) as flooder, other.client() as victim:
+        assert flooder.do("hello()") == 0
+        flooder.begin("[client.returned(0) for _ in range(200000)] and None")
+        for _ in range(300):
+            assert victim.lend(MIB)
+        assert not flooder.has_answered  # 200 000 packets take it more than a minute
+
+
+def test_a_crowd_of_connections_that_floods_is_bounded_as_one(place: Isolated, container: Contained) -> None:
+    """Each HELLO makes the broker look at a process, which costs it most of all."""
+    other = place.prepare(64 * MIB)
+    with Worker(container) as flooder, other.client() as victim:
+        flooder.do("flood_begins(200)")
+        before = _cpu_s(place.broker.pid)
+        began = time.monotonic()
+        while time.monotonic() - began < 2:
+            assert victim.lend(MIB)
+            time.sleep(0.005)
+        assert _cpu_s(place.broker.pid) - before < 0.5 * (time.monotonic() - began)
+        flooder.kill()
+
+
+def _cpu_s(pid: int) -> float:
+    """Time on a processor so far."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+        fields = stat.read().rpartition(b")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,138 @@
+"""A process of a container, as tests order it: each line that it reads is an expression, and it writes what comes out.
+
+It knows `client`, which speaks with the broker, `cuda`, which holds memory of the simulated card, and what follows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Flag, Result
+from partage_isolation.simulation.client import Cuda
+from support.broker_client import Client, connected
+
+_PATH = Path(sys.argv[1])
+_held: list[tuple[int, int]] = []
+_names: dict[str, Any] = {}
+
+
+def hello() -> int:
+    """Both sockets."""
+    _names["client"] = client = Client(_PATH)
+    result = int(client.hello())
+    threading.Thread(target=_obey, args=(client,), daemon=True).start()
+    return result
+
+
+def _obey(client: Client) -> None:
+    """As the library's own thread."""
+    while True:
+        signals = client.signals
+        if signals is None or signals.fileno() < 0:
+            time.sleep(0.01)  # another may come
+            continue
+        try:
+            if select.select([signals], [], [], 0.1)[0]:
+                client.obey()
+        except (OSError, ValueError, AssertionError):
+            time.sleep(0.01)  # a broken connection; another may come
+
+
+def context() -> bool:
+    """Makes one on the card, if the broker lets us."""
+    client: Client = _names["client"]
+    if not client.context():
+        return False
+    _names["cuda"] = Cuda()
+    client.amounts(flags=Flag.CONTEXT_MADE)
+    return True
+
+
+def take(amount: int) -> bool:
+    """As the library does: the broker first, then the driver."""
+    client: Client = _names["client"]
+    if not client.take(amount):
+        return False
+    _held.append((_names["cuda"].allocate(amount), amount))
+    return True
+
+
+def give() -> int:
+    """The driver first."""
+    client: Client = _names["client"]
+    address, amount = _held.pop()
+    _names["cuda"].free(address)
+    client.give(amount)
+    return amount
+
+
+def child(seconds: float) -> int:
+    """One that inherits everything of ours, and lives so long."""
+    pid = os.fork()
+    if pid == 0:
+        os.execv("/bin/sleep", ["sleep", str(seconds)])  # noqa: S606  closes what is to be closed at exec
+    return pid
+
+
+def forked(seconds: float) -> int:
+    """One that goes on as it is, with our sockets."""
+    pid = os.fork()
+    if pid == 0:
+        os.closerange(0, 3)
+        time.sleep(seconds)
+        os._exit(0)
+    return pid
+
+
+def flood_begins(count: int) -> None:
+    """So many connections that say HELLO with a token that nobody has, as fast as they can, for good."""
+    peers = [connected(_PATH) for _ in range(count)]
+    threading.Thread(target=_flood, args=(peers,), daemon=True).start()
+
+
+def _flood(peers: list[socket.socket]) -> None:
+    hello = wire.question(wire.What.HELLO, body=wire.hello_body(b"x" * 16))
+    for peer in peers:
+        peer.setblocking(False)
+    while True:
+        for peer in peers:
+            with contextlib.suppress(OSError):
+                peer.send(hello)
+            with contextlib.suppress(OSError):
+                peer.recv(100)
+
+
+def execute() -> None:
+    """Another program in this process: this one again."""
+    os.execv(sys.executable, [sys.executable, "-P", *sys.argv])  # noqa: S606
+
+
+def main() -> None:
+    """Until the input ends."""
+    _names.update(
+        hello=hello,
+        context=context,
+        take=take,
+        give=give,
+        child=child,
+        forked=forked,
+        execute=execute,
+        flood_begins=flood_begins,
+    )
+    print("ready", flush=True)  # noqa: T201
+    for line in sys.stdin:
+        value = eval(line, _names)  # noqa: S307  what tests say
+        print(repr(int(value) if isinstance(value, Result) else value), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

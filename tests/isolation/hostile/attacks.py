@@ -1,0 +1,278 @@
+"""What a hostile program in a container can say to the broker: `attacks.py NAME SOCKET [WORD...]`.
+
+Each attack goes on until its stdin ends, then tells in a line of JSON what it got. It speaks the protocol by hand, as
+someone could who has read the library's source.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Amounts, Flag, Packet, What
+from partage_isolation.simulation.client import Cuda
+
+_ANSWER_S: Final = 5.0
+_MOST: Final = (1 << 64) - 1
+_MOST_DESCRIPTORS: Final = 253
+_CROWD: Final = 300
+_LEAST: Final = 1000
+_SEED: Final = 8
+Told = dict[str, Any]
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, path: str) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(_ANSWER_S)
+        self.socket.connect(path)
+
+    def ask(self, what: int, body: bytes = b"", *, card: int = wire.NO_CARD, flags: int = 0) -> Packet:
+        """One question and its answer."""
+        self.socket.send(wire.question(what, card=card, flags=flags, body=body))
+        while True:
+            packet = wire.read(self.socket.recv(4096))
+            if packet is None:
+                raise ConnectionError("the broker closed the connection")
+            if packet.what == what | wire.ANSWER:
+                return packet
+
+    def hello(self, token: bytes = wire.NO_TOKEN, flags: int = 0) -> Packet:
+        """The first one."""
+        return self.ask(What.HELLO, wire.hello_body(token), flags=flags)
+
+    def lend(self, lent: int, used: int = 0, card: int = 0) -> Packet:
+        """Asks for memory."""
+        return self.ask(What.LEND, wire.amounts_body(Amounts(used, lent)), card=card)
+
+    def view(self, card: int = 0) -> wire.View:
+        """How full its container is."""
+        return wire.read_view(self.ask(What.VIEW, card=card))
+
+
+@contextmanager
+def client(path: str) -> Generator[Client]:
+    """One connection, closed at the end."""
+    one = Client(path)
+    try:
+        yield one
+    finally:
+        one.socket.close()
+
+
+def _say(told: Told) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def goes_on(sent: int) -> bool:
+    """Until stdin ends, and for a while in any case."""
+    ready, _, _ = select.select([sys.stdin], [], [], 0)
+    return sent < _LEAST or not ready
+
+
+def rest() -> None:
+    """Waits for the end of stdin."""
+    sys.stdin.read()
+
+
+# ---- attacks
+
+
+def forge(path: str) -> Told:
+    """Packets of every kind with numbers of every size, in any order, with and without HELLO."""
+    chance, sent, closed = random.Random(_SEED), 0, 0  # noqa: S311 (choices that can be repeated)
+    numbers = (0, 1, 2, 63, 1 << 21, 1 << 32, 1 << 62, 1 << 63, _MOST - 1, _MOST)
+    while goes_on(sent):
+        with suppress(OSError), client(path) as one:
+            one.socket.setblocking(False)
+            closed += 1
+            if chance.random() < 0.5:
+                one.socket.send(wire.question(What.HELLO))
+            for _ in range(200):
+                what = chance.choice([*What, 0, 99, 0x8001, 0xFFFF])
+                words = b"".join(chance.choice(numbers).to_bytes(8, "little") for _ in range(6))
+                packet = wire.question(
+                    what, card=chance.choice((0, 0, 1, 7, 0xFFFF)), flags=chance.randrange(8), body=words
+                )
+                one.socket.send(packet if chance.random() < 0.9 else os.urandom(wire.BYTES))
+                sent += 1
+                with suppress(BlockingIOError):
+                    one.socket.recv(4096)
+    return {"sent": sent, "connections": closed}
+
+
+def lengths(path: str) -> Told:
+    """Packets that are too short and too long."""
+    sent = 0
+    while goes_on(sent):
+        for size in (1, 8, 63, 65, 128, 4096, 100_000):
+            with suppress(OSError), client(path) as one:
+                one.socket.setblocking(False)
+                one.socket.send(os.urandom(size))
+                sent += 1
+                one.hello()
+                one.socket.send(os.urandom(size))
+    return {"sent": sent}
+
+
+def descriptors(path: str) -> Told:
+    """Packets with as many descriptors as there can be."""
+    sent = 0
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 (a descriptor is all that matters)
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [nothing.fileno()] * _MOST_DESCRIPTORS))
+        while goes_on(sent):
+            with suppress(OSError), client(path) as one:
+                one.socket.sendmsg([wire.question(What.HELLO, body=wire.hello_body(wire.NO_TOKEN))], [rights])
+                for _ in range(10):
+                    one.socket.sendmsg([wire.question(What.VIEW, card=0)], [rights])
+                    sent += 1
+                one.socket.recv(4096)
+    return {"sent": sent}
+
+
+def flood(path: str) -> Told:
+    """Questions as fast as they can be sent, of which no answer is read."""
+    sent = 0
+    while goes_on(sent):
+        with suppress(OSError), client(path) as one:
+            one.hello()
+            one.socket.setblocking(False)
+            while goes_on(sent):
+                with suppress(BlockingIOError):
+                    one.socket.send(wire.question(What.VIEW, card=0))
+                    sent += 1
+    return {"sent": sent}
+
+
+def crowd(path: str) -> Told:
+    """More processes than a container may have, all connected."""
+    counted, children = {"ok": 0, "full": 0, "other": 0}, list[int]()
+    reading, writing = os.pipe()
+    for _ in range(_CROWD):
+        child = os.fork()
+        if child == 0:
+            _one_of_a_crowd(path, writing)
+        children.append(child)
+    for _ in range(_CROWD):
+        counted[{b"0": "ok", b"2": "full"}.get(os.read(reading, 1), "other")] += 1
+    rest()
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return dict(counted)
+
+
+def _one_of_a_crowd(path: str, writing: int) -> None:
+    try:
+        one = Client(path)
+        os.write(writing, b"%d" % one.hello().result)
+        while True:
+            time.sleep(60)
+    except OSError:
+        os.write(writing, b"x")
+    finally:
+        os._exit(0)
+
+
+def steal(path: str, *tokens: str) -> Told:
+    """HELLO with tokens of other processes, and with made-up ones."""
+    results = list[int]()
+    for token in (*map(bytes.fromhex, tokens), os.urandom(wire.TOKEN_BYTES), b"\xff" * wire.TOKEN_BYTES):
+        for flags in (0, Flag.SIGNALS):
+            with client(path) as one:
+                results.append(one.hello(token, flags).result)
+    rest()
+    return {"results": results}
+
+
+def hold(path: str) -> Told:
+    """An honest HELLO, whose token is told at once; it stays connected."""
+    with client(path) as one:
+        token, _ = wire.read_hello(one.hello())
+        _say({"token": token.hex()})
+        rest()
+    return {}
+
+
+def inflate(path: str) -> Told:
+    """Asks for more than there is, and says that it uses more than it was lent."""
+    results = list[int]()
+    with client(path) as one:
+        one.hello()
+        limit = one.view().limit
+        for lent in (limit + 1, limit * 2, 1 << 63, _MOST):
+            results += [one.lend(lent).result, one.lend(lent, used=lent).result]
+        for used in (_MOST, 1 << 63, limit * 16):
+            one.socket.send(wire.question(What.AMOUNTS, card=0, body=wire.amounts_body(Amounts(used, used))))
+        view = one.view()
+        fits = one.lend(min(limit, limit // 2)).result
+        rest()
+    return {"results": results, "limit": limit, "charged": view.charged, "half": fits}
+
+
+def stop(path: str) -> Told:
+    """Takes half of what there is, and stops itself with a question on the way."""
+    with client(path) as one:
+        one.hello()
+        one.lend(one.view().limit // 2)
+        one.socket.send(wire.question(What.VIEW, card=0))
+        os.kill(os.getpid(), signal.SIGSTOP)
+        rest()
+    return {}
+
+
+def lie(path: str, mib: str) -> Told:
+    """Takes memory as agreed, past the library, and says that it has freed it."""
+    size = int(mib) << 20
+    with client(path) as one:
+        one.hello()
+        one.ask(What.CONTEXT, wire.amounts_body(Amounts(0, 0)), card=0)
+        with Cuda() as cuda:
+            made = wire.amounts_body(Amounts(0, 0, 1))
+            one.socket.send(wire.question(What.AMOUNTS, card=0, flags=Flag.CONTEXT_MADE, body=made))
+            lent = one.lend(size, used=size).result
+            cuda.allocate(size)
+            one.socket.send(wire.question(What.RETURN, card=0, body=wire.amounts_body(Amounts(0, 0, 2))))
+            _say({"lent": lent})
+            rest()
+    return {}
+
+
+def take_past(path: str, mib: str) -> Told:
+    """Takes memory past the library and the broker, of whom it only wants to be known."""
+    with client(path) as one, Cuda() as cuda:
+        one.hello()
+        cuda.allocate(int(mib) << 20)
+        _say({})
+        rest()
+    return {}
+
+
+ATTACKS: Final[dict[str, Callable[..., Told]]] = {
+    attack.__name__: attack
+    for attack in (forge, lengths, descriptors, flood, crowd, steal, hold, inflate, stop, lie, take_past)
+}
+
+
+def main() -> None:
+    """The command line."""
+    name, path, *words = sys.argv[1:]
+    sys.stdout.write(json.dumps(ATTACKS[name](path, *words)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""A process with a container's mounts: the three that the broker asks for, read-only, in a namespace of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.isolating.place import Container
+
+_ENTER: Final = """
+set -e
+mount --make-rprivate /
+mount -t overlay -o lowerdir="$1":/etc none /etc
+mount -t tmpfs none /run
+mkdir /run/partage
+shift
+while [ "$1" != -- ]; do
+    mount --bind "$1" "$2"
+    mount -o remount,bind,ro "$2"
+    shift 2
+done
+shift
+exec "$@"
+"""
+
+
+def in_cell(container: Container, folder: Path, argv: Sequence[str]) -> list[str]:
+    """What runs a command there; `folder` is for the one file that /etc must have before something is put over it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "ld.so.preload").touch()
+    mounts = [word for mount in container.prepared.mounts for word in (mount.host_path, mount.container_path)]
+    return ["unshare", "--mount", "sh", "-c", _ENTER, "cell", str(folder), *mounts, "--", *argv]

@@ -1,0 +1,187 @@
+"""A hostile program harms its own container at most: the one beside it keeps its memory, and the broker its senses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from bench.isolating.place import MIB, Container, Place, a_place
+from bench.isolating.programs import programs
+from bench.isolating.racing import Course, Race
+from support.simgpu import card
+
+pytestmark = pytest.mark.slow
+
+CONTEXT_MIB: Final = 64
+LIMIT_MIB: Final = 1024
+ATTACKS: Final = Path(__file__).with_name("attacks.py")
+OK, NO, UNKNOWN = 0, 1, 3
+ROUNDS: Final = 8
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """A node with one card."""
+    with a_place(cards=(card("h100", context_mib=CONTEXT_MIB),)) as made:
+        yield made
+
+
+class Attack:
+    """One hostile program."""
+
+    def __init__(self, place: Place, container: Container, name: str, *words: str) -> None:
+        argv = [sys.executable, "-P", str(ATTACKS), name, str(container.socket), *words]
+        environment = {**place.node.environment, "PYTHONPATH": ":".join(sys.path)}
+        self.process = subprocess.Popen(
+            argv, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def line(self) -> dict[str, Any]:
+        """What it tells next."""
+        assert self.process.stdout is not None
+        return dict(json.loads(self.process.stdout.readline()))
+
+    def end(self) -> dict[str, Any]:
+        """It ends, and tells what it got."""
+        told, _ = self.process.communicate()
+        assert self.process.returncode == 0
+        return dict(json.loads(told.splitlines()[-1]))
+
+    def kill(self) -> None:
+        """If it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@contextmanager
+def attacking(place: Place, container: Container, name: str, *words: str) -> Generator[Attack]:
+    """A hostile program, as long as it takes."""
+    attack = Attack(place, container, name, *words)
+    try:
+        yield attack
+    finally:
+        attack.kill()
+
+
+def descriptors_of(place: Place) -> int:
+    return len(os.listdir(f"/proc/{place.broker_pid}/fd"))  # noqa: PTH208 (entries that vanish meanwhile)
+
+
+@contextmanager
+def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]:
+    """Beside whatever happens, another container races for its memory as if it were alone; so it goes on after it."""
+    broker = place.broker_pid
+    with Race(Course(victim.environment, victim.limit, CONTEXT_MIB, processes=3), tmp_path / "victim") as race:
+        race.round()
+        before = descriptors_of(place)
+        yield
+        for _ in range(ROUNDS):
+            race.round()
+        race.finish()
+    assert race.seen.wrong == []
+    assert race.seen.refused > 0
+    assert place.broker_pid == broker
+    assert "Traceback" not in place.log
+    place.until("the broker has closed what it had open", lambda: descriptors_of(place) <= before)
+
+
+@pytest.mark.parametrize("name", ["forge", "lengths", "descriptors", "flood"])
+def test_noise_harms_nobody(place: Place, tmp_path: Path, name: str) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, name) as attack:
+        with Race(Course(victim.environment, victim.limit, CONTEXT_MIB, processes=1), tmp_path / "beside") as race:
+            race.round()
+            race.finish()
+        told = attack.end()
+        assert told["sent"] > 0
+    assert place.held(hostile).charged_bytes <= hostile.limit
+
+
+def test_a_crowd_is_let_in_up_to_a_number(place: Place, tmp_path: Path) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, "crowd") as attack:
+        place.until("the crowd is there", lambda: len(place.told(hostile).processes) >= 256, within_s=60)
+        assert attack.end() == {"ok": 256, "full": 44, "other": 0}
+    place.until("the crowd is gone", lambda: not place.told(hostile).processes)
+
+
+def test_a_token_is_of_use_to_its_own_process_alone(place: Place, tmp_path: Path) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with (
+        unharmed(place, tmp_path, victim),
+        attacking(place, victim, "hold") as one,
+        attacking(place, hostile, "hold") as other,
+    ):
+        tokens = [str(each.line()["token"]) for each in (one, other)]
+        for container in (victim, hostile):
+            with attacking(place, container, "steal", *tokens) as thief:
+                assert set(thief.end()["results"]) == {UNKNOWN}
+        one.end()
+        other.end()
+
+
+def test_asking_for_more_than_there_is_gives_nothing(place: Place, tmp_path: Path) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, "inflate") as attack:
+        told = attack.end()
+    assert OK not in told["results"]
+    assert told["limit"] == hostile.limit
+    assert told["charged"] <= hostile.limit
+    assert told["half"] == OK
+
+
+def test_memory_that_a_program_says_to_have_freed_stays_charged_while_the_card_shows_it(
+    place: Place, tmp_path: Path
+) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, "lie", "700") as liar:
+        assert liar.line() == {"lent": OK}
+        with attacking(place, hostile, "inflate") as second:
+            told = second.end()
+        assert told["half"] == NO
+        assert place.held(hostile).charged_bytes >= 700 * MIB
+        liar.end()
+    place.until("it is free when the program is gone", lambda: place.held(hostile).charged_bytes == 0)
+
+
+def test_memory_taken_past_the_library_is_charged_and_found(place: Place, tmp_path: Path) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, "take_past", "1200") as thief:
+        thief.line()
+        place.until("it is charged", lambda: place.held(hostile).charged_bytes >= 1200 * MIB)
+        place.until("it is found", lambda: place.findings, within_s=30)
+        thief.end()
+
+
+def test_a_program_that_stops_itself_stops_nobody_else(place: Place, tmp_path: Path) -> None:
+    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    with unharmed(place, tmp_path, victim), attacking(place, hostile, "stop") as stopped:
+        place.until("it has taken", lambda: place.held(hostile).charged_bytes >= hostile.limit // 2)
+        with attacking(place, hostile, "inflate") as other:
+            assert other.end()["half"] in (OK, NO)
+        stopped.process.send_signal(signal.SIGCONT)
+        stopped.end()
+    place.until("all is returned", lambda: place.held(hostile).charged_bytes == 0)
+
+
+def test_a_program_may_close_our_sockets_and_have_others_in_their_places(place: Place) -> None:
+    container = place.container(memory_mib=LIMIT_MIB)
+    argv = [str(programs() / "closing"), "64"]
+    done = subprocess.run(argv, env=dict(container.environment), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["closed"] >= 1
+    assert told["replaced"] >= 1
+    assert told["foreign_bytes"] == 0
+    assert len(set(told["pieces"])) == 1
+    assert place.node.status()[0].peak_bytes <= container.limit

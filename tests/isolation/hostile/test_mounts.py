@@ -1,0 +1,107 @@
+"""What a hostile program can do about the files by which the library comes into it: little, and it is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from bench.isolating.place import MIB, Container, Place, a_place
+from bench.isolating.programs import programs
+from isolation.hostile.cell import in_cell
+from support.simgpu import card
+
+pytestmark = pytest.mark.slow
+
+LIMIT_MIB: Final = 1024
+OK, OUT_OF_MEMORY = 0, 2
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    """A node with one card."""
+    with a_place(cards=(card("h100", context_mib=64),)) as made:
+        yield made
+
+
+def bare(place: Place) -> dict[str, str]:
+    """No variable but the one by which a simulated driver is found."""
+    return {"LD_LIBRARY_PATH": str(place.node.libraries), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
+
+
+def asked(place: Place, argv: Sequence[str], *orders: str) -> list[dict[str, Any]]:
+    """What `taking` answers in an environment without anything."""
+    text = "".join(f"{order}\n" for order in orders)
+    done = subprocess.run(argv, env=bare(place), input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()][1:]
+
+
+def taking() -> str:
+    return str(programs() / "taking")
+
+
+def test_without_any_variable_a_program_is_metered(place: Place, tmp_path: Path) -> None:
+    container = place.container(memory_mib=LIMIT_MIB)
+    view, some, much = asked(place, in_cell(container, tmp_path / "etc", [taking()]), "view", "take 512", "take 512")
+    assert view["total"] == container.limit
+    assert (some["result"], much["result"]) == (OK, OUT_OF_MEMORY)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "umount /etc/ld.so.preload",
+        "umount -l /run/partage",
+        "rm /etc/ld.so.preload",
+        "echo > /etc/ld.so.preload",
+        "rm /run/partage/lib/libcuda.so.1",
+        "rm /run/partage/broker",
+        "mount -o remount,bind,rw /run/partage/lib",
+    ],
+)
+def test_in_a_namespace_of_its_own_a_program_cannot_take_our_files_away(
+    place: Place, tmp_path: Path, attempt: str
+) -> None:
+    container = place.container(memory_mib=LIMIT_MIB)
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{attempt} 2>/dev/null; exec {taking()}"]
+    view, much = asked(place, in_cell(container, tmp_path / "etc", argv), "view", "take 1024")
+    assert view["total"] == container.limit
+    assert much["result"] == OUT_OF_MEMORY
+
+
+def covered(container: Container, folder: Path) -> list[str]:
+    """A program that has put an empty folder over ours, and so runs as if there were no limits."""
+    covering = f"mount -t tmpfs none /run/partage && exec {taking()}"
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", covering]
+    return in_cell(container, folder, argv)
+
+
+def test_who_covers_our_files_is_found(place: Place, tmp_path: Path) -> None:
+    container, beside = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
+    process = subprocess.Popen(
+        covered(container, tmp_path / "etc"),
+        env=bare(place),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        bufsize=1,
+    )
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdin.write("take 4096\n")
+        assert json.loads(process.stdout.readline())["result"] == OK  # nothing is in the way of one who does this
+        place.until("it is found", lambda: place.findings, within_s=30)
+        (much,) = asked(place, in_cell(beside, tmp_path / "etc", [taking()]), "take 512")
+        assert much["result"] == OK
+    finally:
+        process.kill()
+        process.communicate()
+    assert place.held(beside).limit_bytes == LIMIT_MIB * MIB

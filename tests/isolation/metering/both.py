@@ -1,0 +1,72 @@
+"""The client of the memory tests, with NVML beside it: what programs see of a card by either way."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from simgpu.memory import client
+
+nvml: Any = importlib.import_module("pynvml")
+
+
+def begin() -> None:
+    """NVML too."""
+    nvml.nvmlInit()
+
+
+def card(index: int = 0) -> Any:
+    return nvml.nvmlDeviceGetHandleByIndex(index)
+
+
+def memory(index: int = 0) -> tuple[int, int, int]:
+    """Total, used and free."""
+    info = nvml.nvmlDeviceGetMemoryInfo(card(index))
+    return info.total, info.used, info.free
+
+
+def memory_v2(index: int = 0) -> tuple[int, int, int, int]:
+    """Total, reserved, used and free."""
+    info = nvml.nvmlDeviceGetMemoryInfo(card(index), version=nvml.nvmlMemory_v2)
+    return info.total, info.reserved, info.used, info.free
+
+
+LISTS = {
+    "compute": nvml.nvmlDeviceGetComputeRunningProcesses_v3,
+    "compute v2": nvml.nvmlDeviceGetComputeRunningProcesses_v2,
+    "graphics": nvml.nvmlDeviceGetGraphicsRunningProcesses_v3,
+    "mps": nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3,
+}
+
+
+def pids(which: str, index: int = 0) -> list[tuple[int, int]]:
+    """Pids and bytes."""
+    return [(one.pid, one.usedGpuMemory) for one in LISTS[which](card(index))]
+
+
+def details(mode: int, index: int = 0) -> list[int]:
+    """Pids of the list of all kinds."""
+    found = nvml.nvmlDeviceGetRunningProcessDetailList(card(index), nvml.nvmlProcessDetailList_v1, mode)
+    return [one.pid for one in found]
+
+
+def busy() -> list[int]:
+    """Pids of those that were busy lately."""
+    try:
+        return [one.pid for one in nvml.nvmlDeviceGetProcessUtilization(card(), 0)]
+    except nvml.NVMLError_NotFound:
+        return []
+
+
+def failure(line: str) -> int:
+    """NVML's error."""
+    try:
+        eval(line, vars(client) | globals())  # noqa: S307
+    except nvml.NVMLError as error:
+        return int(error.value)
+    return 0
+
+
+if __name__ == "__main__":
+    client.__dict__.update({name: value for name, value in globals().items() if not name.startswith("__")})
+    client.main()

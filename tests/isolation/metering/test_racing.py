@@ -1,0 +1,36 @@
+"""The library's account over a driver and a broker of a few arrays, with sanitizers: threads by every path."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+UNITS = Path(__file__).parents[3] / "isolation/preload/tests/units"
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module", params=["", "address,undefined", "thread"])
+def race(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, built so."""
+    out = tmp_path_factory.mktemp("race")
+    command = ["make", "-C", str(UNITS), f"OUT={out}", f"SANITIZE={request.param}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out / "race"
+
+
+@pytest.mark.parametrize("limit_mib", [40, 150, 4000])
+@pytest.mark.parametrize("fails_each", [0, 11], ids=["driver works", "driver fails"])
+def test_never_more_than_the_limit_and_nothing_left_at_the_end(race: Path, limit_mib: int, fails_each: int) -> None:
+    threads, turns, seed = 12, 1000, limit_mib + fails_each
+    command = [str(race), *map(str, (threads, turns, limit_mib, fails_each, seed))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["used"] == told["held"] == told["wrong"] == 0
+    assert 0 < told["peak"] <= limit_mib * MIB
+    assert told["taken"] > threads

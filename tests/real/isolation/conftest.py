@@ -1,0 +1,36 @@
+"""One node with simulated cards, crishim and a broker, for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from rig.rig import CHECKOUT, Rig, RigSettings, running
+from support.crishim_stage import NODE
+from support.isolation_stage import IsolationStage, furnish, node_settings
+
+LOGS = CHECKOUT / ".cache/test/rig-logs-isolation"
+
+
+@pytest.fixture(scope="package")
+def lasting_stage() -> Iterator[IsolationStage]:
+    key = Ed25519PrivateKey.generate()
+    with running(RigSettings(nodes={NODE: node_settings(key)}), say=print, keep_logs=LOGS) as rig:
+        stage = IsolationStage(rig, key, rig.nodes[NODE].daemons["crishim"])
+        furnish(stage)
+        yield stage
+
+
+@pytest.fixture
+def rig(lasting_stage: IsolationStage) -> Iterator[Rig]:
+    """For the report of a failure, which shows the rig's logs."""
+    yield lasting_stage.rig
+    lasting_stage.rig.cluster.close()
+
+
+@pytest.fixture
+def stage(lasting_stage: IsolationStage, rig: Rig) -> Iterator[IsolationStage]:
+    yield lasting_stage
+    lasting_stage.clear()

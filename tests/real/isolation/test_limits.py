@@ -1,0 +1,137 @@
+"""A container with part of a card sees its slice, is refused beyond it, and meets nothing else of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.talking.pods import Pod
+from support.isolation_stage import CARD, CARD_MIB, IMAGE, MIB, SERVING, IsolationStage, ask, memory, seen
+
+pytestmark = pytest.mark.timeout(300)
+NO_MEMORY = "cuMemAlloc_v2 2"
+CONTEXT_MIB = 64
+"""By which a context is known better once it is there."""
+
+
+def ours(pod: Pod) -> set[str]:
+    """Where the container has something of ours mounted."""
+    points = {line.split()[4] for line in pod.exec("cat", "/proc/self/mountinfo").splitlines()}
+    return {point for point in points if point.startswith(("/run/partage", "/etc/ld.so"))}
+
+
+def test_a_container_sees_its_slice_and_is_refused_beyond_it(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    view = seen(pod)
+    assert (view["total"], view["device"], view["nvml_total"]) == (4096, 4096, 4096)
+    assert 0 < view["free"] < 4096
+    assert ask(pod, "take 2048") == "took 2048"
+    assert ask(pod, "take 2048") == NO_MEMORY
+    assert 0 <= view["free"] - 2048 - seen(pod)["free"] <= CONTEXT_MIB
+    assert ask(pod, "free") == "gave back"
+    assert ask(pod, "take 3000") == "took 3000"
+
+
+def test_the_broker_knows_what_it_holds(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    ask(pod, "take 1000")
+    ask(pod, "take 9999")
+    (held,) = stage.container(pod).cards
+    assert (held.card, held.limit_bytes, held.used_bytes) == (CARD, 4096 * MIB, 1000 * MIB)
+    assert held.charged_bytes >= held.used_bytes + held.overhead_bytes > held.used_bytes
+    assert held.refused > 0
+
+
+def test_what_processes_of_one_container_hold_adds_up(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    assert ask(pod, "take 2000") == "took 2000"
+    assert pod.exec(SERVING[0], "take 2000").strip() == NO_MEMORY
+    assert pod.exec(SERVING[0], "take 500").strip() == "took 500"
+    assert ask(pod, "take 1000") == "took 1000"  # what the other one took went with it
+
+
+def test_two_containers_on_one_card_do_not_feel_each_other(stage: IsolationStage) -> None:
+    pods = [stage.limited_pod(memory(2048)), stage.limited_pod(memory(3072))]
+    for pod in pods:
+        pod.wait_running()
+    assert ask(pods[0], "take 1400") == "took 1400"
+    assert [seen(pod)["total"] for pod in pods] == [2048, 3072]
+    assert ask(pods[1], "take 2400") == "took 2400"
+    assert ask(pods[0], "take 700") == NO_MEMORY
+
+
+@pytest.mark.parametrize(
+    "security",
+    [{"runAsUser": 1000, "runAsGroup": 1000}, {"readOnlyRootFilesystem": True}],
+    ids=["uid 1000", "read-only root"],
+)
+def test_neither_the_user_nor_a_read_only_root_matters(stage: IsolationStage, security: dict[str, object]) -> None:
+    pod = stage.limited_pod(memory(1024), more={"securityContext": security})
+    pod.wait_running()
+    assert seen(pod)["total"] == 1024
+    assert ask(pod, "take 2000") == NO_MEMORY
+
+
+def test_a_shell_that_forgets_its_environment_is_held_all_the_same(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(1024))
+    pod.wait_running()
+    assert pod.exec("/bin/env", "-i", SERVING[0], "take 2000").strip() == NO_MEMORY
+
+
+@pytest.mark.parametrize("base", ["busybox", "musl"])
+def test_an_image_without_glibc_starts_as_ever(stage: IsolationStage, base: str) -> None:
+    pod = stage.granted_pod(memory(1024), image=base)
+    pod.wait_running()
+    assert pod.exec("/bin/echo", "hello").strip() == "hello"
+    assert pod.tried("/bin/sh", "-c", "true").err == ""
+
+
+def test_programs_say_nothing_of_the_library(stage: IsolationStage) -> None:
+    """An object of the preload file that is missing would be a line on stderr of every program."""
+    pod = stage.limited_pod(memory(1024))
+    pod.wait_running()
+    assert ours(pod) == {"/run/partage", "/run/partage/lib", "/etc/ld.so.preload"}
+    ran = pod.tried("/bin/sh", "-c", "cat /proc/self/maps")
+    assert "/run/partage/lib/libcuda.so.1" in ran.out
+    assert ran.err == ""
+
+
+def test_a_pod_without_a_grant_meets_nothing_of_ours(stage: IsolationStage) -> None:
+    pod = stage.idle_pod(image=IMAGE)
+    pod.wait_running()
+    assert not ours(pod)
+    assert "libcuda.so.1: cannot open shared object file" in pod.tried(SERVING[0], "view").out
+
+
+def test_whole_cards_need_no_broker_and_no_library(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(CARD_MIB, share=1000))
+    pod.wait_running()
+    assert not ours(pod)
+    assert seen(pod)["total"] > CARD_MIB
+
+
+def test_nothing_that_it_is_given_can_be_written_to(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(1024))
+    pod.wait_running()
+    for path in ("/etc/ld.so.preload", "/run/partage/lib/libcuda.so.1", "/run/partage/preload", "/run/partage/x"):
+        assert pod.tried("/bin/sh", "-c", f": >> {path}").status != 0
+    assert pod.tried("/bin/rm", "/run/partage/broker").status != 0
+
+
+def test_of_a_card_that_was_not_granted_there_is_nothing(stage: IsolationStage) -> None:
+    """Where an image gets at one all the same, the library says that it has no memory."""
+    pod = stage.limited_pod(memory(1024))
+    pod.wait_running()
+    assert [each.card for each in stage.container(pod).cards] == [CARD]
+
+
+def test_a_pod_that_has_gone_is_forgotten(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(1024))
+    pod.wait_running()
+    key = stage.container(pod).key
+    assert stage.machine.path(f"/run/partage/containers/{key}").is_dir()
+    pod.delete_and_wait()
+    stage.wait_forgotten(pod)
+    assert not stage.machine.path(f"/run/partage/containers/{key}").exists()

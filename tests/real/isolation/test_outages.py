@@ -1,0 +1,113 @@
+"""What runs goes on while its broker is away, limits hold when it is back, and nothing starts without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from partage_isolation.attaching.plugin import AWAY
+from partage_isolation.broker.folders import INSIDE, LIBRARY
+from partage_isolation.library.building import OBJECTS, built
+from rig.talking.pods import Pod
+from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, memory, seen
+
+pytestmark = pytest.mark.timeout(300)
+NO_MEMORY = "cuMemAlloc_v2 2"
+NOT_INITIALISED = "cuMemAlloc_v2 3"
+
+
+@pytest.fixture
+def broker_afterwards(stage: IsolationStage) -> Iterator[None]:
+    yield
+    if not stage.brokers[-1].is_running:
+        stage.start_broker()
+
+
+def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationStage, broker_afterwards: None) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    assert ask(pod, "take 2000") == "took 2000"
+    before = stage.container(pod)
+    for _ in range(3):
+        stage.kill_broker()
+        stage.start_broker()
+    assert ask(pod, "take 2000") == NO_MEMORY
+    assert ask(pod, "take 1000") == "took 1000"
+    after = stage.container(pod)
+    assert (after.key, after.cards[0].limit_bytes) == (before.key, before.cards[0].limit_bytes)
+    assert after.cards[0].used_bytes == before.cards[0].used_bytes + (1000 << 20)
+    assert [(each.pid, each.connected) for each in after.processes] == [(before.processes[0].pid, True)]
+
+
+def test_a_new_broker_takes_over_while_the_old_one_still_runs(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(2048))
+    pod.wait_running()
+    assert ask(pod, "take 1000") == "took 1000"
+    stage.brokers[-1].stop()
+    stage.start_broker()
+    assert ask(pod, "take 1000") == NO_MEMORY
+    assert seen(pod)["total"] == 2048
+
+
+def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
+    stage: IsolationStage, broker_afterwards: None
+) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    assert ask(pod, "take 1000") == "took 1000"
+    stage.kill_broker()
+    assert ask(pod, "take 1000") == NOT_INITIALISED
+    assert ask(pod, "free") == "gave back"
+    stage.start_broker()
+    assert ask(pod, "take 1000") == "took 1000"
+    pod.refresh()
+    assert pod.container()["restartCount"] == 0
+
+
+def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
+    stage: IsolationStage, broker_afterwards: None
+) -> None:
+    stage.kill_broker()
+    pod, whole = stage.limited_pod(memory(1024)), stage.limited_pod(memory(CARD_MIB, share=1000))
+    assert stage.refused(pod) == AWAY
+    whole.wait_running()
+    whole.delete_and_wait()
+    stage.start_broker()
+    pod.wait_running()
+    assert seen(pod)["total"] == 1024
+
+
+def test_a_container_that_crashed_starts_anew_with_nothing_held(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(2048), restart="Always")
+    pod.wait_running()
+    assert ask(pod, "take 1400") == "took 1400"
+    stage.kill_container(pod)
+    pod.wait_running()
+    assert ask(pod, "take 1400") == "took 1400"
+
+
+def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
+    stage: IsolationStage, tmp_path: Path
+) -> None:
+    old = stage.limited_pod(memory(2048))
+    old.wait_running()
+    assert ask(old, "take 1000") == "took 1000"
+    before = stage.told().library
+    for name in OBJECTS:
+        (tmp_path / name).write_bytes((built() / name).read_bytes() + b"another version")
+    installed = install_library(stage.machine, tmp_path)
+    new = stage.limited_pod(memory(1024))
+    new.wait_running()
+    assert seen(new)["total"] == 1024
+    assert stage.told().library == installed != before
+    assert {library_of(old, stage), library_of(new, stage)} == {before, installed}
+    assert ask(old, "take 1000") == NO_MEMORY
+    stage.machine.run("rm", "-r", installed)  # the only one who has it goes with this test
+
+
+def library_of(pod: Pod, stage: IsolationStage) -> str:
+    mounts = stage.inspected(pod)["info"]["config"]["mounts"]
+    (path,) = (str(each["host_path"]) for each in mounts if each["container_path"] == f"{INSIDE}/{LIBRARY}")
+    return path

@@ -1,0 +1,96 @@
+"""What is promised to others is enforced or the container does not start; who gets around it is found and stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from partage_isolation.simulation.driver_root import LIBRARIES as DRIVER_LIBRARIES
+from real.cli.asking import findings, statuses
+from support.isolation_stage import IsolationStage, ask, memory, seen
+
+pytestmark = pytest.mark.timeout(300)
+NO_MEMORY = "cuMemAlloc_v2 2"
+REAL_DRIVER = f"/{DRIVER_LIBRARIES}/libcuda.so.1"
+
+
+@pytest.fixture
+def strict(stage: IsolationStage) -> Iterator[IsolationStage]:
+    """As crishim is by default."""
+    stage.replace("--enforce", "strict")
+    yield stage
+    stage.replace()
+
+
+def test_a_slice_of_memory_alone_needs_no_advisory_promises(strict: IsolationStage) -> None:
+    pod = strict.limited_pod(memory(2048, share=1000))
+    pod.wait_running()
+    assert seen(pod)["total"] == 2048
+    assert ask(pod, "take 3000") == NO_MEMORY
+
+
+def test_a_share_of_compute_is_refused_while_nobody_enforces_it(strict: IsolationStage) -> None:
+    assert strict.refused(strict.limited_pod(memory(2048, share=500))) == (
+        "partage: no plugin on this node enforces share of gpu; install the isolation plugin on the node, "
+        "or set enforce = advisory to start containers without limits in force"
+    )
+
+
+def test_root_on_the_node_lowers_a_limit_while_the_container_runs(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    assert ask(pod, "take 2000") == "took 2000"
+    shown = stage.partage("limits", pod.name, "--memory", "2Gi").splitlines()
+    assert shown[-1].split()[:3] == [f"team-a/{pod.name}", "main", shown[-1].split()[2]]
+    assert "2 GiB" in shown[-1]
+    view = seen(pod)
+    assert (view["total"], view["free"]) == (2048, 0)
+    assert ask(pod, "take 64") == NO_MEMORY  # beyond the little that it was lent ahead
+    assert ask(pod, "free") == "gave back"
+    assert ask(pod, "take 1000") == "took 1000"
+    stage.partage("limits", pod.name, "--reset")
+    assert seen(pod)["total"] == 4096
+    assert ask(pod, "take 2000") == "took 2000"
+
+
+def test_more_than_was_granted_is_not_to_be_had_by_command(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(1024))
+    pod.wait_running()
+    with pytest.raises(Exception, match="partage: "):
+        stage.partage("limits", pod.name, "--memory", "4Gi")
+    assert seen(pod)["total"] == 1024
+
+
+def test_the_command_shows_what_containers_hold(stage: IsolationStage) -> None:
+    pod = stage.limited_pod(memory(4096))
+    pod.wait_running()
+    assert ask(pod, "take 1000") == "took 1000"
+    assert f"team-a/{pod.name}" in stage.partage("top", "--once")
+
+
+def test_the_doctor_finds_broker_and_library_well(stage: IsolationStage) -> None:
+    found = findings(stage.machine)
+    assert statuses(found, "broker", "library") == {"broker": "ok", "library": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("place", "met"),
+    [("/etc", "/etc/ld.so.preload"), ("/var/run", "/run/partage"), ("/run/partage/lib/x", "/run/partage")],
+)
+def test_no_volume_may_hide_what_holds_the_limits(stage: IsolationStage, place: str, met: str) -> None:
+    volume = {"volumeMounts": [{"name": "own", "mountPath": place}]}
+    pod = stage.limited_pod(memory(1024), more=volume, spec={"volumes": [{"name": "own", "emptyDir": {}}]})
+    assert stage.refused(pod) == (
+        f"partage: the container mounts a volume at {place!r}, which meets {met} of its grant; "
+        "mount the volume elsewhere"
+    )
+
+
+def test_who_gets_around_the_library_is_found_and_stopped(stage: IsolationStage) -> None:
+    """The driver by its path is not what the library captures; what the card shows is what counts."""
+    command = ("/bin/env", f"MEMORY_DRIVER={REAL_DRIVER}", "/usr/bin/memory", "serve")
+    pod = stage.limited_pod(memory(1024), command=command)
+    pod.wait_running()
+    assert ask(pod, "take 2000") == "took 2000"
+    pod.wait_failed()

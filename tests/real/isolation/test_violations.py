@@ -1,0 +1,76 @@
+"""A container in which something lies over what was mounted for it is found, told of and stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_advertiser.findings import FindingsFolder
+from partage_advertiser.telling import Happening
+from rig.talking.pods import Pod
+from rig.talking.waiting import until
+from support.isolation_stage import SERVING, IsolationStage, ask, memory
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def idle(stage: IsolationStage) -> Pod:
+    """A running pod with part of a card, which it does not use."""
+    pod = stage.limited_pod(memory(2048), command=("sleep", "3600"))
+    pod.wait_running()
+    return pod
+
+
+def cover(stage: IsolationStage, pod: Pod) -> None:
+    """Mounts something over our folder as the container sees it. Who got that right is not what is asked here."""
+    first = str(stage.inspected(pod)["info"]["pid"])
+    stage.machine.run("mount", "--namespace", first, "-t", "tmpfs", "none", "/run/partage")
+
+
+def told(stage: IsolationStage, pod: Pod) -> list[Happening]:
+    """What an advertiser makes of what the broker wrote down of the pod."""
+    name = f"/{pod.name} "
+    happenings = list[Happening]()
+
+    def why_not() -> str | None:
+        happenings[:] = [one for one in FindingsFolder(stage.machine.path("/")).news() if name in one.message]
+        return None if happenings else "no file names it"
+
+    until(f"the broker has written down what {pod.name} did", why_not)
+    return happenings
+
+
+def test_who_covers_our_files_is_stopped_and_told_of(stage: IsolationStage) -> None:
+    pod = idle(stage)
+    cover(stage, pod)
+    found = told(stage, pod)
+    pod.wait_failed()
+    assert {one.reason for one in found} == {"CoveredMounts"}
+    assert {one.type for one in found} == {"Warning"}
+    assert f"In container main of pod team-a/{pod.name} what partage mounted at /run/partage is" in found[0].message
+    assert found[0].message.endswith("it is stopped.")
+
+
+def test_who_sees_our_files_as_they_are_is_left_alone(stage: IsolationStage) -> None:
+    looks = f"cat /etc/ld.so.preload; ls /run/partage /run/partage/lib; exec {' '.join(SERVING)}"
+    honest = stage.limited_pod(memory(2048), command=("sh", "-c", looks))
+    honest.wait_running()
+    assert ask(honest, "take 500") == "took 500"
+    wrong = idle(stage)
+    cover(stage, wrong)
+    wrong.wait_failed()
+    assert ask(honest, "take 100") == "took 100"
+
+
+def test_who_only_reports_stops_nobody(stage: IsolationStage) -> None:
+    pod = idle(stage)
+    stage.kill_broker()
+    stage.start_broker("--on-violation", "report")
+    try:
+        cover(stage, pod)
+        found = told(stage, pod)
+        assert "it is stopped" not in found[0].message
+        pod.wait_running()
+    finally:
+        stage.kill_broker()
+        stage.start_broker()
+    pod.wait_failed()

@@ -1,0 +1,157 @@
+"""A broker as far as its control socket shows, with answers that a test chooses.
+
+It runs in a thread: who asks it blocks. Bytes go out as they are, so that it can break the protocol.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from partage_isolation.control.codec import END, answer_line, read_question
+from partage_isolation.control.questions import (
+    BROKER_SOCKET,
+    Answer,
+    CardHeld,
+    CardTold,
+    ContainerTold,
+    No,
+    Prepare,
+    Prepared,
+    ProcessCard,
+    ProcessTold,
+    Question,
+    Told,
+)
+from partage_plugins.codecs import container_key
+from partage_plugins.vocabulary import CardId, ContainerName, Mount, Namespace, PodName, PodRef, PodUid
+
+CARD: Final = CardId("GPU-5a1e3c8e-0f0b-4d2a-9c11-0123456789ab")
+GIB: Final = 1 << 30
+Answering = Callable[[Question], Answer | bytes]
+
+
+def prepared(question: Prepare) -> Prepared:
+    """As a broker answers: what its container gets."""
+    folder = f"/run/partage/containers/{question.key}"
+    return Prepared(
+        mounts=(
+            Mount(container_path="/run/partage", host_path=folder),
+            Mount(container_path="/run/partage/lib", host_path="/usr/local/lib/partage/0.1.0"),
+            Mount(container_path="/etc/ld.so.preload", host_path=f"{folder}/preload"),
+        )
+    )
+
+
+def usual(question: Question) -> Answer:
+    """What a broker without trouble says."""
+    return prepared(question) if isinstance(question, Prepare) else No(why="not in this test")
+
+
+def pod(name: str = "train-0", namespace: str = "team-a") -> PodRef:
+    """Which pod."""
+    return PodRef(namespace=Namespace(namespace), name=PodName(name), uid=PodUid(f"uid-of-{namespace}-{name}"))
+
+
+def held(
+    card: CardId = CARD, *, limit_bytes: int = 8 * GIB, charged_bytes: int = 5 * GIB, refused: int = 0
+) -> CardHeld:
+    """What a container holds of a card of which it was granted 8 GiB."""
+    overhead_bytes = min(charged_bytes, GIB // 2)
+    return CardHeld(
+        card=card,
+        granted_bytes=8 * GIB,
+        limit_bytes=limit_bytes,
+        charged_bytes=charged_bytes,
+        used_bytes=charged_bytes - overhead_bytes,
+        overhead_bytes=overhead_bytes,
+        refused=refused,
+        share_milli=500,
+    )
+
+
+def container(ref: PodRef, *cards: CardHeld, name: str = "main", pids: Sequence[int] = (4711,)) -> ContainerTold:
+    """A container that the broker serves."""
+    amounts = tuple(
+        ProcessCard(card=each.card, used_bytes=each.used_bytes, lent_bytes=each.used_bytes) for each in cards
+    )
+    return ContainerTold(
+        key=container_key(ref.uid, ContainerName(name), 0),
+        pod=ref,
+        container=ContainerName(name),
+        gen=1,
+        cards=cards,
+        processes=tuple(ProcessTold(pid=pid, connected=True, cards=amounts) for pid in pids),
+    )
+
+
+def told(*containers: ContainerTold, findings: tuple[str, ...] = (), library: str = "") -> Told:
+    """How things are on a node with one card."""
+    used_bytes = sum(card.charged_bytes for each in containers for card in each.cards)
+    card = CardTold(card=CARD, index=0, model="NVIDIA H100 80GB HBM3", memory_bytes=80 * GIB, used_bytes=used_bytes)
+    return Told(broker="0.1.0", library=library, cards=(card,), containers=containers, findings=findings)
+
+
+class Broker:
+    """Listens below a node's root until it is closed; remembers what it was asked."""
+
+    def __init__(self, root: Path, answering: Answering = usual) -> None:
+        self.path = root / BROKER_SOCKET
+        self.answering = answering
+        self.asked: list[Question] = []
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.unlink(missing_ok=True)
+        self._server = _listening(self.path)
+        self._thread = threading.Thread(target=self._serve, name="broker of a test")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Nobody listens any more; the socket's file stays, as after a kill."""
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._server.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                peer, _ = self._server.accept()
+            except OSError:  # closed
+                return
+            with peer:
+                self._answer(peer)
+
+    def _answer(self, peer: socket.socket) -> None:
+        line = b""
+        while not line.endswith(END):
+            piece = peer.recv(1 << 16)
+            if not piece:
+                return
+            line += piece
+        question = read_question(line)
+        self.asked.append(question)
+        answer = self.answering(question)
+        peer.sendall(answer if isinstance(answer, bytes) else answer_line(answer))
+
+
+def _listening(path: Path) -> socket.socket:
+    """Through a descriptor of its folder: an address holds only 107 bytes of path."""
+    server, folder = socket.socket(socket.AF_UNIX), os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    server.bind(f"/proc/self/fd/{folder}/{path.name}")
+    os.close(folder)
+    server.listen()
+    return server
+
+
+@contextmanager
+def serving(root: Path, answering: Answering = usual) -> Generator[Broker]:
+    """One for the length of a test."""
+    broker = Broker(root, answering)
+    try:
+        yield broker
+    finally:
+        broker.close()

@@ -1,0 +1,229 @@
+"""A running broker over a simulated node, and containers prepared by it, for tests without a container runtime.
+
+    with isolated(cards=("h100",)) as place:
+        container = place.prepare(memory=1 << 30)              # one card; or memory=(1 << 30, 2 << 30) for several
+        with container.client() as process: ...                # a process that speaks the protocol: `Client`
+        container.install(folder_of_the_library)               # then LD_PRELOAD=container.preload for programs
+        place.broker.kill(); place.broker.start()              # as systemd would
+
+`place.node` is the simulated node, `place.told()` what `partage top` would read. Paths are short, as sockets want them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from partage_base.version import VERSION
+from partage_isolation.broker.folders import OBJECTS
+from partage_isolation.control.client import BrokerClient
+from partage_isolation.control.errors import ControlError
+from partage_isolation.control.questions import ContainerTold, Prepare, Prepared, SetLimits, Told
+from partage_isolation.simulation.describing import card_uuid
+from partage_isolation.simulation.node import SimulatedNode
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.pods import PodRef
+from support.broker_client import Client
+from support.simgpu import NODE, Card, simulated_node
+
+READY_WITHIN_S: Final = 30.0
+_LIBRARY: Final = "library"
+_DRIVER: Final = "root"
+
+
+class Broker:
+    """The process; as it is told to, it lives and dies."""
+
+    def __init__(self, root: Path, *, settings: Mapping[str, str]) -> None:
+        self.root, self._settings = root, settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self.client = BrokerClient(root, deadline_s=10.0)
+        self.log = root / "broker.log"
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "partage_isolation", *flags], stdout=log, stderr=log
+            )
+        until(self._answers, why=self._why)
+
+    def kill(self) -> None:
+        """As a crash."""
+        self.send(signal.SIGKILL)
+        self._wait()
+
+    def stop(self) -> int:
+        """As systemd does; its exit code."""
+        if self._process is None:
+            return 0
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGTERM)
+        return self._wait()
+
+    def send(self, number: signal.Signals) -> None:
+        assert self._process
+        self._process.send_signal(number)
+
+    def _wait(self) -> int:
+        assert self._process
+        code = self._process.wait(30)
+        self._process = None
+        return code
+
+    def _answers(self) -> bool:
+        assert self._process
+        assert self._process.poll() is None, self._why()
+        with contextlib.suppress(ControlError):
+            self.client.tell()
+            return True
+        return False
+
+    def _why(self) -> str:
+        return f"the broker does not answer; its log:\n{self.log.read_text()[-4000:]}"
+
+
+@dataclass
+class Contained:
+    """A container that was prepared."""
+
+    place: Isolated
+    question: Prepare
+    prepared: Prepared
+    _clients: list[Client] = field(default_factory=list[Client])
+
+    @property
+    def key(self) -> ContainerKey:
+        return self.question.key
+
+    @property
+    def folder(self) -> Path:
+        """What it sees as /run/partage."""
+        return Path(self.prepared.mounts[0].host_path)
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "broker"
+
+    def install(self, built: Path) -> None:
+        """Puts the library where a mount would show it, so that programs without a container find their socket."""
+        for name in OBJECTS:
+            shutil.copy(built / name, self.folder / "lib" / name)
+
+    @property
+    def preload(self) -> str:
+        """For LD_PRELOAD, once it is installed."""
+        return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
+
+    def client(self) -> Client:
+        """This process itself, as a client that said HELLO on both sockets."""
+        client = Client(self.socket)
+        client.hello()
+        return client
+
+    def told(self) -> ContainerTold:
+        return next(each for each in self.place.told().containers if each.key == self.key)
+
+    def lower(self, memory: int | None, *, card: int = 0) -> None:
+        grant = self.question.grants[card]
+        self.place.broker.client.set_limits(SetLimits(key=self.key, card=grant.card, memory_bytes=memory))
+
+
+class Isolated:
+    """A node with a broker."""
+
+    def __init__(self, node: SimulatedNode, broker: Broker) -> None:
+        self.node, self.broker, self.root = node, broker, broker.root
+        self._count = 0
+
+    def told(self) -> Told:
+        return self.broker.client.tell()
+
+    def prepare(
+        self,
+        memory: int | Sequence[int] = 1 << 30,
+        *,
+        name: str = "main",
+        gen: int = 1,
+        key: ContainerKey | None = None,
+    ) -> Contained:
+        """A container with so much of each card, from the first card on."""
+        self._count += 1
+        amounts = [memory] if isinstance(memory, int) else list(memory)
+        question = Prepare(
+            key=key or ContainerKey(f"{self._count:032x}"),
+            pod=PodRef(namespace=Namespace("tests"), name=PodName(f"pod-{self._count}"), uid=PodUid(f"u{self._count}")),
+            container=ContainerName(name),
+            gen=gen,
+            grants=tuple(
+                GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=100, limit_milli=1000, memory_bytes=amount)
+                for index, amount in enumerate(amounts)
+            ),
+        )
+        return Contained(self, question, self.broker.client.prepare(question))
+
+
+@contextmanager
+def isolated(
+    *, cards: Sequence[str | Card] = ("h100",), library: Path | None = None, settings: Mapping[str, str] | None = None
+) -> Generator[Isolated]:
+    """A simulated node and a broker; both are gone afterwards.
+
+    `library` is a folder with the objects of the preload library that `prepare` hands out; without it, empty ones.
+    """
+    root = Path(tempfile.mkdtemp(prefix="pi-", dir="/tmp"))
+    own = root / _LIBRARY / VERSION
+    own.mkdir(parents=True)
+    for name in OBJECTS:
+        if library is not None:
+            shutil.copy(library / name, own / name)
+        else:
+            (own / name).write_bytes(bytes(4096))
+    told = {
+        "root": str(root),
+        "driver_root": f"/{_DRIVER}",
+        "library_folder": f"/{_LIBRARY}",
+        "runtime": "/no-runtime.sock",
+        "audit_every_s": "0.2",
+        **(settings or {}),
+    }
+    try:
+        with simulated_node(root, cards=cards) as node:
+            broker = Broker(root, settings=told)
+            try:
+                broker.start()
+                yield Isolated(node, broker)
+            finally:
+                broker.stop()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def until(condition: Callable[[], bool], *, why: Callable[[], str] = lambda: "it does not happen") -> None:
+    """Waits for something that happens by itself."""
+    end = time.monotonic() + READY_WITHIN_S
+    while not condition():
+        assert time.monotonic() < end, why()
+        time.sleep(0.005)
+
+
+def open_files(pid: int) -> int:
+    """How many descriptors a process has."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))

@@ -1,0 +1,184 @@
+"""A node with simulated cards, crishim, and a broker that keeps containers within their memory.
+
+Compute is not metered, so nothing enforces shares: crishim takes promises for advisory unless a test says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_isolation.control.client import BrokerClient
+from partage_isolation.control.errors import ControlError
+from partage_isolation.control.questions import ContainerTold, Told
+from partage_isolation.library.building import built as built_library
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory
+from rig import images
+from rig.images.compiling import compiled
+from rig.machine.components import Component
+from rig.nodes.machine import Machine
+from rig.nodes.node import Daemon, NodeSettings
+from rig.talking.pods import Pod
+from rig.talking.waiting import until
+from support.crishim_stage import INVENTORY, SOCKET, Stage, crishim, public_file
+from support.simgpu_stage import DRIVER, UUIDS, generate_cdi, install_driver, simgpud
+
+IMAGE: Final = "memory"
+PROGRAM: Final = Path(__file__).parents[1] / "real/isolation/c/memory.c"
+SERVING: Final = ("/usr/bin/memory", "serve")
+LIBRARIES: Final = "/opt/partage/library"
+MIB: Final = 1 << 20
+CARD_MIB: Final = 79 * 1024
+"""What the inventory says that containers may have of a card."""
+CARD: Final = CardId(UUIDS[0])
+ADVISORY: Final = ("--enforce", "advisory")
+ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "rogue", "PARTAGE_DRIVER_ROOT": DRIVER}
+_LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
+_BROKER: Final = (sys.executable, "-P", "-m", "partage_isolation")
+_PLACES: Final = ("--library-folder", LIBRARIES, "--driver-root", DRIVER)
+_METRICS: Final = "127.0.0.1:9470"
+
+
+def image() -> images.Image:
+    """A program that takes memory as it is told, and the part of glibc that every distribution's package has."""
+    program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
+    return images.glibc().with_files({SERVING[0]: program, _LIBDL: Path(_LIBDL)})
+
+
+def inventory() -> str:
+    """What an advertiser would say of the node."""
+    cards = tuple(
+        Card(
+            id=CardId(uuid),
+            index=index,
+            model="NVIDIA H100 80GB HBM3" if index == 0 else "NVIDIA L4",
+            memory_bytes=(CARD_MIB if index == 0 else 22 * 1024) * MIB,
+            compute_capability="9.0",
+            pci=f"0000:{index + 1:02x}:00.0",
+            pool="shared",
+        )
+        for index, uuid in enumerate(UUIDS)
+    )
+    return encode_inventory(Inventory(kinds={GPU.name: GpuPart(driver="580.95.05", cuda="13.0", cards=cards)})).decode()
+
+
+def memory(mib: int, *, share: int = 0, card: CardId = CARD) -> GpuGrant:
+    """So much of a card's memory."""
+    return GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=mib * MIB)
+
+
+def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
+    """With crishim; driver and broker come later, as they may."""
+    files = {INVENTORY: inventory(), **dict(map(public_file, keys))}
+    daemon = crishim(0, *ADVISORY, env=ENV)
+    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
+
+
+def broker(*flags: str) -> Daemon:
+    """The daemon; ready when it answers."""
+    argv = (*_BROKER, *_PLACES, "--node-name", "n1", "--log-format", "text", "--metrics-address", _METRICS, *flags)
+    return Daemon("broker", argv, _why_no_broker, {"PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def install_library(machine: Machine, objects: Path | None = None) -> str:
+    """As an operator does, of a build or of what was built from this tree; the folder that new containers get."""
+    built = built_library() if objects is None else objects
+    argv = (*_BROKER, *_PLACES, "--install-library")
+    return machine.run("env", f"PARTAGE_PRELOAD={built}", *argv).strip()
+
+
+def furnish(stage: IsolationStage) -> None:
+    """The image, the driver with NVIDIA's description of it, the library, and a broker."""
+    stage.rig.registry.push(image(), IMAGE)
+    install_driver(stage.machine)
+    driver = stage.node.daemon(simgpud())
+    driver.start()
+    driver.wait_ready()
+    generate_cdi(stage.machine)
+    install_library(stage.machine)
+    stage.start_broker()
+
+
+@dataclass
+class IsolationStage(Stage):
+    """The node, the crishim on it that runs now, and its broker."""
+
+    brokers: list[Component] = field(default_factory=list[Component])
+    """Every broker that was, the present one last."""
+
+    def start_broker(self, *flags: str) -> None:
+        """Another one."""
+        component = self.node.daemon(broker(*flags))
+        component.start()
+        component.wait_ready()
+        self.brokers.append(component)
+
+    def kill_broker(self) -> None:
+        """Nothing is tidied up."""
+        self.brokers[-1].kill()
+
+    def start_another(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
+        """As the node's own crishim is set, but for these."""
+        return super().start_another(*(flags or ADVISORY), env={**ENV, **(env or {})})
+
+    def limited_pod(self, *grants: GpuGrant, **said: Any) -> Pod:
+        """A pod whose program waits to be told what to take."""
+        fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, **said}
+        return self.granted_pod(*grants, **fields)
+
+    def told(self) -> Told:
+        """What the broker says of everything."""
+        return _client(self.machine).tell()
+
+    def container(self, pod: Pod) -> ContainerTold:
+        """What the broker says of the pod's container."""
+        (found,) = (each for each in self.told().containers if each.pod.uid == pod.uid)
+        return found
+
+    def wait_forgotten(self, pod: Pod) -> None:
+        """Until the broker knows the pod no more."""
+        until(
+            f"the broker has forgotten {pod.name}",
+            lambda: "it has not" if any(each.pod.uid == pod.uid for each in self.told().containers) else None,
+        )
+
+    def partage(self, *arguments: str) -> str:
+        """What the command prints on the node."""
+        return self.machine.run(sys.executable, "-P", "-m", "partage_cli", *arguments)
+
+    def inspected(self, pod: Pod) -> dict[str, Any]:
+        """The pod's container as the runtime runs it."""
+        container = next(each for each in self.containers() if each.pod == pod.uid and each.running)
+        found: dict[str, Any] = json.loads(self.crictl("inspect", container.id))
+        return found
+
+
+def ask(pod: Pod, words: str) -> str:
+    """What the program in the pod, which runs all the time, answers."""
+    return pod.exec(SERVING[0], "ask", words).strip()
+
+
+def seen(pod: Pod) -> dict[str, int]:
+    """How large the card is and what is free, in MiB, as the program in the pod is told."""
+    pairs = (word.split("=") for word in ask(pod, "view").split())
+    return {name: int(value) // MIB for name, value in pairs}
+
+
+def _client(machine: Machine) -> BrokerClient:
+    return BrokerClient(machine.path("/"), deadline_s=10)
+
+
+def _why_no_broker(machine: Machine) -> str | None:
+    try:
+        _client(machine).tell()
+    except ControlError as error:
+        return str(error)
+    return None

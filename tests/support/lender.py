@@ -1,0 +1,262 @@
+"""A broker as far as a program's library knows one. It lends by the limit, and misbehaves as a test wants it to.
+
+    with lender(folder / "broker", {card_uuid(NODE, 0): 256 << 20}) as broker:
+        ...                                     # programs whose library lies in folder/lib find it there
+        broker.amounts(pid)                     # asks a process how much it uses
+        broker.recall(pid)
+        broker.stop(); broker.start()           # goes away, and comes back knowing its tokens
+        broker.answering = silent               # or a function of yours
+
+It remembers every packet, keeps no books but `lent`, and believes what it is told. One thread; nothing here is fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Amounts, Flag, Packet, Result, What
+
+MIB: Final = 1 << 20
+CREDIT_MOST: Final = 32 * MIB
+CREDIT_PART: Final = 16
+ANSWERED_WITHIN_S: Final = 10.0
+_ONE_WAY: Final = (What.RETURN, What.AMOUNTS)
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+@dataclass
+class Row:
+    """One process."""
+
+    pid: int
+    token: bytes
+    lent: dict[int, int] = field(default_factory=dict[int, int])
+    said: dict[int, Amounts] = field(default_factory=dict[int, Amounts])
+    calls: socket.socket | None = None
+    signals: socket.socket | None = None
+
+
+Answering = Callable[["Lender", Row, Packet], bytes | None]
+"""What goes back for a question; None: nothing."""
+
+
+def honest(broker: Lender, row: Row, packet: Packet) -> bytes | None:
+    """As a good broker does."""
+    return broker.answer(row, packet)
+
+
+def silent(_broker: Lender, _row: Row, _packet: Packet) -> bytes | None:
+    """Hears everything and says nothing."""
+    return None
+
+
+class Lender:
+    """Listens at a path; see the module."""
+
+    def __init__(self, path: Path, limits: Mapping[str, int]) -> None:
+        self.path = path
+        self.uuids = [UUID(one.removeprefix("GPU-").removeprefix("MIG-")).bytes for one in limits]
+        self.limits = list(limits.values())
+        self.answering: Answering = honest
+        self.gives_credit = True
+        self.rows: dict[bytes, Row] = {}
+        self.heard: list[tuple[int, Packet]] = []
+        self._reports: dict[tuple[int, int], Amounts] = {}
+        self._number = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    # ---- its life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Serves from now on."""
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.path.unlink(missing_ok=True)
+        self._listener.bind(str(self.path))
+        self._listener.listen(64)
+        self._wake, self._woken = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._serve, name="lender")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Goes away: all connections break."""
+        if self._thread is None:
+            return
+        self._wake.send(b"x")
+        self._thread.join()
+        self._thread = None
+        self.path.unlink(missing_ok=True)
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]  # all of them are sockets
+        self._wake.close()
+        self._selector.close()
+        for row in self.rows.values():
+            row.calls = row.signals = None
+
+    def forget(self) -> None:
+        """Knows no token any more."""
+        self.rows.clear()
+
+    def hang_up(self) -> None:
+        """Breaks all connections, and goes on serving."""
+        self.stop()
+        self.start()
+
+    # ---- what tests ask ----------------------------------------------------------------------------------------------
+
+    def row(self, pid: int) -> Row:
+        """The process's latest one."""
+        return [row for row in self.rows.values() if row.pid == pid][-1]
+
+    def amounts(self, pid: int, card: int = 0) -> Amounts:
+        """What a process says now, asked by REPORT."""
+        self._number += 1
+        number = self._number
+        row = self.row(pid)
+        assert row.signals is not None, "the process listens to no hints"
+        row.signals.send(wire.hint(What.REPORT, card, number))
+        self.wait(lambda: (pid, number) in self._reports, f"process {pid} reports")
+        return self._reports.pop((pid, number))
+
+    def recall(self, pid: int, card: int = 0) -> None:
+        """Wants unused credit back; does not wait for it."""
+        signals = self.row(pid).signals
+        assert signals is not None, "the process listens to no hints"
+        signals.send(wire.hint(What.RECALL, card, 0))
+
+    def said(self, what: What) -> list[Packet]:
+        """All packets of a kind so far."""
+        return [packet for _, packet in self.heard if packet.what == what]
+
+    def lent(self, card: int = 0) -> int:
+        """To all processes."""
+        return sum(row.lent.get(card, 0) for row in self.rows.values())
+
+    def wait(self, holds: Callable[[], bool], what: str) -> None:
+        """Until something holds that a packet may bring about."""
+        end = time.monotonic() + ANSWERED_WITHIN_S
+        with self._changed:
+            while not holds():
+                assert time.monotonic() < end, f"it never came to pass that {what}"
+                self._changed.wait(0.05)
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+
+    def answer(self, row: Row, packet: Packet) -> bytes | None:
+        """By the books."""
+        if packet.what in _ONE_WAY:
+            self._told(row, packet)
+            return None
+        answers = {What.CARD: self._card, What.LEND: self._lend, What.VIEW: self._view}
+        answers |= {What.CONTEXT: self._context, What.PROCESSES_OF: self._processes}
+        known = answers.get(What(packet.what))
+        return known(row, packet) if known else wire.answer(packet, Result.WRONG)
+
+    def _card(self, _row: Row, packet: Packet) -> bytes:
+        uuid, limit = self.uuids[packet.card], self.limits[packet.card]
+        return wire.answer(packet, Result.OK, wire.card_body(uuid, limit, share=100, limit=1000, is_mig=False))
+
+    def _context(self, _row: Row, packet: Packet) -> bytes:
+        return wire.answer(packet, Result.OK)
+
+    def _view(self, _row: Row, packet: Packet) -> bytes:
+        return wire.answer(packet, Result.OK, wire.view_body(self.limits[packet.card], self.lent(packet.card), 0))
+
+    def _processes(self, _row: Row, packet: Packet) -> bytes:
+        every = [(one.pid, one.lent.get(packet.card, 0)) for one in self.rows.values()]
+        some = every[packet.first_process :][: wire.PROCESSES_AT_ONCE]
+        return wire.answer(packet, Result.OK, wire.processes_body(some), flags=len(every))
+
+    def _told(self, row: Row, packet: Packet) -> None:
+        row.said[packet.card] = packet.amounts
+        if packet.what == What.RETURN:
+            row.lent[packet.card] = min(row.lent.get(packet.card, 0), packet.amounts.lent)
+        else:
+            self._reports[row.pid, packet.number] = packet.amounts
+
+    def _lend(self, row: Row, packet: Packet) -> bytes:
+        card, wanted = packet.card, packet.amounts.lent
+        before = row.lent.get(card, 0)
+        left = self.limits[card] - self.lent(card) - (wanted - before)
+        if wanted <= before:
+            granted, result = before, Result.OK
+        elif left < 0:
+            granted, result = before, Result.NO
+        else:
+            credit = min(CREDIT_MOST, left // CREDIT_PART) if self.gives_credit else 0
+            granted, result = wanted + credit, Result.OK
+        row.lent[card] = granted
+        return wire.answer(packet, result, wire.amounts_body(Amounts(used=packet.amounts.used, lent=granted)))
+
+    # ---- packets -----------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                peer: socket.socket = key.fileobj  # type: ignore[assignment]  # all of them are sockets
+                if peer is self._woken:
+                    return
+                if peer is self._listener:
+                    self._selector.register(peer.accept()[0], selectors.EVENT_READ)
+                else:
+                    self._hear(peer, key.data)
+
+    def _hear(self, peer: socket.socket, row: Row | None) -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = peer.recv(wire.BYTES + 1)
+        packet = wire.read(data)
+        if packet is None:
+            self._selector.unregister(peer)
+            peer.close()
+            return
+        with self._changed:
+            self.heard.append((row.pid if row else 0, packet))
+            answer = self._hello(peer, packet) if row is None else self.answering(self, row, packet)
+            if answer is not None:
+                with contextlib.suppress(OSError):
+                    peer.send(answer)
+            self._changed.notify_all()
+
+    def _hello(self, peer: socket.socket, packet: Packet) -> bytes:
+        if packet.token == wire.NO_TOKEN:
+            pid = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
+            row = Row(pid, os.urandom(wire.TOKEN_BYTES))
+            self.rows[row.token] = row
+        elif packet.token not in self.rows:
+            return wire.answer(packet, Result.UNKNOWN)
+        else:
+            row = self.rows[packet.token]
+        if packet.flags & Flag.SIGNALS:
+            row.signals = peer
+        else:
+            row.calls = peer
+        self._selector.modify(peer, selectors.EVENT_READ, row)
+        return wire.answer(packet, Result.OK, wire.hello_body(row.token, len(self.limits)))
+
+
+@contextmanager
+def lender(path: Path, limits: Mapping[str, int]) -> Generator[Lender]:
+    """One that serves; gone afterwards. `limits`: bytes by the cards' UUIDs."""
+    broker = Lender(path, limits)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()

@@ -1,0 +1,83 @@
+"""Whether limits would hold is told by the broker's sign of life, its answer, and the files that containers get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partage_cli.doctor.broker import OBJECTS, broker, library
+from partage_cli.doctor.findings import Status
+from partage_isolation.broker import folders
+from partage_isolation.control.questions import No
+from support.broker import container, held, pod, serving, told
+from unit.cli.doctor.made import Made, only
+
+ALIVE = "run/partage/broker/alive"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    return Made(tmp_path)
+
+
+@pytest.fixture
+def installed(made: Made) -> Path:
+    """The library's folder."""
+    for name in OBJECTS:
+        made.write(f"usr/local/lib/partage/0.1.0/{name}").chmod(0o755)
+    return made.root / "usr/local/lib/partage/0.1.0"
+
+
+def test_a_node_without_a_broker_gives_whole_cards(made: Made) -> None:
+    assert only(broker(made.node)).status is Status.WARNING
+    finding = only(broker(made.seen(ALIVE, 60).node))
+    assert (finding.status, finding.found) == (
+        Status.WARNING,
+        "it was last seen 1m ago: this node can give whole cards alone",
+    )
+
+
+def test_a_broker_that_answers_is_well(made: Made) -> None:
+    with serving(made.root, lambda _: told(container(pod(), held()))):
+        finding = only(broker(made.seen(ALIVE, 1).node))
+    assert (finding.status, finding.found) == (Status.OK, "version 0.1.0 serves 1 container")
+
+
+def test_a_sign_of_life_without_an_answer_is_wrong(made: Made) -> None:
+    finding = only(broker(made.seen(ALIVE, 1).node))
+    assert finding.status is Status.WRONG
+    assert finding.found.startswith("seen 1s ago, and gives no answer: no broker answers at ")
+    with serving(made.root, lambda _: No(why="not now")):
+        assert only(broker(made.node)).found == "seen 1s ago, and gives no answer: not now"
+
+
+def test_what_the_audit_found_is_wrong(made: Made) -> None:
+    found = "team-a/train-0: process 4711 does not have the library"
+    with serving(made.root, lambda _: told(findings=(found,))):
+        _, finding = broker(made.seen(ALIVE, 1).node)
+    assert (finding.status, finding.found) == (Status.WRONG, found)
+
+
+def test_a_library_that_is_all_there_is_well(made: Made, installed: Path) -> None:
+    with serving(made.root, lambda _: told(library=str(installed))):
+        assert only(library(made.node)).status is Status.OK
+
+
+def test_a_library_that_is_not_there_or_that_others_cannot_read_is_wrong(made: Made, installed: Path) -> None:
+    """A program of another user would start without it, and without limits."""
+    with serving(made.root, lambda _: told(library=str(installed))):
+        installed.chmod(0o700)
+        assert "has mode 0700, which keeps other users out" in only(library(made.node)).found
+        installed.chmod(0o755)
+        (installed / OBJECTS[1]).unlink()
+        finding = only(library(made.node))
+    assert (finding.status, f"{OBJECTS[1]}: is not there" in finding.found) == (Status.WRONG, True)
+
+
+def test_without_a_broker_nobody_knows_where_the_library_is(made: Made) -> None:
+    assert only(library(made.node)).status is Status.UNKNOWN
+
+
+def test_it_looks_for_what_containers_are_told_to_load() -> None:
+    assert OBJECTS == folders.OBJECTS

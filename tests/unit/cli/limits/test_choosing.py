@@ -1,0 +1,56 @@
+"""Which limits are meant; what could mean two is refused with both."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_cli.limits.choosing import chosen, require_one_container
+from partage_isolation.control.questions import Told
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import CardId
+from support.broker import CARD, container, held, pod, told
+
+OTHER = CardId("GPU-5a1eaaaa-0000-4000-8000-000000000000")
+TRAIN = container(pod("train"), held(), held(OTHER))
+SIDE = container(pod("train"), held(), name="side")
+HOW = told(TRAIN, SIDE, container(pod("serve"), held()), container(pod("serve", "team-b"), held()))
+
+
+def meant(pod_: str, how: Told = HOW, container_: str | None = None, card: str | None = None) -> list[tuple[str, str]]:
+    return [(each.container.container, each.held.card) for each in chosen(how, pod_, container=container_, card=card)]
+
+
+@pytest.mark.parametrize("said", ["train", "team-a/train", "uid-of-team-a-train"])
+def test_a_pod_goes_by_name_by_namespace_or_by_uid(said: str) -> None:
+    assert meant(said) == [("main", CARD), ("main", OTHER), ("side", CARD)]
+
+
+@pytest.mark.parametrize("said", [CARD, "0", "GPU-5a1e3"])
+def test_a_card_goes_by_id_by_index_or_by_how_it_begins(said: str) -> None:
+    assert meant("train", card=said) == [("main", CARD), ("side", CARD)]
+
+
+def test_one_container_of_several() -> None:
+    assert meant("train", container_="side") == [("side", CARD)]
+
+
+@pytest.mark.parametrize(
+    ("pod_", "container_", "card", "why"),
+    [
+        ("none", None, None, "the broker of this node has no limits of pod none; does it run here, .*"),
+        ("serve", None, None, r"serve could be team-a/serve \(.*\), team-b/serve \(.*\); say which one as .*"),
+        ("train", "other", None, "pod train has no limits in a container other; it has them in main, side"),
+        ("train", None, "GPU-5a1e", f"card GPU-5a1e means {CARD}, {OTHER}; say its id"),
+        ("train", None, "7", "card 7 means no card of this node; say its id"),
+        ("train", "side", OTHER, f"no container of pod train has card {OTHER}; .*"),
+    ],
+)
+def test_what_means_none_or_two_is_refused(pod_: str, container_: str | None, card: str | None, why: str) -> None:
+    with pytest.raises(Refused, match=f"^{why}$"):
+        meant(pod_, container_=container_, card=card)
+
+
+def test_a_change_is_for_one_container() -> None:
+    require_one_container(chosen(HOW, "train", container="main", card=None), "train")
+    with pytest.raises(Refused, match="limits in several containers: main, side; say which one by --container"):
+        require_one_container(chosen(HOW, "train", container=None, card=None), "train")

@@ -1,0 +1,91 @@
+"""The node plugin in the process in which it runs: prepares, refuses while no broker answers, and keeps nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from partage_isolation.attaching.plugin import AWAY, NONSENSE
+from partage_isolation.control.questions import No, Prepare
+from partage_plugins.errors import Refused
+from partage_plugins.host import HostSettings
+from partage_plugins.testing.examples import container
+from partage_plugins.testing.hosting import RunningHost
+from partage_plugins.vocabulary import GPU, GpuGrant, Granted, Kind, NodeName
+from support.broker import prepared, serving
+from unit.gpu_node.nodes import CARDS, FIRST, part
+
+pytestmark = pytest.mark.slow
+
+PLUGINS = {
+    "kit-gpu": "partage_plugins.testing.neighbours:GpuNode",
+    "isolation": "partage_isolation.attaching:IsolationNode",
+}
+MEMORY = CARDS[0].memory_bytes
+SLICE = GpuGrant(card=FIRST, share_milli=1000, limit_milli=1000, memory_bytes=MEMORY // 4)
+WHOLE = GpuGrant(card=FIRST, share_milli=1000, limit_milli=1000, memory_bytes=MEMORY)
+
+
+def granted(grant: GpuGrant) -> Granted:
+    grants: Mapping[Kind, object] = {GPU.name: msgspec.Raw(msgspec.json.encode((grant,)))}
+    return Granted(gen=1, grants=grants, parts={GPU.name: msgspec.Raw(msgspec.json.encode(part()))})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def host(root: Path) -> Iterator[RunningHost]:
+    with RunningHost(HostSettings(node=NodeName("n1"), root=str(root), paths=PLUGINS)) as running:
+        assert not running.started.faults
+        yield running
+
+
+def test_a_limited_container_gets_what_the_broker_prepared(root: Path, host: RunningHost) -> None:
+    asked = container()
+    with serving(root) as broker:
+        adjusted = host.adjust(asked, granted(SLICE))
+    (question,) = broker.asked
+    assert isinstance(question, Prepare)
+    assert adjusted.adjustment.mounts == prepared(question).mounts
+    assert not adjusted.unenforced
+    assert adjusted.owners["mounts /etc/ld.so.preload"] == ("isolation",)
+
+
+def test_while_no_broker_answers_a_limited_container_is_refused_with_a_stable_sentence(
+    root: Path, host: RunningHost
+) -> None:
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            host.adjust(container(), granted(SLICE))
+        assert str(refused.value) == AWAY
+    with serving(root):
+        host.adjust(container(), granted(SLICE))
+
+
+def test_a_container_that_owes_nothing_starts_without_a_broker(host: RunningHost) -> None:
+    assert not host.adjust(container(), granted(WHOLE)).adjustment.mounts
+
+
+def test_the_brokers_own_refusal_reaches_the_user(root: Path, host: RunningHost) -> None:
+    why = "partage: the library is not installed at /usr/local/lib/partage/0.1.0; reinstall partage on the node"
+    with serving(root, lambda _: No(why=why)), pytest.raises(Refused) as refused:
+        host.adjust(container(), granted(SLICE))
+    assert str(refused.value) == why
+
+
+def test_a_broker_that_speaks_otherwise_is_not_guessed_at(root: Path, host: RunningHost) -> None:
+    with serving(root, lambda _: b'{"answer":"granted"}\n'), pytest.raises(Refused) as refused:
+        host.adjust(container(), granted(SLICE))
+    assert str(refused.value) == NONSENSE
+
+
+def test_what_the_broker_does_not_enforce_stays_a_broken_promise(root: Path, host: RunningHost) -> None:
+    share = GpuGrant(card=FIRST, share_milli=250, limit_milli=1000, memory_bytes=MEMORY // 4)
+    with serving(root):
+        assert host.adjust(container(), granted(share)).unenforced == {GPU.name: ("share",)}

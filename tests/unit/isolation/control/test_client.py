@@ -1,0 +1,150 @@
+"""Who asks the broker gets its answer, or one sentence that says what to do, and never waits for long."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from partage_isolation.control.client import BrokerClient
+from partage_isolation.control.codec import MAX_ANSWER_BYTES
+from partage_isolation.control.errors import BrokerAway, BrokerNonsense
+from partage_isolation.control.questions import BROKER_SOCKET, LimitsSet, No, Prepare, SetLimits
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import ContainerKey, ContainerName, GpuGrant
+from support.broker import CARD, container, held, pod, prepared, serving, told
+
+KEY = ContainerKey("0" * 32)
+PREPARE = Prepare(
+    key=KEY,
+    pod=pod(),
+    container=ContainerName("main"),
+    gen=1,
+    grants=(GpuGrant(card=CARD, share_milli=0, limit_milli=1000, memory_bytes=1 << 30),),
+)
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    with TemporaryDirectory() as folder:  # a socket's path must be short
+        yield Path(folder)
+
+
+def test_each_question_gets_its_answer(root: Path) -> None:
+    client, how = BrokerClient(root), told(container(pod(), held()))
+    with serving(root) as broker:
+        assert client.prepare(PREPARE) == prepared(PREPARE)
+        broker.answering = lambda _: how
+        assert client.tell() == how
+        broker.answering = lambda _: LimitsSet(memory_bytes=1, charged_bytes=2)
+        assert client.set_limits(SetLimits(key=KEY, card=CARD, memory_bytes=1)).charged_bytes == 2
+    assert broker.asked[0] == PREPARE
+
+
+def test_a_broker_that_says_no_is_quoted(root: Path) -> None:
+    with serving(root, lambda _: No(why="partage: no such container")), pytest.raises(Refused) as refused:
+        BrokerClient(root).prepare(PREPARE)
+    assert str(refused.value) == "partage: no such container"
+
+
+def test_a_broker_that_was_restarted_is_found_again(root: Path) -> None:
+    client = BrokerClient(root)
+    for _ in range(2):
+        with serving(root):
+            client.prepare(PREPARE)
+        with pytest.raises(BrokerAway, match=r"Connection refused; is partage-broker running\?"):
+            client.prepare(PREPARE)
+
+
+def test_where_no_broker_ever_was_the_sentence_names_the_socket(root: Path) -> None:
+    with pytest.raises(BrokerAway) as away:
+        BrokerClient(root).tell()
+    path = root / BROKER_SOCKET
+    assert str(away.value) == f"no broker answers at {path}: No such file or directory; is partage-broker running?"
+
+
+def test_a_broker_that_dies_while_it_is_asked_is_away(root: Path) -> None:
+    with serving(root, lambda _: b""), pytest.raises(BrokerAway, match="closed the connection without an answer"):
+        BrokerClient(root).tell()
+
+
+def test_a_broker_that_hangs_costs_no_more_than_the_deadline(root: Path) -> None:
+    path = root / BROKER_SOCKET
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        with pytest.raises(BrokerAway, match=r"did not answer within 0\.05 s; see partage-broker's log"):
+            BrokerClient(root, deadline_s=0.05).tell()
+
+
+def test_an_answer_that_trickles_does_not_move_the_deadline(root: Path) -> None:
+    code = (
+        "import socket, sys, time\n"
+        "server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); server.listen(); print(flush=True)\n"
+        "peer, _ = server.accept()\n"
+        "while True: peer.send(b'x'); time.sleep(0.02)\n"
+    )
+    (root / BROKER_SOCKET).parent.mkdir(parents=True)
+    argv = [sys.executable, "-c", code, str(root / BROKER_SOCKET)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as trickling:
+        assert trickling.stdout is not None
+        trickling.stdout.readline()
+        with pytest.raises(BrokerAway, match="did not answer within"):
+            BrokerClient(root, deadline_s=0.1).tell()
+        trickling.kill()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"hello\n", "answer of the broker: .*malformed.*of one version"),
+        (b'{"answer":"maybe"}\n', "answer of the broker: .*maybe"),
+        (b'{"answer":"told","broker":"9"}\n', "answered another question than was asked"),
+    ],
+)
+def test_an_answer_that_is_none_is_said_to_be_nonsense(root: Path, answer: bytes, why: str) -> None:
+    with serving(root, lambda _: answer), pytest.raises(BrokerNonsense, match=why):
+        BrokerClient(root).prepare(PREPARE)
+
+
+def test_an_answer_without_an_end_is_not_read_for_ever(root: Path) -> None:
+    with serving(root, lambda _: b"x" * (MAX_ANSWER_BYTES + 1)), pytest.raises(BrokerAway, match="is longer than"):
+        BrokerClient(root, deadline_s=20).tell()
+
+
+def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
+    root = tmp_path / ("a" * 100) / ("b" * 100)
+    with serving(root):
+        assert BrokerClient(root).prepare(PREPARE) == prepared(PREPARE)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_who_may_not_connect_is_told_to_be_root(root: Path) -> None:
+    root.chmod(0o755)
+    code = (
+        "import os, sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path; from partage_isolation.control.client import BrokerClient\n"
+        "os.setuid(65534); BrokerClient(Path(sys.argv[1])).tell()\n"
+    )
+    with serving(root) as broker:
+        broker.path.chmod(0o600)
+        ran = subprocess.run([sys.executable, "-c", code, root, *sys.path], capture_output=True, text=True, check=False)
+    assert re.search(r"OnlyForRoot: the broker at .* answers root alone; ask as root", ran.stderr)
+
+
+def test_asking_needs_no_event_loop_and_no_arrays() -> None:
+    code = (
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
+        "import partage_isolation.control.client, partage_isolation.attaching\n"
+        "print(*({'asyncio', 'numpy', 'structlog', 'ctypes'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *sys.path], capture_output=True, text=True, check=True)
+    assert not ran.stdout.strip()

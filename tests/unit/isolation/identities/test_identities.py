@@ -1,0 +1,69 @@
+"""Which container a process is of: by its control group, as soon as the runtime's id is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from partage_isolation.broker import identities as module
+from partage_isolation.broker.books import Books
+from partage_isolation.broker.containers import Container, Process
+from partage_isolation.broker.counters import Counters
+from partage_isolation.broker.folders import Folders
+from partage_isolation.broker.identities import Identities
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.served import Served, Session
+from partage_isolation.broker.sockets import Connection
+from partage_isolation.broker.specs import Specs
+from partage_plugins.vocabulary.names import ContainerKey
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book
+
+MINE, THEIRS = "1a" * 32, "2b" * 32
+_GROUPS = {10: f"cri-containerd-{MINE}.scope", 11: f"cri-containerd-{THEIRS}.scope", 12: "user.slice"}
+
+
+@pytest.fixture(autouse=True)
+def groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "cgroup_components", lambda pid: frozenset([_GROUPS[pid]]))
+
+
+@pytest.fixture
+def known() -> tuple[Identities, Session]:
+    """One container with the process 11, which is connected."""
+    container = Container(KEY, [book(MIB)])
+    session = Session(Process(KEY, 11, 1, b""), calls=cast("Connection", SimpleNamespace()))
+    served = cast("Served", SimpleNamespace(container=container, sessions={(11, 1): session}))
+    return Identities({KEY: served}), session
+
+
+def test_before_the_runtime_s_id_is_known_everybody_may_be_of_the_container(known: tuple[Identities, Session]) -> None:
+    identities, _ = known
+    assert all(identities.may_be(KEY, pid) for pid in _GROUPS)
+    assert identities.container_of(10) is None
+
+
+def test_afterwards_only_processes_of_its_control_group(known: tuple[Identities, Session]) -> None:
+    identities, _ = known
+    list(identities.runtime_has({KEY: MINE, OTHER: THEIRS}))
+    assert [identities.may_be(KEY, pid) for pid in _GROUPS] == [True, False, False]
+    assert [identities.container_of(pid) for pid in _GROUPS] == [KEY, OTHER, None]
+
+
+def test_who_came_before_is_checked_then_and_once(known: tuple[Identities, Session]) -> None:
+    identities, session = known
+    assert [found for _, found in identities.runtime_has({KEY: MINE})] == [session]
+    assert not list(identities.runtime_has({KEY: MINE}))
+    assert not list(identities.runtime_has({KEY: THEIRS}))
+
+
+def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_container(tmp_path: Path) -> None:
+    ledger = Ledger(Kept())
+    books = Books(ledger, specs=Specs(tmp_path), folders=Folders(tmp_path), library=lambda: "/lib", counters=Counters())
+    ledger.put(KEY, [book(1024 * MIB)])
+    list(books.identities.runtime_has({KEY: MINE}))
+    assert books.found(10, 5, card=CARD, amount=300 * MIB)
+    assert not books.found(12, 5, card=CARD, amount=300 * MIB)
+    assert ledger.charged(ledger.containers[ContainerKey(KEY)], 0) == 300 * MIB

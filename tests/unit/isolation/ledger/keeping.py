@@ -1,0 +1,59 @@
+"""A keeper in memory that keeps what the file would: bytes, from which a ledger can be made again."""
+
+from __future__ import annotations
+
+from partage_isolation.broker.containers import CardBook, Process
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.rows import PLACE_BYTES, Row, pack_row, read_row
+from partage_isolation.broker.rows_file import grouped
+from partage_isolation.broker.wire import NO_CARD
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+KEY = ContainerKey("0" * 31 + "1")
+OTHER = ContainerKey("0" * 31 + "2")
+CARD = CardId("GPU-00000000-0000-0000-0000-000000000000")
+MIB = 1 << 20
+
+
+class Kept:
+    """A `Keeper`."""
+
+    def __init__(self, room: int = 10_000) -> None:
+        self.rows: dict[tuple[str, int, int, int], bytes] = {}
+        self.room = room
+
+    def keep(self, process: Process, card: int | None = None) -> bool:
+        name = (process.key, process.pid, process.start, NO_CARD if card is None else card)
+        if name not in self.rows and len(self.rows) >= self.room:
+            return False
+        self.rows[name] = pack_row(1, process, card)
+        return True
+
+    def drop(self, process: Process, card: int | None = None) -> None:
+        who = (process.key, process.pid, process.start)
+        for name in [name for name in self.rows if name[:3] == who and card in (None, name[3])]:
+            del self.rows[name]
+
+    def read(self) -> tuple[Row, ...]:
+        found = [read_row((place, bytes(PLACE_BYTES)))[2] for place in self.rows.values()]
+        return tuple(row for row in found if row is not None)
+
+
+def book(limit: int, card: CardId = CARD) -> CardBook:
+    return CardBook(card, limit, share=100, limit_milli=1000, most=limit)
+
+
+def ledger_of(limit: int, kept: Kept | None = None, *, context: int | None = None, in_limit: bool = True) -> Ledger:
+    """With one container that has one card."""
+    ledger = Ledger(kept or Kept(), context_in_limit=in_limit, context_size=lambda _: context)
+    ledger.put(KEY, [book(limit)])
+    return ledger
+
+
+def restarted(kept: Kept, limit: int, *, context: int | None = None) -> Ledger:
+    """A new broker over what the last one kept."""
+    ledger = ledger_of(limit, kept, context=context)
+    for own, cards in grouped(kept.read()):
+        accounts = {number: row.account() for number, row in cards.items()}
+        assert ledger.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
+    return ledger

@@ -1,0 +1,334 @@
+"""Whatever order things happen in, the ledger never lends beyond a limit and refuses nothing that fits.
+
+A world of processes that keep to the protocol, with a card that says what they really hold. Its bookkeeping is naive:
+sums over what is there. Deaths, detached processes, executed programs, samples that take their time, recalls and
+restarts of the broker come in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from partage_isolation.broker import sampling_rules as rules
+from partage_isolation.broker.containers import Container, Process
+from partage_isolation.broker.sampling_rules import Beginning
+from partage_isolation.broker.states import State
+from partage_isolation.broker.verdicts import Lent, NoRoom, Park, Patience, Refused, Verdict
+from partage_isolation.broker.wire import Amounts
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+
+LIMIT = 1024 * MIB
+CONTEXT = 64 * MIB
+_amounts = st.integers(min_value=1, max_value=400).map(lambda mib: mib * MIB)
+_whom = st.integers(min_value=0, max_value=3)
+
+
+@dataclass
+class Program:
+    """A process as it really is."""
+
+    pid: int
+    start: int
+    token: bytes
+    used: int = 0
+    lent: int = 0
+    """As its library believes."""
+    credit: int = 0
+    changes: int = 0
+    context: int = 0
+    lag: int = 0
+    """Freed by the program, and not by the driver yet."""
+    alive: bool = True
+    connected: bool = True
+
+    @property
+    def id(self) -> tuple[int, int]:
+        return self.pid, self.start
+
+    @property
+    def held(self) -> int:
+        return self.used + self.lag + self.context
+
+
+class World(RuleBasedStateMachine):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = Kept()
+        self.ledger = ledger_of(LIMIT, self.kept, context=CONTEXT)
+        self.limit = LIMIT
+        self.clock = 100
+        self.programs: list[Program] = []
+        self.lingering: list[Program] = []
+        """Dead, and the driver has not freed what they held."""
+        self.samples: list[tuple[Beginning, dict[int, int], dict[int, int], dict[int, tuple[int, int]]]] = []
+        self.tokens = 0
+
+    # ---- What is really there ----------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> dict[int, int]:
+        present = [*self.programs, *self.lingering]
+        return {program.pid: program.held for program in present if program.held}
+
+    @property
+    def container(self) -> Container:
+        return self.ledger.containers[KEY]
+
+    @property
+    def charged(self) -> int:
+        return self.ledger.charged(self.container, 0)
+
+    def process(self, program: Program) -> Process:
+        return self.container.processes[program.id]
+
+    def now(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def pick(self, index: int) -> Program | None:
+        connected = [program for program in self.programs if program.connected]
+        return connected[index % len(connected)] if connected else None
+
+    def amounts(self, program: Program, lent: int | None = None) -> Amounts:
+        return Amounts(program.used, program.lent if lent is None else lent, program.changes)
+
+    # ---- Processes ---------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.programs) < 4)
+    @rule(reuse=st.booleans())
+    def begin(self, reuse: bool) -> None:  # noqa: FBT001
+        """A new process, perhaps with the pid of a dead one."""
+        self.tokens += 1
+        pid = self.lingering[0].pid if reuse and self.lingering and not self.lingering[0].held else 100 + self.tokens
+        program = Program(pid, self.tokens, self.tokens.to_bytes(16, "big"))
+        assert self.ledger.begin(self.container, program.id, program.token)
+        self.programs.append(program)
+
+    @rule(index=_whom)
+    def hang_up(self, index: int) -> None:
+        program = self.pick(index)
+        if program:
+            program.connected = False
+            self.ledger.hung_up(self.process(program))
+
+    @rule()
+    def come_again(self) -> None:
+        for program in self.programs:
+            if not program.connected:
+                assert self.ledger.resume(self.container, program.id, program.token)
+                program.connected = True
+                self.ledger.told(self.process(program), 0, self.amounts(program))
+
+    @rule(index=_whom)
+    def execute(self, index: int) -> None:
+        """The driver frees everything, in time; the new program knows nothing of before."""
+        program = self.pick(index)
+        if program:
+            self.tokens += 1
+            program.token = self.tokens.to_bytes(16, "big")
+            program.lag += program.used
+            program.used = program.lent = program.credit = program.changes = program.context = 0
+            before = self.charged
+            assert self.ledger.begin(self.container, program.id, program.token) is self.process(program)
+            assert self.charged == before
+
+    @rule(index=_whom, at_once=st.booleans())
+    def die(self, index: int, at_once: bool) -> None:  # noqa: FBT001
+        if not self.programs:
+            return
+        program = self.programs.pop(index % len(self.programs))
+        program.alive = False
+        if at_once:
+            program.used = program.lag = program.context = 0
+        self.lingering.append(program)
+        self.ledger.died(self.process(program), self.now())
+
+    @rule()
+    def driver_frees(self) -> None:
+        self.lingering = []
+        for program in self.programs:
+            program.lag = 0
+
+    # ---- Memory ------------------------------------------------------------------------------------------------------
+
+    @rule(index=_whom, amount=_amounts)
+    def take(self, index: int, amount: int) -> None:
+        program = self.pick(index)
+        if program is None:
+            return
+        wanted = program.used + amount
+        if wanted > program.lent and not self.ask(program, wanted):
+            return
+        program.used = wanted
+        program.changes += 1
+
+    @rule(index=_whom, amount=_amounts, later=st.booleans())
+    def free(self, index: int, amount: int, later: bool) -> None:  # noqa: FBT001
+        program = self.pick(index)
+        if program is None:
+            return
+        amount = min(program.used, amount)
+        program.used -= amount
+        program.lag += amount if later else 0
+        program.changes += 1
+        if program.lent - program.used > program.credit:
+            program.lent = program.used + program.credit
+            self.ledger.returned(self.process(program), 0, self.amounts(program))
+
+    @rule(index=_whom)
+    def make_context(self, index: int) -> None:
+        program = self.pick(index)
+        if program is None or program.context:
+            return
+        process = self.process(program)
+        verdict = self.ledger.context(process, 0, self.amounts(program))
+        if isinstance(verdict, Park):
+            self.settle(verdict)
+            verdict = self.ledger.context(process, 0, self.amounts(program), patience=Patience.NONE)
+        if isinstance(verdict, Lent):
+            assert self.charged <= max(self.limit, self.charged)
+            program.context = CONTEXT
+            self.ledger.context_ended(process, 0, made=True)
+
+    def ask(self, program: Program, wanted: int) -> bool:
+        process = self.process(program)
+        verdict = self.ledger.lend(process, 0, self.amounts(program, wanted))
+        if isinstance(verdict, Park):
+            self.settle(verdict)
+            verdict = self.ledger.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
+        self.judge(program, wanted, verdict)
+        assert not isinstance(verdict, Park | NoRoom)
+        program.lent = verdict.lent
+        if isinstance(verdict, Lent):
+            program.credit = verdict.lent - wanted
+        return isinstance(verdict, Lent)
+
+    def judge(self, program: Program, wanted: int, verdict: Verdict) -> None:
+        """Nothing beyond the limit; and no refusal of what would fit if everybody had only what he really has."""
+        again = self.ledger.lend(self.process(program), 0, self.amounts(program, wanted), patience=Patience.NONE)
+        assert again == verdict
+        if isinstance(verdict, Lent):
+            assert self.charged <= self.limit
+            return
+        assert isinstance(verdict, Refused)
+        others = sum(each.held for each in [*self.programs, *self.lingering] if each is not program)
+        unheard = sum(self.slack(each) for each in self.programs if each is not program)
+        assert others + wanted + program.lag + self.fixed() + unheard > self.limit
+
+    def slack(self, program: Program) -> int:
+        """Credit of one who cannot be asked for it."""
+        account = self.process(program).accounts.get(0)
+        return 0 if program.connected or account is None else account.lent - program.used
+
+    def fixed(self) -> int:
+        """What is charged for contexts: a measured one may fall later than it is really gone."""
+        return self.container.fixed(0)
+
+    def settle(self, verdict: Park) -> None:
+        """Those that were recalled give back, and a sample is taken."""
+        for process in verdict.recall:
+            program = next(each for each in self.programs if each.id == process.id)
+            program.lent, program.credit = program.used, 0
+            self.ledger.returned(process, 0, self.amounts(program))
+        self.sample_at_once()
+
+    # ---- Samples -----------------------------------------------------------------------------------------------------
+
+    def reports(self) -> dict[int, tuple[int, int]]:
+        return {program.pid: (program.used, program.changes) for program in self.programs if program.connected}
+
+    @rule()
+    def sample_at_once(self) -> None:
+        self.sample_begins()
+        self.sample_ends()
+
+    @precondition(lambda self: len(self.samples) < 2)
+    @rule()
+    def sample_begins(self) -> None:
+        reports = self.reports()
+        beginning = rules.begin(self.ledger, CARD, self.now())
+        self.samples.append((beginning, self.shown, {each.pid: each.start for each in self.programs}, reports))
+
+    @precondition(lambda self: self.samples)
+    @rule()
+    def sample_ends(self) -> None:
+        beginning, shown, starts, before = self.samples.pop()
+        after = self.reports()
+        exact: dict[tuple[int, int], int] = {}
+        for program in self.programs:
+            one, other = before.get(program.pid), after.get(program.pid)
+            used = rules.exact_used(
+                Amounts(one[0], 0, one[1]) if one else None, Amounts(other[0], 0, other[1]) if other else None
+            )
+            if used is not None:
+                exact[program.id] = used
+        rules.apply(self.ledger, beginning, rules.Shown(shown, starts, exact))
+
+    # ---- The broker --------------------------------------------------------------------------------------------------
+
+    @rule()
+    def restart(self) -> None:
+        """Killed at any moment; processes come again later."""
+        before = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
+        self.ledger = restarted(self.kept, self.limit, context=CONTEXT)
+        self.container.cards[0].granted = LIMIT
+        self.container.cards[0].lowered = self.limit
+        self.samples = []
+        for program in self.programs:
+            program.connected = False
+        living = {program.id for program in self.programs}
+        for process in list(self.container.processes.values()):
+            if process.id not in living and process.state is not State.DEAD:
+                self.ledger.died(process, self.now())
+        after = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
+        assert all(after.get(who, 0) == amount for who, amount in before.items() if amount)
+
+    @rule(limit=st.sampled_from([LIMIT, LIMIT // 2, LIMIT // 4]))
+    def limit_is(self, limit: int) -> None:
+        self.limit = limit
+        self.container.cards[0].lowered = limit
+
+    def all(self) -> list[Process]:
+        return list(self.container.processes.values())
+
+    # ---- What always holds -------------------------------------------------------------------------------------------
+
+    @invariant()
+    def whatever_is_held_is_charged(self) -> None:
+        for program in [*self.programs, *self.lingering]:
+            process = self.container.processes.get(program.id)
+            account = process.accounts.get(0) if process else None
+            assert (account.total if account else 0) >= program.used + program.lag, (program, account)
+
+    @invariant()
+    def no_library_believes_that_it_was_lent_more_than_it_was(self) -> None:
+        for program in self.programs:
+            account = self.process(program).accounts.get(0)
+            assert program.lent <= (account.lent if account else 0)
+
+    @invariant()
+    def nothing_is_negative(self) -> None:
+        for process in self.all():
+            for account in process.accounts.values():
+                assert min(account.lent, account.unproved, account.overhead, account.reserved) >= 0
+
+    def teardown(self) -> None:
+        """At the end, with everybody gone and the driver done, nothing is charged."""
+        for program in list(self.programs):
+            self.ledger.died(self.process(program), self.now())
+        self.programs, self.lingering, self.samples = [], [], []
+        self.sample_at_once()
+        assert self.charged == 0
+        assert not self.all()
+        assert not self.kept.rows
+
+
+World.TestCase.settings = settings(max_examples=300, stateful_step_count=40)
+TestAnyOrder = pytest.mark.slow(World.TestCase)

@@ -1,0 +1,104 @@
+"""Audits as stories: a node with one container, of which each round may show something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from partage_isolation.broker.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.watching.auditing import Memory, Verdict, audited
+from partage_isolation.watching.proofs import Birth
+from partage_isolation.watching.rounds import Round, Sight
+from partage_isolation.watching.suspecting import Rules
+from partage_isolation.watching.use import CardUse
+from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.pods import PodRef
+
+MIB = 1 << 20
+CARD, OTHER_CARD = CardId("GPU-1"), CardId("GPU-2")
+KEY, OTHER_KEY = ContainerKey("a" * 32), ContainerKey("b" * 32)
+POD = PodRef(namespace=Namespace("ns"), name=PodName("pod"), uid=PodUid("u1"))
+BORN = Birth(100, 1)
+
+
+def row(  # noqa: PLR0913  a story names what is special
+    pid: int,
+    lent: int,
+    *,
+    unproved: int = 0,
+    overhead: int = 0,
+    state: StateName = "live",
+    connected: bool = True,
+    spoken: bool = True,
+    key: ContainerKey = KEY,
+    card: CardId = CARD,
+) -> ProcessFacts:
+    amounts = AmountFacts(used=lent, lent=lent, unproved=unproved, overhead=overhead, state=state)
+    return ProcessFacts(
+        pid=pid, start=100, key=key, connected=connected, cards={card: amounts}, state=state, has_spoken=spoken
+    )
+
+
+def container(*rows: ProcessFacts, limit: int = 1024 * MIB, key: ContainerKey = KEY) -> ContainerFacts:
+    charged = sum(amounts.charged for one in rows for amounts in one.cards.values())
+    limits = CardLimits(memory=limit, share=500, limit=1000, granted=limit, most=limit, charged=charged)
+    return ContainerFacts(
+        key=key, pod=POD, container=ContainerName("main"), gen=1, cards={CARD: limits}, processes=tuple(rows)
+    )
+
+
+def sight(
+    pid: int,
+    *,
+    key: ContainerKey | None = KEY,
+    library: bool | None = True,
+    wrong: tuple[str, ...] | None = (),
+    born: Birth = BORN,
+) -> Sight:
+    return Sight(pid, born, key, library, wrong)
+
+
+def seen(  # noqa: PLR0913  as above
+    *,
+    books: ContainerFacts | None = None,
+    uses: Mapping[int, int] | None = None,
+    sights: tuple[Sight, ...] = (),
+    firsts: Mapping[ContainerKey, Sight] | None = None,
+    running: Mapping[ContainerKey, bool] | None = None,
+    blind: bool = False,
+    runtime_away: bool = False,
+    before: ContainerFacts | None = None,
+    folders: frozenset[ContainerKey] = frozenset(),
+    gone: frozenset[int] = frozenset(),
+) -> Round:
+    """One round; the time is set by the story."""
+    after = {} if books is None else {books.key: books}
+    return Round(
+        now_s=0.0,
+        before=after if before is None else {before.key: before},
+        after=after,
+        uses={CARD: None if blind else CardUse(CARD, 1, uses or {})},
+        running=None if runtime_away else ({KEY: True} if running is None else running),
+        sights={one.pid: one for one in sights},
+        firsts=firsts if firsts is not None else {KEY: sight(1)},
+        folders=folders,
+        gone=gone,
+    )
+
+
+@dataclass
+class Story:
+    """Rounds one after the other, a second apart."""
+
+    rules: Rules = field(default_factory=Rules)
+    memory: Memory = field(default_factory=Memory)
+    now_s: float = 1000.0
+
+    def then(self, one: Round, *, after_s: float = 1.0) -> Verdict:
+        self.now_s += after_s
+        self.memory, verdict = audited(self.memory, replace(one, now_s=self.now_s), self.rules)
+        return verdict
+
+    def kinds(self, *rounds: Round, after_s: float = 1.0) -> list[set[str]]:
+        """Of the findings of each round."""
+        return [{one.kind for one in self.then(each, after_s=after_s).findings} for each in rounds]

@@ -1,0 +1,260 @@
+"""What is wrong is found within a few rounds, and nobody is accused for a race."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from partage_isolation.watching.auditing import Memory
+from partage_isolation.watching.findings import Finding, OfContainer
+from partage_isolation.watching.proofs import Birth
+from partage_isolation.watching.rounds import Round
+from partage_isolation.watching.suspecting import Rules
+from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
+
+HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))
+WITHOUT_LIBRARY = seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False),))
+COVERED = seen(books=container(), firsts={KEY: sight(1, wrong=("/run/partage",))})
+BEYOND_LEDGER = seen(books=container(row(7, 100 * MIB)), uses={7: 165 * MIB}, sights=(sight(7),))
+BEYOND_LIMIT = seen(books=container(row(7, 100 * MIB, overhead=1100 * MIB)), uses={7: 1200 * MIB}, sights=(sight(7),))
+WITHOUT_ROW = seen(books=container(), uses={7: 5 * MIB}, sights=(sight(7),))
+NOBODY = seen(books=container(), uses={9: 5 * MIB}, sights=(sight(9, key=None, library=None, wrong=None),))
+NOTHING = seen(books=container())
+
+
+def test_an_honest_container_is_never_accused() -> None:
+    assert Story().kinds(*[HONEST] * 20) == [set()] * 20
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "rounds"),
+    [
+        (WITHOUT_LIBRARY, "ProcessWithoutLibrary", 2),
+        (COVERED, "CoveredMounts", 2),
+        (BEYOND_LEDGER, "BytesBeyondLedger", 2),
+        (BEYOND_LIMIT, "BytesBeyondLimit", 2),
+        (WITHOUT_ROW, "ProcessWithoutRow", 3),
+        (NOBODY, "ProcessOfNobody", 3),
+    ],
+)
+def test_what_stands_is_found_and_what_comes_right_is_forgotten(wrong: Round, kind: str, rounds: int) -> None:
+    story = Story()
+    assert story.kinds(*[wrong] * (rounds - 1)) == [set()] * (rounds - 1)
+    assert story.kinds(wrong, wrong) == [{kind}] * 2
+    assert story.kinds(NOTHING) == [set()]
+    assert story.kinds(*[wrong] * (rounds - 1)) == [set()] * (rounds - 1), "it counts from the beginning again"
+
+
+@pytest.mark.parametrize("wrong", [WITHOUT_LIBRARY, COVERED, BEYOND_LEDGER, BEYOND_LIMIT, WITHOUT_ROW, NOBODY])
+def test_what_is_wrong_every_other_round_is_a_race(wrong: Round) -> None:
+    assert Story().kinds(*[wrong, NOTHING] * 10) == [set()] * 20
+
+
+@pytest.mark.parametrize("wrong", [WITHOUT_LIBRARY, COVERED, BEYOND_LEDGER, BEYOND_LIMIT])
+def test_rounds_that_follow_too_closely_count_as_one(wrong: Round) -> None:
+    assert Story().kinds(*[wrong] * 4, after_s=0.1) == [set()] * 4
+
+
+@pytest.mark.parametrize("wrong", [WITHOUT_LIBRARY, BEYOND_LEDGER, BEYOND_LIMIT])
+def test_a_card_that_does_not_answer_neither_convicts_nor_acquits(wrong: Round) -> None:
+    blind = replace(wrong, uses=dict.fromkeys(wrong.uses))
+    story = Story()
+    assert story.kinds(wrong, *[blind] * 5) == [set()] * 6
+    assert story.kinds(wrong) != [set()]
+
+
+def test_a_process_that_execs_each_round_is_never_the_same() -> None:
+    rounds = [
+        seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False, born=Birth(100, image)),))
+        for image in range(10)
+    ]
+    assert Story().kinds(*rounds) == [set()] * 10
+
+
+def test_a_pid_that_is_another_process_each_round_is_never_the_same() -> None:
+    rounds = [
+        seen(books=container(), uses={7: 500 * MIB}, sights=(sight(7, library=False, born=Birth(start, 1)),))
+        for start in range(10)
+    ]
+    assert Story().kinds(*rounds) == [set()] * 10
+
+
+def test_a_process_that_died_since_the_card_showed_it_is_nobodys_fault() -> None:
+    assert Story().kinds(*[seen(books=container(), uses={7: 500 * MIB})] * 5) == [set()] * 5
+
+
+def test_what_cannot_be_seen_accuses_nobody() -> None:
+    unseen = sight(7, library=None, wrong=None)
+    rounds = [seen(books=container(row(7, MIB)), uses={7: MIB}, sights=(unseen,), firsts={KEY: unseen})]
+    assert Story().kinds(*rounds * 5) == [set()] * 5
+
+
+def test_programs_that_no_card_shows_may_be_what_they_like() -> None:
+    static = sight(7, library=False)
+    assert Story().kinds(*[seen(books=container(), sights=(static,))] * 5) == [set()] * 5
+
+
+def test_what_was_lent_between_two_looks_at_the_books_is_not_beyond_them() -> None:
+    small, large = container(row(7, 10 * MIB)), container(row(7, 500 * MIB))
+    growing = seen(before=small, books=large, uses={7: 500 * MIB}, sights=(sight(7),))
+    shrinking = seen(before=large, books=small, uses={7: 500 * MIB}, sights=(sight(7),))
+    assert Story().kinds(*[growing, shrinking] * 5) == [set()] * 10
+
+
+def test_the_tolerance_is_64_mib_a_process() -> None:
+    rows = [row(pid, 10 * MIB) for pid in range(4)]
+    sights = tuple(sight(pid) for pid in range(4))
+    at_the_edge = seen(books=container(*rows), uses=dict.fromkeys(range(4), 74 * MIB), sights=sights)
+    beyond = seen(books=container(*rows), uses=dict.fromkeys(range(4), 74 * MIB + 1), sights=sights)
+    assert Story().kinds(*[at_the_edge] * 3) == [set()] * 3
+    assert Story().kinds(*[beyond] * 2)[-1] == {"BytesBeyondLedger"}
+
+
+def test_a_limit_that_was_lowered_is_no_violation_as_long_as_nothing_grows() -> None:
+    def round_with(limit: int, held: int) -> Round:
+        books = container(row(7, held), limit=limit)
+        return seen(books=books, uses={7: held}, sights=(sight(7),))
+
+    story = Story()
+    assert story.kinds(round_with(1000 * MIB, 900 * MIB), *[round_with(100 * MIB, 900 * MIB)] * 5) == [set()] * 6
+    assert story.kinds(round_with(100 * MIB, 500 * MIB)) == [set()], "it has freed some"
+    assert story.kinds(*[round_with(100 * MIB, 900 * MIB)] * 2)[-1] == {"BytesBeyondLimit"}, "and may not go back"
+
+
+def test_a_limit_that_was_lowered_before_the_audit_began_is_no_violation_either() -> None:
+    books = container(row(7, 900 * MIB), limit=100 * MIB)
+    limits = replace(books.cards[CARD], most=1000 * MIB)
+    lowered = seen(books=replace(books, cards={CARD: limits}), uses={7: 900 * MIB}, sights=(sight(7),))
+    assert Story().kinds(*[lowered] * 5) == [set()] * 5
+
+
+def test_contexts_that_do_not_count_come_on_top_of_the_limit() -> None:
+    rules = Rules(context_in_limit=False)
+    books = container(row(7, 1024 * MIB, overhead=500 * MIB))
+    full = seen(books=books, uses={7: 1524 * MIB}, sights=(sight(7),))
+    assert Story(rules=rules).kinds(*[full] * 3) == [set()] * 3
+
+
+def test_a_process_whose_library_never_came_has_no_row_of_its_own() -> None:
+    """The books charge what a card shows, whether or not it spoke with them."""
+    books = container(row(7, 0, unproved=5 * MIB, spoken=False, connected=False))
+    assert Story().kinds(*[seen(books=books, uses={7: 5 * MIB}, sights=(sight(7),))] * 3)[-1] == {"ProcessWithoutRow"}
+
+
+def test_a_row_without_a_connection_is_a_row() -> None:
+    books = container(row(7, 5 * MIB, connected=False, state="unconfirmed"))
+    assert Story().kinds(*[seen(books=books, uses={7: 5 * MIB}, sights=(sight(7),))] * 5) == [set()] * 5
+
+
+def test_a_stranger_is_one_also_while_the_runtime_is_away() -> None:
+    assert Story().kinds(*[replace(NOBODY, running=None)] * 3)[-1] == {"ProcessOfNobody"}
+
+
+def test_who_is_in_the_books_is_no_stranger_whatever_the_runtime_says() -> None:
+    unknown = sight(7, key=None, library=None, wrong=None)
+    books = container(row(7, MIB))
+    for away in (True, False):
+        one = seen(books=books, uses={7: MIB}, sights=(unknown,), runtime_away=away)
+        assert Story().kinds(*[one] * 5) == [set()] * 5
+
+
+def test_containers_that_owe_nothing_to_others_are_left_alone() -> None:
+    """One with whole cards is known to the runtime, and not to the books."""
+    whole = sight(7, key=OTHER_KEY, library=False)
+    both = {KEY: True, OTHER_KEY: True}
+    assert Story().kinds(*[seen(books=container(), uses={7: MIB}, sights=(whole,), running=both)] * 5) == [set()] * 5
+
+
+def test_a_container_that_the_broker_lost_is_told_and_not_stopped() -> None:
+    lost = seen(running={KEY: True}, folders=frozenset({KEY}))
+    story = Story()
+    assert story.kinds(lost, lost, lost)[-1] == {"ContainerWithoutRow"}
+    assert not any(one.stops for one in story.then(lost).findings)
+    assert Story().kinds(*[seen(running={KEY: False}, folders=frozenset({KEY}))] * 5) == [set()] * 5
+
+
+def test_rows_of_processes_that_are_gone_are_told() -> None:
+    ghost = seen(books=container(row(7, MIB, connected=False, state="detached")), gone=frozenset({7}))
+    assert Story().kinds(*[ghost] * 6)[-1] == {"RowWithoutProcess"}
+    dead = seen(books=container(row(7, MIB, connected=False, state="dead")))
+    assert Story().kinds(*[dead] * 6)[-1] == {"RowWithoutProcess"}
+    held = seen(books=container(row(7, MIB, connected=False, state="dead")), uses={7: MIB})
+    assert Story().kinds(*[held] * 6) == [set()] * 6, "the card shows it still"
+
+
+def test_what_a_dead_process_had_shared_with_others_is_no_ghost() -> None:
+    books = container(row(7, MIB, connected=False, state="dead"))
+    shared = replace(books, cards={CARD: replace(books.cards[CARD], shared=MIB)})
+    assert Story().kinds(*[seen(books=shared)] * 10) == [set()] * 10
+
+
+# ---- Who is forgotten ------------------------------------------------------------------------------------------------
+
+GONE = seen(books=container(), running={})
+
+
+def forgotten(story: Story, *rounds: Round) -> list[tuple[str, ...]]:
+    return [story.then(one).forget for one in rounds]
+
+
+def test_a_container_that_was_listed_and_is_not_any_more_is_forgotten() -> None:
+    assert forgotten(Story(), NOTHING, GONE, GONE) == [(), (), (KEY,)]
+
+
+def test_a_container_that_has_ended_and_is_listed_stays() -> None:
+    assert forgotten(Story(), *[seen(books=container(), running={KEY: False})] * 5) == [()] * 5
+
+
+def test_a_container_that_is_prepared_and_not_created_yet_has_time() -> None:
+    story = Story()
+    assert forgotten(story, *[GONE] * 149) == [()] * 149
+    assert forgotten(story, GONE, GONE)[-1] == (KEY,)
+
+
+def test_nobody_is_forgotten_while_the_runtime_is_away() -> None:
+    away = seen(books=container(), runtime_away=True)
+    assert forgotten(Story(), NOTHING, *[away] * 500) == [()] * 501
+
+
+def test_an_absence_is_not_forgotten_while_the_runtime_is_away() -> None:
+    away = seen(books=container(), runtime_away=True)
+    assert forgotten(Story(), NOTHING, GONE, away, GONE)[-1] == (KEY,)
+
+
+def test_whoever_has_a_living_process_is_not_forgotten() -> None:
+    alive = seen(books=container(row(7, MIB)), running={}, uses={7: MIB}, sights=(sight(7),))
+    assert forgotten(Story(), NOTHING, *[alive] * 300) == [()] * 301
+
+
+def test_what_is_gone_leaves_nothing_in_memory() -> None:
+    story = Story()
+    for one in (HONEST, WITHOUT_LIBRARY, COVERED, GONE, GONE):
+        story.then(one)
+    story.then(seen(running={}))
+    assert story.memory == Memory(strikes={}, allowed={}, absent={}, listed=frozenset())
+
+
+# ---- What is said ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [WITHOUT_LIBRARY, COVERED, BEYOND_LEDGER, BEYOND_LIMIT, WITHOUT_ROW, NOBODY])
+def test_a_finding_is_one_sentence_that_stays_the_same(wrong: Round) -> None:
+    story = Story()
+    told = [one for each in [wrong] * 6 for one in story.then(each).findings]
+    assert len({one.sentence for one in told}) == 1
+    assert told[0].sentence.isprintable()
+    assert told[0].sentence[0].islower()
+
+
+def test_only_containers_are_stopped_and_only_for_limits_that_are_not_in_force() -> None:
+    kinds: set[type[Finding]] = {Finding, OfContainer, *Finding.__subclasses__(), *OfContainer.__subclasses__()}
+    stopping = {one.__name__ for one in kinds if one.stops}
+    assert stopping == {
+        "ProcessWithoutLibrary",
+        "ProcessWithoutRow",
+        "CoveredMounts",
+        "BytesBeyondLedger",
+        "BytesBeyondLimit",
+    }
+    assert all(issubclass(one, OfContainer) for one in kinds if one.stops)

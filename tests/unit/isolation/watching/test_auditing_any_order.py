@@ -1,0 +1,108 @@
+"""Samples in any order: what must hold whatever each round shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_isolation.broker.facts import StateName
+from partage_isolation.watching.proofs import Birth
+from partage_isolation.watching.rounds import Round, Sight
+from unit.isolation.watching.scenes import KEY, MIB, Story, container, row, seen, sight
+
+pytestmark = pytest.mark.slow  # many rounds of many samples
+
+PIDS = st.integers(1, 3)
+BIRTHS = st.builds(Birth, st.integers(100, 101), st.integers(1, 2))
+STATES: st.SearchStrategy[StateName] = st.sampled_from(("live", "detached", "unconfirmed", "dead"))
+BYTES = st.integers(0, 40).map(lambda each: each * 32 * MIB)
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> Round:
+    """Anything that the world may show."""
+    rows = draw(st.dictionaries(PIDS, st.tuples(BYTES, BYTES, STATES, st.booleans()), max_size=3))
+    sights = draw(st.dictionaries(PIDS, st.tuples(st.none() | st.booleans(), BIRTHS, st.booleans()), max_size=3))
+    first: Sight | None = draw(
+        st.none() | st.sampled_from(((), ("/run/partage",), None)).map(lambda wrong: sight(1, wrong=wrong))
+    )
+    return seen(
+        books=draw(
+            st.none()
+            | st.just(
+                container(
+                    *(
+                        row(pid, lent, overhead=overhead, state=state, connected=connected)
+                        for pid, (lent, overhead, state, connected) in rows.items()
+                    )
+                )
+            )
+        ),
+        uses=draw(st.dictionaries(PIDS, BYTES, max_size=3)),
+        blind=draw(st.booleans()),
+        sights=tuple(
+            sight(pid, library=library, born=born, key=KEY if ours else None)
+            for pid, (library, born, ours) in sights.items()
+        ),
+        firsts={} if first is None else {KEY: first},
+        running=draw(st.sampled_from(({KEY: True}, {KEY: False}, {}))),
+        runtime_away=draw(st.booleans()),
+        folders=frozenset({KEY}),
+        gone=frozenset(draw(st.sets(PIDS))),
+    )
+
+
+@given(st.lists(rounds(), max_size=12))
+def test_no_finding_after_one_round_whatever_came_before_and_between(story: Sequence[Round]) -> None:
+    """A finding was suspected in two rounds at least, this one or a blind one before it among them."""
+    told = Story()
+    for number, one in enumerate(story):
+        suspected = len(told.memory.strikes)
+        findings = told.then(one).findings
+        assert not findings or number > 0
+        assert len(findings) <= len(told.memory.strikes)
+        assert suspected >= 0
+
+
+@given(st.lists(rounds(), max_size=8))
+def test_a_round_in_which_nothing_is_seen_adds_nothing(story: Sequence[Round]) -> None:
+    told = Story()
+    for one in story:
+        told.then(one)
+    before = {evidence: strikes.times for evidence, strikes in told.memory.strikes.items()}
+    told.then(seen(books=container(), blind=True, runtime_away=True, firsts={}))
+    after = {evidence: strikes.times for evidence, strikes in told.memory.strikes.items()}
+    assert all(times == before[evidence] for evidence, times in after.items())
+
+
+@given(st.lists(rounds(), max_size=8))
+def test_memory_is_bounded_by_what_is_there(story: Sequence[Round]) -> None:
+    told = Story()
+    for one in story:
+        told.then(one)
+        assert len(told.memory.strikes) <= 64
+        assert told.memory.allowed.keys() <= {(KEY, card) for card in one.uses}
+        assert told.memory.absent.keys() | told.memory.listed <= one.after.keys()
+
+
+@given(st.lists(rounds(), max_size=10))
+def test_who_is_forgotten_was_absent_twice_and_has_nobody_alive(story: Sequence[Round]) -> None:
+    told, absences = Story(), 0
+    for one in story:
+        forgotten = told.then(one).forget
+        if one.running is not None:
+            absences = absences + 1 if KEY in one.after and KEY not in one.running else 0
+        if forgotten:
+            assert absences >= 2
+            assert all(each.state == "dead" and not each.connected for each in one.after[KEY].processes)
+
+
+@given(st.permutations([1, 2, 3, 4]), BYTES)
+def test_the_order_of_processes_in_a_sample_does_not_matter(order: Sequence[int], held: int) -> None:
+    books = container(*(row(pid, 100 * MIB) for pid in order))
+    one = seen(books=books, uses=dict.fromkeys(order, held), sights=tuple(map(sight, order)))
+    other = seen(books=books, uses=dict.fromkeys(sorted(order), held), sights=tuple(map(sight, sorted(order))))
+    assert Story().kinds(one, one) == Story().kinds(other, other)

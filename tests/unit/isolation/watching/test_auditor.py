@@ -1,0 +1,280 @@
+"""The audit as it runs: who is asked in which order, who is stopped, and what everybody hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from partage_base.cri import CriError, PeerAway
+from partage_base.daemon.metrics import Metrics
+from partage_base.findings import FINDINGS_FOLDER
+from partage_isolation.broker.facts import ContainerFacts
+from partage_isolation.watching.auditor import Auditor
+from partage_isolation.watching.board import Board
+from partage_isolation.watching.engagement import Engagement, Looked, Wanted
+from partage_isolation.watching.figures import Figures
+from partage_isolation.watching.installed import Installed
+from partage_isolation.watching.rounds import Sight
+from partage_isolation.watching.runtime import RuntimeContainer
+from partage_isolation.watching.suspecting import Rules
+from partage_isolation.watching.use import CardUse
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+from unit.isolation.watching.scenes import CARD, KEY, MIB, container, row, sight
+
+
+class World(Engagement):
+    """Everybody whom an audit asks, and what it did to them."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        super().__init__(Installed(tmp_path / "library", tmp_path))
+        self.root = tmp_path
+        self.metrics = Metrics("broker")
+        self.books: Sequence[ContainerFacts] = (container(row(7, MIB)),)
+        self.uses: Mapping[int, int] | None = {7: MIB}
+        self.listing: Mapping[ContainerKey, RuntimeContainer] | None = {KEY: RuntimeContainer("c1", 70, running=True)}
+        self.sights: Mapping[int, Sight] = {7: sight(7)}
+        self.first = sight(70)
+        self.fault: CriError | OSError | None = None
+        self.stops_hang = False
+        self.look_s = 60.0
+        self.unblocked = threading.Event()
+        self.unblocked.set()
+        self.log: list[str] = []
+        self.stopped: list[str] = []
+        self.forgotten: list[ContainerKey] = []
+
+    def facts(self) -> Sequence[ContainerFacts]:
+        self.log.append("books")
+        return self.books
+
+    def forget(self, key: ContainerKey) -> None:
+        self.forgotten.append(key)
+        self.books = ()
+
+    async def use(self, card: CardId) -> CardUse | None:
+        self.log.append("card")
+        return None if self.uses is None else CardUse(card, 1, self.uses)
+
+    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
+        self.log.append("runtime")
+        return self.listing
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        assert 0 <= grace_s <= 2
+        self.stopped.append(container_id)
+        if self.stops_hang:
+            await asyncio.sleep(3600)
+        if isinstance(self.fault, CriError):
+            raise self.fault
+
+    def look(self, wanted: Wanted) -> Looked:
+        self.log.append("processes")
+        if isinstance(self.fault, OSError):
+            raise self.fault
+        self.unblocked.wait()
+        assert wanted.prepared == {one.key for one in self.books}
+        return Looked(self.sights, {KEY: self.first}, frozenset())
+
+    def auditor(self, **changed: object) -> Auditor:
+        auditor = Auditor(
+            books=self,
+            nvml=self,
+            runtime=self,
+            engagement=self,
+            board=Board(self.root),
+            figures=Figures(self.metrics),
+            rules=Rules(apart_s=0.0),
+            look_s=self.look_s,
+            on_violation="report" if changed.get("report") else "stop",
+        )
+        assert auditor.findings == ()
+        return auditor
+
+    @property
+    def page(self) -> str:
+        return self.metrics.page().decode()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def told(auditor: Auditor, story: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        try:
+            await story()
+        finally:
+            await auditor.close()
+
+    asyncio.run(whole())
+
+
+def covered(world: World) -> None:
+    world.first = replace(world.first, wrong_places=("/run/partage",))
+
+
+def test_books_come_before_and_after_cards_and_processes_last(world: World) -> None:
+    auditor = world.auditor()
+    told(auditor, auditor.tick)
+    assert world.log[0] == "books"
+    assert sorted(world.log[1:3]) == ["card", "runtime"]
+    assert world.log[3:] == ["books", "processes"]
+    assert auditor.uses == {CARD: CardUse(CARD, 1, {7: MIB})}
+
+
+def test_an_honest_container_hears_nothing(world: World) -> None:
+    auditor = world.auditor()
+
+    async def story() -> None:
+        for _ in range(5):
+            await auditor.tick()
+
+    told(auditor, story)
+    assert (world.stopped, world.forgotten, auditor.findings) == ([], [], ())
+    assert not (world.root / FINDINGS_FOLDER).exists()
+
+
+def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(world: World) -> None:
+    auditor = world.auditor()
+    covered(world)
+
+    async def story() -> None:
+        for _ in range(4):
+            await auditor.tick()
+            await asyncio.sleep(0)
+
+    told(auditor, story)
+    assert world.stopped == ["c1"], "once, while the runtime says that it was done"
+    assert [one.kind for one in auditor.findings] == ["CoveredMounts"]
+    assert (world.root / FINDINGS_FOLDER / f"{KEY}.json").exists()
+    assert 'partage_broker_findings_total{kind="CoveredMounts"} 1' in world.page
+    assert 'partage_broker_findings_standing{kind="CoveredMounts"} 1' in world.page
+    assert 'partage_broker_stops_total{outcome="done"} 1' in world.page
+
+
+def test_who_only_reports_stops_nobody(world: World) -> None:
+    auditor = world.auditor(report=True)
+    covered(world)
+
+    async def story() -> None:
+        for _ in range(4):
+            await auditor.tick()
+
+    told(auditor, story)
+    assert world.stopped == []
+    assert auditor.findings
+
+
+def test_a_stop_that_fails_is_repeated_and_counted(world: World) -> None:
+    auditor = world.auditor()
+    covered(world)
+    world.fault = PeerAway("s", "gone")
+
+    async def story() -> None:
+        for _ in range(4):
+            await auditor.tick()
+            await asyncio.sleep(0)
+
+    told(auditor, story)
+    assert len(world.stopped) >= 2
+    assert 'outcome="failed"' in world.page
+
+
+def test_a_stop_that_takes_its_time_holds_up_no_audit(world: World) -> None:
+    auditor = world.auditor()
+    covered(world)
+    world.stops_hang = True
+
+    async def story() -> None:
+        for _ in range(5):
+            await auditor.tick()
+
+    told(auditor, story)
+    assert world.stopped == ["c1"]
+
+
+def test_a_container_that_has_ended_is_not_stopped(world: World) -> None:
+    auditor = world.auditor()
+    covered(world)
+    world.listing = {KEY: RuntimeContainer("c1", None, running=False)}
+
+    async def story() -> None:
+        for _ in range(4):
+            await auditor.tick()
+
+    told(auditor, story)
+    assert world.stopped == []
+
+
+def test_a_container_that_is_gone_is_forgotten(world: World) -> None:
+    auditor = world.auditor()
+    world.books, world.uses, world.sights = (container(),), {}, {}
+
+    async def story() -> None:
+        await auditor.tick()
+        world.listing = {}
+        await auditor.tick()
+        assert world.forgotten == []
+        await auditor.tick()
+        await auditor.tick()
+
+    told(auditor, story)
+    assert world.forgotten == [KEY]
+
+
+def test_whoever_does_not_answer_makes_a_round_blind_and_no_more(world: World) -> None:
+    auditor = world.auditor()
+
+    async def story() -> None:
+        world.uses, world.listing, world.fault = None, None, OSError("no mounts")
+        for _ in range(5):
+            await auditor.tick()
+        assert "partage_broker_blind_cards 1" in world.page
+        world.uses, world.listing, world.fault = {7: MIB}, {KEY: RuntimeContainer("c1", 70, running=True)}, None
+        await auditor.tick()
+        assert "partage_broker_blind_cards 0" in world.page
+
+    told(auditor, story)
+    assert (world.stopped, world.forgotten, auditor.findings) == ([], [], ())
+
+
+def test_what_comes_right_stands_no_more(world: World) -> None:
+    auditor = world.auditor(report=True)
+    right = world.first
+    covered(world)
+
+    async def story() -> None:
+        await auditor.tick()
+        await auditor.tick()
+        assert auditor.findings
+        world.first = right
+        await auditor.tick()
+
+    told(auditor, story)
+    assert auditor.findings == ()
+    assert 'partage_broker_findings_standing{kind="CoveredMounts"} 0' in world.page
+
+
+def test_a_look_that_never_ends_holds_up_neither_limits_nor_stops(world: World) -> None:
+    world.look_s = 0.01
+    auditor = world.auditor()
+    world.unblocked.clear()
+    world.books, world.uses = (container(row(7, MIB, overhead=2000 * MIB)),), {7: 2000 * MIB}
+
+    async def story() -> None:
+        for _ in range(12):
+            await auditor.tick()
+        assert world.log.count("processes") == 8, "so many threads wait, and no more"
+        assert [one.kind for one in auditor.findings] == ["BytesBeyondLimit"]
+        world.unblocked.set()
+        while world.log.count("processes") == 8:
+            await auditor.tick()
+
+    told(auditor, story)
+    assert world.stopped == ["c1"]

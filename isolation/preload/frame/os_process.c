@@ -69,8 +69,14 @@ bool os_thread(void (*run)(void *argument), void *argument) {
 }
 
 static void *map(void *address, size_t bytes, int protection, int flags, int descriptor) {
+#ifdef __SANITIZE_THREAD__
+    /* It must know that what lies there now is not what lay there before. */
+    void *seen = mmap(address, bytes, protection, flags, descriptor, 0);
+    return seen == MAP_FAILED ? NULL : seen;
+#else
     long mapped = SYSTEM(mmap, address, bytes, protection, flags, descriptor, 0);
     return mapped == -1 ? NULL : (void *)mapped;
+#endif
 }
 
 void *os_map(size_t bytes) { return map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1); }
@@ -82,7 +88,7 @@ const void *os_map_shared(int descriptor, size_t bytes, void *address) {
 void os_unmap(void *address, size_t bytes) {
     KEEP_ERRNO;
 #ifdef __SANITIZE_THREAD__
-    munmap(address, bytes); /* it must know that what comes to lie there is not what was there */
+    munmap(address, bytes); /* see map() */
 #else
     SYSTEM(munmap, address, bytes);
 #endif

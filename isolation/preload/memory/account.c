@@ -189,6 +189,7 @@ static CUresult lend(unsigned card, uint64_t bytes, uint64_t deadline) {
 static CUresult borrow(unsigned card, uint64_t bytes, uint64_t deadline) {
     CUresult result = CUDA_SUCCESS;
     if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
+    deadline = session_patience(deadline);
     bool spent = spend_in_flight(&accounts[card], bytes);
     while (!spent && result == CUDA_SUCCESS) {
         result = os_now() < deadline ? lend(card, bytes, deadline) : CUDA_ERROR_NOT_INITIALIZED;
@@ -298,7 +299,7 @@ static CUresult ask_context(unsigned card, uint64_t unknown, uint64_t deadline) 
     (void)unknown;
     if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     struct wire packet = amounts_of(WIRE_CONTEXT, card);
-    const bool answered = session_ask(&packet, deadline);
+    const bool answered = session_ask(&packet, session_patience(deadline));
     leave();
     if (!answered || packet.result == WIRE_WRONG) return CUDA_ERROR_NOT_INITIALIZED;
     return packet.result == WIRE_OK ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -37,7 +37,7 @@ static int processes(unsigned card, struct partage_process *list, unsigned room)
     const uint64_t deadline = os_now() + SESSION_WAIT;
     if (card >= MOST_CARDS) return 0;
     if (!session_enter(deadline)) return -1;
-    const int total = all_processes(card, list, room, deadline);
+    const int total = all_processes(card, list, room, session_patience(deadline));
     session_leave();
     return total;
 }

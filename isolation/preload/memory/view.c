@@ -10,7 +10,7 @@ bool view_of(unsigned card, struct view *view) {
     *view = (struct view){0};
     if (card >= MOST_CARDS) return true;
     if (!session_enter(deadline)) return false;
-    const bool answered = session_ask(&packet, deadline);
+    const bool answered = session_ask(&packet, session_patience(deadline));
     const uint64_t credit = account_credit(card);
     session_leave();
     if (!answered || packet.result != WIRE_OK) return answered;

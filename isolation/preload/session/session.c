@@ -17,6 +17,7 @@ static struct {
     int pid;
 } session;
 
+static _Atomic uint64_t heard; /* when the broker last answered a question of the program's */
 static _Atomic bool watches_forks;
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */
@@ -130,6 +131,12 @@ bool session_replace(const struct os_socket *ended, uint64_t deadline) {
 
 /* ---- asking ----------------------------------------------------------------------------------------------------- */
 
+uint64_t session_patience(uint64_t deadline) {
+    const uint64_t last = atomic_load(&heard);
+    const uint64_t until = last ? last + SESSION_WAIT : 0;
+    return until > deadline ? until : deadline;
+}
+
 static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 bool session_ask_once(struct wire *packet, uint64_t deadline) { return exchange(&session.calls, packet, deadline); }
@@ -141,7 +148,10 @@ bool session_ask(struct wire *packet, uint64_t deadline) {
     for (;;) {
         if (connected() || renew(deadline)) {
             *packet = question;
-            if (session_ask_once(packet, deadline)) return true;
+            if (session_ask_once(packet, deadline)) {
+                atomic_store(&heard, os_now());
+                return true;
+            }
             disconnect();
         }
         const uint64_t now = os_now();
@@ -178,6 +188,7 @@ void session_forget(void) {
     os_disconnect(&session.calls);
     os_disconnect(&session.signals);
     memset(&session, 0, sizeof session);
+    atomic_store(&heard, 0);
     turns_forget();
     cards_forget();
     listening_forget();

@@ -26,9 +26,12 @@ enum { MOST_CARDS = 64, NO_CARD = WIRE_NO_CARD };
 /* Whether there is a session, made now if need be; waits at most SESSION_WAIT. */
 HIDDEN bool session_start(void);
 
-/* Waits for the turn until `deadline`; every entered turn is left. */
+/* Waits for the turn until session_patience(deadline); every entered turn is left. */
 HIDDEN bool session_enter(uint64_t deadline);
 HIDDEN void session_leave(void);
+
+/* A deadline that holds for a broker that is away: while it answers, others are only before us. */
+HIDDEN uint64_t session_patience(uint64_t deadline);
 
 /* In turn: fills in version and number, and leaves the answer in *packet. False: no valid answer came by `deadline`. */
 HIDDEN bool session_ask(struct wire *packet, uint64_t deadline);

@@ -5,14 +5,23 @@
 
 enum { FREE, TAKEN, WAITED_FOR };
 
+/* For who holds the turn to hear the answer that came while the whole process stood still. */
+#define GRACE (100ull * OS_MS)
+
 static _Atomic uint32_t turn;
 
 bool session_enter(uint64_t deadline) {
     uint32_t seen = FREE;
+    bool has_had_grace = false;
     if (atomic_compare_exchange_strong(&turn, &seen, TAKEN)) return true;
     while (atomic_exchange(&turn, WAITED_FOR) != FREE) {
-        if (os_now() >= deadline) return false; /* the mark stays: one wake-up for nobody */
-        os_wait(&turn, WAITED_FOR, deadline);
+        uint64_t until = session_patience(deadline);
+        if (os_now() >= until) {
+            if (has_had_grace) return false; /* the mark stays: one wake-up for nobody */
+            has_had_grace = true;
+            until = os_now() + GRACE;
+        }
+        os_wait(&turn, WAITED_FOR, until);
     }
     return true;
 }

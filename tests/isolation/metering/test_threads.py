@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import time
+
 import pytest
 
 from isolation.metering.stage import LIMIT, MIB, Program
+from partage_isolation.broker.wire import Packet, What
+from support.lender import Lender, Row, honest
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +22,7 @@ def test_threads_that_allocate_and_free_leave_nothing_behind(one: Program) -> No
 
 
 RACE = """
-def race(count, turns):
+def race(count, turns, keeps=False):
     context, wrong = told('cuCtxGetCurrent'), []
     def work(number):
         call('cuCtxSetCurrent', context)
@@ -28,7 +33,7 @@ def race(count, turns):
             except Said as said:
                 wrong.append(said.number)
             else:
-                give(held)
+                keeps or give(held)
     threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
     several([one.start for one in threads]); several([one.join for one in threads])
     return wrong
@@ -43,3 +48,39 @@ def test_threads_that_fit_together_are_never_refused(one: Program) -> None:
     one.ask("free(a)")
     assert one.used == one.held == 0
     assert max(status.peak_bytes for status in one.place.node.status()[0].processes) <= LIMIT + 64 * MIB
+
+
+def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
+    """The last of them has its turn only after more than a call waits for a broker that says nothing."""
+
+    def slow(lender: Lender, row: Row, packet: Packet) -> bytes | None:
+        if packet.what == What.LEND:
+            time.sleep(0.5)
+        return honest(lender, row, packet)
+
+    one.place.broker.gives_credit = False
+    one.place.broker.answering = slow
+    one.ask(f"exec({RACE!r}, globals())")
+    assert one.ask("race(16, 1, keeps=True)") == []
+    one.place.broker.answering = honest
+    assert one.used == one.held == 32 * MIB
+
+
+def test_a_process_that_stood_still_asks_on(one: Program) -> None:
+    """Longer than a call waits, one thread with a question under way and the others behind it."""
+
+    def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
+        if packet.what == What.LEND and not stopped:
+            stopped.append(packet)
+            one.send(signal.SIGSTOP)
+        return honest(lender, row, packet)
+
+    stopped: list[Packet] = []
+    one.place.broker.gives_credit = False
+    one.ask(f"exec({RACE!r}, globals())")
+    one.place.broker.answering = stops_it
+    one.say("race(8, 1)")
+    assert not one.has_answered(within_s=6)
+    one.send(signal.SIGCONT)
+    assert one.answer() == []
+    assert one.used == one.held == 0

@@ -30,6 +30,7 @@ bool session_ask(struct wire *packet, uint64_t deadline) {
 }
 
 bool session_ask_once(struct wire *packet, uint64_t deadline) { return session_ask(packet, deadline); }
+uint64_t session_patience(uint64_t deadline) { return deadline; }
 
 /* Returns are in turn, so they come one by one. */
 bool session_tell(struct wire *packet) {

@@ -31,7 +31,7 @@ KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,gra
 """Every path; the last one is memory of each other's, by IPC."""
 RETURNED_S: Final = 0.1
 OUT_OF_REACH: Final = 32 * MIB
-"""What a stopped process may keep lent and not use."""
+"""What a stopped process may keep lent and not use; and it may have begun a context that nobody can measure."""
 _LATEST_S: Final = 0.02
 _NO_ROOM: Final = 3
 _END_S: Final = 60.0
@@ -215,7 +215,7 @@ class Race:
         self._claims.forget(slot)
 
     def _stop(self, slot: int) -> None:
-        self._excuse(OUT_OF_REACH)
+        self._excuse(OUT_OF_REACH + self.course.context_mib * MIB)
         self.asleep = self._of(slot).process.pid
         self._of(slot).send(signal.SIGSTOP)
         self.seen.stopped += 1

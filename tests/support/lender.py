@@ -74,6 +74,11 @@ class Lender:
         self.gives_credit = True
         self.rows: dict[bytes, Row] = {}
         self.heard: list[tuple[int, Packet]] = []
+        self.pieces: dict[tuple[int, int], set[int]] = {}
+        """Names, by pid and its number."""
+        self.sizes: dict[int, int] = {}
+        self.opened: set[tuple[int, int]] = set()
+        """Pids and names."""
         self._reports: dict[tuple[int, int], Amounts] = {}
         self._number = 0
         self._changed = threading.Condition()
@@ -165,6 +170,7 @@ class Lender:
             return None
         answers = {What.CARD: self._card, What.LEND: self._lend, What.VIEW: self._view}
         answers |= {What.CONTEXT: self._context, What.PROCESSES_OF: self._processes}
+        answers |= {What.EXPORT: self._export, What.LEAVE: self._leave, What.OPEN: self._open, What.CLOSE: self._close}
         known = answers.get(What(packet.what))
         return known(row, packet) if known else wire.answer(packet, Result.WRONG)
 
@@ -173,6 +179,29 @@ class Lender:
         return wire.answer(packet, Result.OK, wire.card_body(uuid, limit, share=100, limit=1000, is_mig=False))
 
     def _context(self, _row: Row, packet: Packet) -> bytes:
+        return wire.answer(packet, Result.OK)
+
+    def _export(self, row: Row, packet: Packet) -> bytes:
+        said = packet.shared
+        self.pieces.setdefault((row.pid, said.number), set()).add(said.name)
+        self.sizes[said.name] = said.size
+        return wire.answer(packet, Result.OK)
+
+    def _leave(self, row: Row, packet: Packet) -> bytes:
+        """It is lent on if nobody has it open."""
+        names = self.pieces.get((row.pid, packet.shared.number), set())
+        if any(name in names for _, name in self.opened):
+            row.lent[packet.card] -= packet.shared.freed
+        return wire.answer(packet, Result.OK, wire.amounts_body(Amounts(0, row.lent.get(packet.card, 0))))
+
+    def _open(self, row: Row, packet: Packet) -> bytes:
+        said = packet.shared
+        self.opened.add((row.pid, said.name))
+        size = max(said.size, self.sizes.get(said.name, 0))
+        return wire.answer(packet, Result.OK, wire.shared_body(said._replace(size=size)))
+
+    def _close(self, row: Row, packet: Packet) -> bytes:
+        self.opened.discard((row.pid, packet.shared.name))
         return wire.answer(packet, Result.OK)
 
     def _view(self, _row: Row, packet: Packet) -> bytes:

@@ -39,13 +39,10 @@ class Account:
     """As the process says; only what it may hold by it is charged."""
     changes: int = 0
     in_flight: int = 0
-    exported: int = 0
     doubted: int = 0
     """All that was ever added to `unproved`: tells what came after a sample began."""
     is_made: bool = False
     """The context that `reserved` is for is there."""
-    is_held: bool = False
-    """Its process is dead; what it had exported may be held by others. No sample shows that under any pid."""
     falling_to: int = 0
     falls: int = 0
 
@@ -72,7 +69,7 @@ class Account:
     def begin_anew(self) -> None:
         """Another program runs in the process: what the last one had is gone, once a sample shows it."""
         left, self.lent = self.lent + self.overhead + self.reserved, 0
-        self.overhead = self.reserved = self.used = self.changes = self.in_flight = self.exported = 0
+        self.overhead = self.reserved = self.used = self.changes = self.in_flight = 0
         self.is_made, self.falls = False, 0
         self.doubt(left)
 
@@ -95,11 +92,9 @@ class Account:
         self.unproved, self.lent, self.overhead, self.reserved = amount, 0, 0, 0
         return True
 
-    def outlive(self) -> None:
-        """The process is gone, and what it exported may be held by others."""
-        self.unproved = min(self.exported, self.lent + self.unproved)
-        self.lent = self.overhead = self.reserved = 0
-        self.is_held = True
+    def leave(self, amount: int) -> None:
+        """So much of what it held is others' now, and charged there."""
+        self.lent, self.used = max(0, self.lent - amount), max(0, self.used - amount)
 
     def seen(self) -> Seen:
         """For a sample that begins now."""

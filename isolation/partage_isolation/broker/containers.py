@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from partage_isolation.broker.accounts import Account
+from partage_isolation.broker.pieces import Pieces, ProcessId
 from partage_isolation.broker.states import Event, State, after
 from partage_plugins.vocabulary.names import CardId, ContainerKey
-
-ProcessId = tuple[int, int]
-"""Pid, and when it began: a pid alone is used again."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -31,8 +29,6 @@ class Process:
     is_waiting: bool = False
     """A question of its own is parked: it can't give anything back before that is answered."""
     died_ns: int = 0
-    holders: set[ProcessId] = field(default_factory=set[ProcessId])
-    """Of a dead one that had exported memory: who may hold it still."""
 
     @property
     def id(self) -> ProcessId:
@@ -79,6 +75,8 @@ class Container:
     cards: list[CardBook]
     processes: dict[ProcessId, Process] = field(default_factory=dict[ProcessId, Process])
     by_token: dict[bytes, Process] = field(default_factory=dict[bytes, Process])
+    pieces: Pieces = field(default_factory=Pieces)
+    """What several of them hold, or could."""
 
     def card_number(self, card: CardId) -> int | None:
         """The number of a card, or None where the container has no such card."""
@@ -92,8 +90,8 @@ class Container:
                 yield process, account
 
     def charged(self, card: int, *, with_fixed: bool) -> int:
-        """To all its processes on that card."""
-        total = 0
+        """To all its processes on that card, and for what those who made it have let go of."""
+        total = self.shared(card)
         for process in self.processes.values():
             account = process.accounts.get(card)
             if account is not None:
@@ -107,5 +105,9 @@ class Container:
         return sum(account.fixed for _, account in self.accounts(card))
 
     def shared(self, card: int) -> int:
-        """Of it, what outlived its exporter."""
-        return sum(account.unproved for _, account in self.accounts(card) if account.is_held)
+        """Of it, what its maker has let go of and others have open."""
+        return self.pieces.left.get(card, 0)
+
+    def living(self) -> list[ProcessId]:
+        """Whoever is not dead."""
+        return [each.id for each in self.processes.values() if each.state is not State.DEAD]

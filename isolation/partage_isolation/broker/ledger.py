@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from partage_isolation.broker.accounts import Account
-from partage_isolation.broker.containers import CardBook, Container, Process, ProcessId
+from partage_isolation.broker.containers import CardBook, Container, Process
+from partage_isolation.broker.pieces import Piece, ProcessId
 from partage_isolation.broker.states import SPEAKING, Event, State
 from partage_isolation.broker.verdicts import (
     MIB,
@@ -30,7 +31,7 @@ from partage_isolation.broker.verdicts import (
     Verdict,
     credit_of,
 )
-from partage_isolation.broker.wire import NO_TOKEN, Amounts
+from partage_isolation.broker.wire import NO_TOKEN, Amounts, Shared
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 MOST_PROCESSES: Final = 256
@@ -46,6 +47,10 @@ class Keeper(Protocol):
 
     def keep(self, process: Process, card: int | None = None) -> bool:
         """The process, or what it has of one card; False where there is no room for another row."""
+        ...
+
+    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+        """What several processes hold; False where there is no room for all of it."""
         ...
 
     def drop(self, process: Process, card: int | None = None) -> None:
@@ -88,7 +93,10 @@ class Ledger:
     def forget(self, key: ContainerKey) -> None:
         """A container that is gone, with all that was known of it."""
         container = self.containers.pop(key, None)
-        for process in list(container.processes.values()) if container else ():
+        if container is None:
+            return
+        for process in list(container.processes.values()):
+            self._let_go(container, process)
             self._keeper.drop(process)
 
     def charged(self, container: Container, card: int) -> int:
@@ -158,24 +166,10 @@ class Ledger:
         container = self.containers.get(process.key)
         if container is None:
             return
-        for exporter in list(container.processes.values()):
-            self._lost_holder(container, exporter, process)
         if not any(account.total for account in process.accounts.values()):
             self._gone(container, process)
         else:
             self._keeper.keep(process)
-
-    def _lost_holder(self, container: Container, exporter: Process, holder: Process) -> None:
-        """What was exported goes with the last that may hold it."""
-        if holder.id not in exporter.holders:
-            return
-        exporter.holders.discard(holder.id)
-        if exporter.holders:
-            return
-        for card, account in list(exporter.accounts.items()):
-            if account.is_held:
-                account.exported = 0
-                self.absent(container, card, exporter)
 
     def _begin_anew(self, container: Container, process: Process, token: bytes) -> Process:
         del container.by_token[process.token]
@@ -184,6 +178,7 @@ class Ledger:
         process.happens(Event.BEGAN_ANEW)
         process.is_silent = False
         self._keeper.keep(process)
+        self._let_go(container, process)
         for card, account in process.accounts.items():
             account.begin_anew()
             self._keeper.keep(process, card)
@@ -195,6 +190,7 @@ class Ledger:
 
     def _gone(self, container: Container, process: Process) -> None:
         process.happens(Event.ABSENT)
+        self._let_go(container, process)
         container.processes.pop(process.id, None)
         container.by_token.pop(process.token, None)
         self._keeper.drop(process)
@@ -258,6 +254,66 @@ class Ledger:
             account.end_context(made=made)
             self._keeper.keep(process, card)
 
+    # ---- Memory that several hold ------------------------------------------------------------------------------------
+
+    def exported(self, process: Process, card: int, said: Shared, *, anybodys: bool = False) -> bool:
+        """Others can hold memory of the process from now on; False where there is no room to note it."""
+        pieces = self.containers[process.key].pieces
+        known = pieces.made(process.id, card, said.number)
+        is_new = known is None or bool(said.name and said.name not in known.names)
+        if is_new and pieces.is_full:
+            return False
+        size = min(said.size, MOST_BYTES)
+        piece = pieces.export(process.id, card, said.number, name=said.name, size=size, anybodys=anybodys)
+        return self._keeper.keep_piece(process.key, piece)
+
+    def left(self, process: Process, card: int, said: Shared) -> int:
+        """The process has given back `said.size` of the piece in all; what is lent to it then.
+
+        What others have open is charged to the container first, so that nothing is charged to nobody.
+        """
+        container = self.containers[process.key]
+        account = process.on(card)
+        piece = container.pieces.made(process.id, card, said.number)
+        if piece is not None:
+            is_left = container.pieces.give(piece, said.size, container.living())
+            self._keeper.keep_piece(process.key, piece)
+            if is_left:
+                account.leave(said.freed)
+                self._keeper.keep(process, card)
+        return account.lent
+
+    def opened(self, process: Process, card: int, said: Shared) -> int | None:
+        """The process has memory of another open, or is about to; how much that is: 0 where nobody made it.
+
+        None: what nobody made does not fit, or there is no room to note it.
+        """
+        container = self.containers[process.key]
+        pieces, size = container.pieces, min(said.size, MOST_BYTES)
+        known = pieces.find(process.id, said.name)
+        if not pieces.holds(process.id, said.name) and pieces.is_full:
+            return None
+        if size > (known.longest if known else 0) and size > self.room(container, card):
+            return None
+        piece = pieces.open(process.id, card, said.name, size)
+        if piece is None:
+            return 0
+        if self._keeper.keep_piece(process.key, piece):
+            return piece.longest
+        self.closed(process, said)
+        return None
+
+    def closed(self, process: Process, said: Shared) -> None:
+        """It has let go of it."""
+        piece = self.containers[process.key].pieces.close(process.id, said.name)
+        if piece is not None:
+            self._keeper.keep_piece(process.key, piece)
+
+    def _let_go(self, container: Container, process: Process, card: int | None = None) -> None:
+        """It has nothing any more, on that card or on any."""
+        for piece in container.pieces.gone(process.id, container.living(), card):
+            self._keeper.keep_piece(container.key, piece)
+
     def _told(self, process: Process, card: int, amounts: Amounts) -> Account | None:
         """Notes what it says; its account, or None where there is no row for one, or it died while it waited."""
         if process.state in (State.DEAD, State.GONE):
@@ -269,7 +325,7 @@ class Ledger:
             return None
         process.is_silent = False
         account.used, account.changes = min(amounts.used, MOST_BYTES), amounts.changes
-        account.in_flight, account.exported = amounts.in_flight, min(amounts.exported, MOST_BYTES)
+        account.in_flight = amounts.in_flight
         return account
 
     def _short(self, container: Container, card: int, asker: Process, short: int, *, patience: Patience) -> Verdict:
@@ -300,7 +356,7 @@ class Ledger:
         amount = 0
         for process, account in container.accounts(card):
             if process.state is State.DEAD:
-                amount += 0 if account.is_held else account.total
+                amount += account.total
             else:
                 amount += account.unproved
                 is_measured = process.state is State.LIVE and not process.is_silent  # it must say what it uses
@@ -320,17 +376,12 @@ class Ledger:
 
     def absent(self, container: Container, card: int, process: Process) -> None:
         """A sample that began after its death shows nothing of it on that card."""
-        account = process.accounts[card]
-        living = {each.id for each in container.processes.values() if each.state is not State.DEAD}
-        if min(account.exported, account.lent + account.unproved) and living:
-            account.outlive()
-            process.holders = living
-        else:
-            del process.accounts[card]
+        self._let_go(container, process, card)
+        del process.accounts[card]
         if not any(each.total for each in process.accounts.values()):
             self._gone(container, process)
         else:
-            (self._keeper.keep if card in process.accounts else self._keeper.drop)(process, card)
+            self._keeper.drop(process, card)
 
     def changed(self, process: Process, card: int) -> None:
         """A sample changed an account."""

@@ -10,17 +10,20 @@ from collections.abc import Iterator, Mapping
 
 from partage_isolation.broker.containers import Process
 from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.piece_rows import PieceRow, pieces_of
 from partage_isolation.broker.processes import NoProcess, Peer, peer_named
 from partage_isolation.broker.rows import Row
 from partage_isolation.broker.rows_file import RowsFile, grouped
 from partage_isolation.broker.states import State
 from partage_isolation.broker.watch import Watch
+from partage_plugins.vocabulary.names import ContainerKey
 
 
 def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
     """A sentence on each row that means nothing to us any more, which is dropped."""
     found = rows.found()
     known = set[tuple[str, int, int]]()
+    dead = list[Process]()
     for own, cards in grouped(found):
         process = _process(own, cards)
         known.add((own.key, own.pid, own.start))
@@ -30,12 +33,30 @@ def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
             continue
         peer = _living(process)
         if peer is None:
-            watch.died(process)
+            dead.append(process)
         else:
             watch.watch(process, peer)
+    _restore_pieces(rows, ledger)
+    for process in dead:
+        watch.died(process)
     for row in found:
         if (row.key, row.pid, row.start) not in known:
             rows.erase((row.key, row.pid, row.start, row.card))
+
+
+def _restore_pieces(rows: RowsFile, ledger: Ledger) -> None:
+    """Before anybody is told to be dead: they are let go of as ever. What belongs to no process is dropped."""
+    of = dict[ContainerKey, list[PieceRow]]()
+    for row in rows.found_pieces():
+        container = ledger.containers.get(row.key)
+        if container is not None and row.who in container.processes:
+            of.setdefault(row.key, []).append(row)
+        else:
+            rows.erase_piece(row.place)
+    for key, of_one in of.items():
+        for piece in pieces_of(of_one):
+            ledger.containers[key].pieces.restore(piece)
+            rows.restored(key, piece)
 
 
 def _process(own: Row, cards: Mapping[int, Row]) -> Process:

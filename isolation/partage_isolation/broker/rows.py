@@ -14,6 +14,7 @@ from typing import Final
 
 from partage_isolation.broker.accounts import Account
 from partage_isolation.broker.containers import Process
+from partage_isolation.broker.piece_rows import BODY, HELD, MADE, PieceRow, pack, unpack
 from partage_isolation.broker.states import State
 from partage_isolation.broker.wire import NO_CARD
 from partage_plugins.vocabulary.names import ContainerKey
@@ -25,7 +26,7 @@ _ROW: Final = struct.Struct("<4xQ16s16sIHBBQ7Q")
 """After the checksum: number, key, token, pid, card, state, whether a context was made, start, and amounts."""
 _EMPTY: Final = 0
 
-if _CHECK.size + _ROW.size > PLACE_BYTES:
+if _CHECK.size + max(_ROW.size, BODY.size) > PLACE_BYTES:
     raise AssertionError("a row does not fit into its place")
 
 
@@ -45,7 +46,6 @@ class Row:
     unproved: int
     overhead: int
     reserved: int
-    exported: int
     used: int
 
     def account(self) -> Account:
@@ -56,7 +56,6 @@ class Row:
             self.overhead,
             self.reserved,
             used=self.used,
-            exported=self.exported,
             is_made=self.is_made,
         )
 
@@ -77,19 +76,25 @@ def pack_row(number: int, process: Process, card: int | None, *, place_bytes: in
         account.unproved,
         account.overhead,
         account.reserved,
-        account.exported,
         account.used,
         0,
+        0,
     )
-    return _checked(body, place_bytes)
+    return checked(body, place_bytes)
+
+
+def pack_piece(number: int, row: PieceRow, *, place_bytes: int = PLACE_BYTES) -> bytes:
+    """A place that says what one process holds of a piece."""
+    return checked(pack(number, row), place_bytes)
 
 
 def pack_empty(number: int, *, place_bytes: int = PLACE_BYTES) -> bytes:
     """A place that says that there is no row any more."""
-    return _checked(_ROW.pack(number, b"", b"", 0, 0, _EMPTY, 0, *[0] * 8), place_bytes)
+    return checked(_ROW.pack(number, b"", b"", 0, 0, _EMPTY, 0, *[0] * 8), place_bytes)
 
 
-def _checked(body: bytes, place_bytes: int) -> bytes:
+def checked(body: bytes, place_bytes: int) -> bytes:
+    """A place with its checksum."""
     body = body.ljust(place_bytes - _CHECK.size, b"\0")
     return _CHECK.pack(zlib.crc32(body)) + body
 
@@ -98,7 +103,7 @@ class Damaged(Exception):
     """Neither place of a row is whole."""
 
 
-def read_row(places: tuple[bytes, bytes]) -> tuple[int, int, Row | None]:
+def read_row(places: tuple[bytes, bytes]) -> tuple[int, int, Row | PieceRow | None]:
     """The number, the place that is in force, and the row if there is one. Raises `Damaged`."""
     numbers = [_number(place) for place in places]
     latest = max(range(2), key=lambda index: numbers[index])
@@ -118,11 +123,13 @@ def _number(place: bytes) -> int:
     return number
 
 
-def _row(place: bytes) -> Row | None:
+def _row(place: bytes) -> Row | PieceRow | None:
     _, key, token, pid, card, state, made, start, *amounts = _ROW.unpack_from(place, _CHECK.size)
     if state == _EMPTY:
         return None
+    if state in (MADE, HELD):
+        return unpack(place[_CHECK.size :])
     try:
-        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:6])
+        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:5])
     except ValueError:  # a state that only a later version knows
         raise Damaged from None

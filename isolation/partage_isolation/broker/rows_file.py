@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.broker.containers import Process
-from partage_isolation.broker.rows import PLACE_BYTES, Damaged, Row, pack_empty, pack_row, read_row
+from partage_isolation.broker.piece_rows import PieceRow, rows_of
+from partage_isolation.broker.pieces import Piece
+from partage_isolation.broker.rows import PLACE_BYTES, Damaged, Row, pack_empty, pack_piece, pack_row, read_row
 from partage_isolation.broker.wire import NO_CARD
 from partage_isolation.errors import NoRows
 from partage_plugins.vocabulary.names import ContainerKey
 
-ROWS: Final = 8192
+ROWS: Final = 32768
 _MAGIC: Final = b"partage rows\0\0\0\0"
 _LAYOUT: Final = 1
 _HEADER: Final = struct.Struct("<16sIIII32s")
@@ -30,6 +32,8 @@ _LARGEST_PLACE: Final = 4096
 
 Name = tuple[ContainerKey, int, int, int]
 """Of a row: container, pid, start, card."""
+PieceName = tuple[ContainerKey, int, int, int, int, int]
+"""Of one that says what a process holds of a piece: also the name, and whether it made it."""
 
 
 class RowsFile:
@@ -40,11 +44,13 @@ class RowsFile:
         self.path = path
         self.lost = ""
         """What was wrong with what was found; empty: nothing."""
-        self._slots: dict[Name, int] = {}
+        self._slots: dict[Name | PieceName, int] = {}
+        self._pieces: dict[Piece, set[PieceName]] = {}
         self._numbers: dict[int, int] = {}
         self._cards: dict[tuple[ContainerKey, int, int], set[int]] = {}
         self._boot = boot.encode()[:32].ljust(32, b"\0")
         self._found: list[Row] = []
+        self._found_pieces: list[PieceRow] = []
         try:
             self._map = self._opened(rows)
         except OSError as error:
@@ -58,6 +64,11 @@ class RowsFile:
     def found(self) -> tuple[Row, ...]:
         """What an earlier broker left; once."""
         found, self._found = tuple(self._found), []
+        return found
+
+    def found_pieces(self) -> tuple[PieceRow, ...]:
+        """What it left of pieces; once."""
+        found, self._found_pieces = tuple(self._found_pieces), []
         return found
 
     @property
@@ -86,6 +97,39 @@ class RowsFile:
         known = self._cards.get(who, set())
         for each in sorted(known) if card is None else [card]:
             self.erase((*who, each))
+
+    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+        """Writes down all that it is now; False where there is no room for all of it. What is no more goes last."""
+        rows = {row.place: row for row in rows_of(key, piece)}
+        before = self._pieces.pop(piece, set())
+        is_whole = sum(map(self._keep_row, rows.values())) == len(rows)
+        for name in before - rows.keys():
+            self.erase_piece(name)
+        if rows:
+            self._pieces[piece] = set(rows)
+        return is_whole
+
+    def restored(self, key: ContainerKey, piece: Piece) -> None:
+        """It is one of those that were found."""
+        self._pieces[piece] = {row.place for row in rows_of(key, piece)}
+
+    def _keep_row(self, row: PieceRow) -> bool:
+        slot = self._slots.get(row.place)
+        if slot is None:
+            if not self._free:
+                return False
+            slot = self._slots[row.place] = self._free.pop()
+        number = self._next(slot)
+        self._write(slot, number, pack_piece(number, row, place_bytes=self._place_bytes))
+        return True
+
+    def erase_piece(self, name: PieceName) -> None:
+        """Forgets one row of a piece."""
+        slot = self._slots.pop(name, None)
+        if slot is not None:
+            number = self._next(slot)
+            self._write(slot, number, pack_empty(number, place_bytes=self._place_bytes))
+            self._free.append(slot)
 
     def erase(self, name: Name) -> None:
         """Forgets one row."""
@@ -177,7 +221,11 @@ class RowsFile:
         if number & 1 != place:
             raise Damaged
         self._numbers[slot] = number
-        if row is not None:
+        if isinstance(row, PieceRow):
+            self._slots[row.place] = slot
+            self._taken.add(slot)
+            self._found_pieces.append(row)
+        elif row is not None:
             name = (row.key, row.pid, row.start, row.card)
             self._slots[name] = slot
             self._cards.setdefault(name[:3], set()).add(row.card)

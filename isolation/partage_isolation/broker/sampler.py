@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.containers import Process, ProcessId
+from partage_isolation.broker.containers import Process
 from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.pieces import ProcessId
 from partage_isolation.broker.processes import start_of
 from partage_isolation.broker.sockets import Connection
 from partage_isolation.broker.states import State
@@ -69,10 +70,8 @@ class Sampler:
         return tuple(process for _, _, process, account in self._ledger.on_card(card) if account.is_made)
 
     def has_dead(self, card: CardId) -> bool:
-        """Whether a dead process is still charged for that card, and not for what others may hold."""
-        return any(
-            process.state is State.DEAD and not account.is_held for _, _, process, account in self._ledger.on_card(card)
-        )
+        """Whether a dead process is still charged for that card."""
+        return any(process.state is State.DEAD for _, _, process, _ in self._ledger.on_card(card))
 
     def _asked(self, card: CardId, only: set[Process] | None) -> Iterator[tuple[Process, Connection, int]]:
         for _, number, process, _ in self._ledger.on_card(card):

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from partage_isolation.broker.accounts import Seen
-from partage_isolation.broker.containers import Container, Process, ProcessId
+from partage_isolation.broker.containers import Container, Process
 from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.pieces import ProcessId
 from partage_isolation.broker.states import State
 from partage_isolation.broker.wire import Amounts
 from partage_plugins.vocabulary.names import CardId
@@ -65,7 +66,7 @@ def _applied(
     container, card, process = where
     account, amount = process.accounts[card], shown.of(process)
     if process.state is State.DEAD:
-        if not account.is_held and process.died_ns <= beginning.began_ns:
+        if process.died_ns <= beginning.began_ns:
             _left_behind(ledger, where, amount)
         return ()
     before = account.total, account.lent

@@ -6,8 +6,9 @@ import time
 from dataclasses import dataclass, field
 
 from partage_isolation.broker.buckets import CONTAINER_BURST, CONTAINER_RATE, Bucket
-from partage_isolation.broker.containers import Container, Process, ProcessId
+from partage_isolation.broker.containers import Container, Process
 from partage_isolation.broker.page import Page
+from partage_isolation.broker.pieces import ProcessId
 from partage_isolation.broker.sockets import Connection, Listener
 from partage_isolation.broker.specs import Spec
 

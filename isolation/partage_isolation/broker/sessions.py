@@ -75,6 +75,10 @@ class Sessions:
             What.AMOUNTS: self._amounts,
             What.VIEW: self._view,
             What.PROCESSES_OF: self._processes,
+            What.EXPORT: self._export,
+            What.LEAVE: self._leave,
+            What.OPEN: self._open,
+            What.CLOSE: self._close,
         }
 
     # ---- Connections -------------------------------------------------------------------------------------------------
@@ -267,6 +271,27 @@ class Sessions:
     def _processes(self, session: Session, packet: Packet) -> bytes:
         served = self._identities.served[session.process.key]
         return processes_answer(packet, served, session)
+
+    # ---- Memory that several hold ------------------------------------------------------------------------------------
+
+    def _export(self, session: Session, packet: Packet) -> bytes:
+        anybodys = bool(packet.flags & Flag.ANYBODY)
+        is_noted = self._ledger.exported(session.process, packet.card, packet.shared, anybodys=anybodys)
+        return wire.answer(packet, Result.OK if is_noted else Result.FULL)
+
+    def _leave(self, session: Session, packet: Packet) -> bytes:
+        lent = self._ledger.left(session.process, packet.card, packet.shared)
+        return wire.answer(packet, Result.OK, wire.amounts_body(wire.Amounts(0, lent)))
+
+    def _open(self, session: Session, packet: Packet) -> bytes:
+        size = self._ledger.opened(session.process, packet.card, packet.shared)
+        if size is None:
+            return wire.answer(packet, Result.NO)
+        return wire.answer(packet, Result.OK, wire.shared_body(packet.shared._replace(size=size)))
+
+    def _close(self, session: Session, packet: Packet) -> bytes:
+        self._ledger.closed(session.process, packet.shared)
+        return wire.answer(packet, Result.OK)
 
     # ---- Ends --------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,10 @@ class What(IntEnum):
     AMOUNTS = 6
     VIEW = 7
     PROCESSES_OF = 8
+    EXPORT = 9
+    LEAVE = 10
+    OPEN = 11
+    CLOSE = 12
     RECALL = 32
     REPORT = 33
     LEASES = 64
@@ -52,11 +56,13 @@ class Flag(IntFlag):
     SIGNALS = 1
     CONTEXT_MADE = 2
     CONTEXT_FAILED = 4
+    ANYBODY = 8
 
 
 _HEAD: Final = struct.Struct("<4H2I")
 _PACKET: Final = struct.Struct("<4H2I6Q")
-_AMOUNTS: Final = struct.Struct("<2Q2IQ")
+_AMOUNTS: Final = struct.Struct("<2Q2I")
+_SHARED: Final = struct.Struct("<4Q")
 _HELLO: Final = struct.Struct("<16s2I")
 _CARD: Final = struct.Struct("<16sQ4I")
 _VIEW: Final = struct.Struct("<3Q")
@@ -87,6 +93,11 @@ class Packet(NamedTuple):
         return Amounts._make(_AMOUNTS.unpack_from(self.data, _BODY))
 
     @property
+    def shared(self) -> Shared:
+        """Of EXPORT, LEAVE, OPEN and CLOSE."""
+        return Shared._make(_SHARED.unpack_from(self.data, _BODY))
+
+    @property
     def first_process(self) -> int:
         """Of PROCESSES_OF: the number from which on."""
         return int.from_bytes(self.data[_BODY : _BODY + 8], "little")
@@ -99,7 +110,15 @@ class Amounts(NamedTuple):
     lent: int
     changes: int = 0
     in_flight: int = 0
-    exported: int = 0
+
+
+class Shared(NamedTuple):
+    """What a process says of memory that several can hold."""
+
+    name: int = 0
+    number: int = 0
+    size: int = 0
+    freed: int = 0
 
 
 def read(data: bytes) -> Packet | None:
@@ -131,6 +150,11 @@ def hello_body(token: bytes, cards: int = 0) -> bytes:
 def amounts_body(amounts: Amounts) -> bytes:
     """Of everything that carries amounts."""
     return _AMOUNTS.pack(*amounts)
+
+
+def shared_body(shared: Shared) -> bytes:
+    """Of EXPORT, LEAVE, OPEN and CLOSE, and of the answer to OPEN."""
+    return _SHARED.pack(*shared)
 
 
 def card_body(uuid: bytes, memory: int, *, share: int, limit: int, is_mig: bool) -> bytes:

@@ -122,15 +122,10 @@ def _of_books(seen: Round, rules: Rules) -> Iterator[Suspicion]:
 
 
 def _is_left(row: ProcessFacts, seen: Round) -> bool:
-    """Alive in the books and nowhere else; or dead, and no card shows it any more.
-
-    What it had shared with others stays charged while they may hold it.
-    """
+    """Alive in the books and nowhere else; or dead, and no card shows it any more."""
     if row.state != "dead":
         return row.pid in seen.gone
-    cards = [card for card, amounts in row.cards.items() if amounts.charged]
-    limits = seen.after[row.key].cards
-    uses = [seen.uses.get(card) for card in cards if card not in limits or not limits[card].shared]
+    uses = [seen.uses.get(card) for card, amounts in row.cards.items() if amounts.charged]
     return bool(uses) and all(use is not None and row.pid not in use.processes for use in uses)
 
 

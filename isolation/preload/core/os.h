@@ -76,10 +76,11 @@ HIDDEN void os_close(int descriptor);
 
 struct os_file {
     uint64_t device, inode, size;
-    bool is_socket;
+    bool is_socket, is_device;
 };
 
 HIDDEN bool os_look(const char *path, struct os_file *file);
+HIDDEN bool os_look_at(int descriptor, struct os_file *file);
 
 /* Up to `most` bytes of a file, mapped; to be given to os_unmap with *bytes. NULL where it cannot be read or is
  * empty. */

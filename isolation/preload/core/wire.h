@@ -36,6 +36,21 @@ enum wire_what {
      * Answer: processes; `flags` is how many there are in all. */
     WIRE_PROCESSES_OF,
 
+    /* Other processes can hold memory of this one from now on, by the name `shared.name` (0: by those that it has) of
+     * piece number `shared.number`, of which the process ever had `shared.size` bytes. Asked before the program has
+     * what it may hand on. With WIRE_ANYBODY nobody can say who opens it. Answer: WIRE_OK or WIRE_FULL. */
+    WIRE_EXPORT,
+    /* The driver has taken back `shared.size` bytes of piece `shared.number` in all so far, by which `shared.freed` of
+     * what is used become free now. Answer: amounts.lent as it is then: less by `shared.freed` where others have the
+     * piece open and it is charged to the container until they close it. */
+    WIRE_LEAVE,
+    /* The process is about to open `shared.name`, or has: how long it is, or 0 where it can't tell. Answer: the same,
+     * shared.size being what the broker knows (0: nothing; then it is to be said again with its size); WIRE_NO where
+     * nobody here made it and it does not fit, or there are too many. */
+    WIRE_OPEN,
+    /* It has let go of all that it opened by that name, or did not get it. Answer: WIRE_OK. */
+    WIRE_CLOSE,
+
     /* Hints of the broker, replied to on the same socket. Give back what is lent and not in use: WIRE_RETURN, also
      * where that is nothing. */
     WIRE_RECALL = 32,
@@ -49,12 +64,12 @@ enum wire_what {
 enum wire_result {
     WIRE_OK,
     WIRE_NO, /* the limit does not allow it */
-    WIRE_FULL, /* too many processes */
+    WIRE_FULL, /* too many processes, or names of shared memory */
     WIRE_UNKNOWN, /* no such token or card */
     WIRE_WRONG, /* the packet makes no sense, or has another version */
 };
 
-enum wire_flags { WIRE_SIGNALS = 1, WIRE_CONTEXT_MADE = 2, WIRE_CONTEXT_FAILED = 4 };
+enum wire_flags { WIRE_SIGNALS = 1, WIRE_CONTEXT_MADE = 2, WIRE_CONTEXT_FAILED = 4, WIRE_ANYBODY = 8 };
 
 struct wire_process {
     uint32_t pid, reserved;
@@ -75,8 +90,12 @@ struct wire {
             uint64_t lent; /* bytes that it may hold without asking */
             uint32_t changes; /* how often `used` has changed, modulo 2^32 */
             uint32_t in_flight; /* calls of the driver that are changing it */
-            uint64_t exported; /* bytes of `used` that other processes can hold: they may outlive this one */
         } amounts;
+        struct {
+            uint64_t name; /* a hash of what programs hand each other; counts inside one container */
+            uint64_t number; /* as its maker counts its pieces */
+            uint64_t size, freed; /* bytes */
+        } shared;
         struct {
             unsigned char uuid[16];
             uint64_t memory; /* the limit, bytes */

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 static void tell(const struct stat *found, struct os_file *file) {
-    *file = (struct os_file){found->st_dev, found->st_ino, (uint64_t)found->st_size, S_ISSOCK(found->st_mode)};
+    const bool is_device = S_ISCHR(found->st_mode) || S_ISBLK(found->st_mode);
+    *file =
+        (struct os_file){found->st_dev, found->st_ino, (uint64_t)found->st_size, S_ISSOCK(found->st_mode), is_device};
 }
 
 bool os_look(const char *path, struct os_file *file) {
@@ -15,6 +17,15 @@ bool os_look(const char *path, struct os_file *file) {
     if (SYSTEM(newfstatat, AT_FDCWD, path, &found, 0) != 0) return false;
     tell(&found, file);
     return true;
+}
+
+bool os_look_at(int descriptor, struct os_file *file) {
+    int before = errno;
+    struct stat found;
+    bool done = SYSTEM(fstat, descriptor, &found) == 0;
+    if (done) tell(&found, file);
+    errno = before;
+    return done;
 }
 
 static size_t read_all(int descriptor, char *into, size_t bytes) {

@@ -18,6 +18,7 @@ typedef struct cuda_resources *CUdevResourceDesc;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 enum { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+enum { CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_ALLOCATION_TYPE_MANAGED = 2 };
 
 typedef struct {
@@ -43,6 +44,10 @@ typedef struct {
 typedef struct {
     unsigned char bytes[64];
 } CUipcMemHandle;
+
+typedef struct {
+    unsigned char bytes[64];
+} CUmemPoolPtrExportData;
 
 enum {
     CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,

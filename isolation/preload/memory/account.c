@@ -14,7 +14,6 @@ static struct account {
     _Atomic uint64_t lent;
     _Atomic int64_t credit;      /* less than 0: more is held than is lent */
     _Atomic uint64_t kept, granted; /* what may stay as credit */
-    _Atomic uint64_t exported;
     _Atomic uint32_t changes, in_flight;
     _Atomic uint32_t taking; /* of in_flight: those that have reserved */
 } accounts[MOST_CARDS];
@@ -71,7 +70,6 @@ static struct wire amounts_of(enum wire_what what, unsigned card) {
         packet.amounts.used = used_of(account);
         packet.amounts.lent = atomic_load(&account->lent);
         packet.amounts.in_flight = atomic_load(&account->in_flight);
-        packet.amounts.exported = atomic_load(&account->exported);
     } while (changes != atomic_load(&account->changes));
     packet.amounts.changes = changes;
     return packet;
@@ -282,11 +280,39 @@ void account_correct(unsigned card, uint64_t more, uint64_t less) {
     change_credit(&accounts[card], (int64_t)(less - more));
 }
 
-void account_export(unsigned card, uint64_t more, uint64_t less) {
-    if (card >= MOST_CARDS) return;
-    atomic_fetch_add(&accounts[card].exported, more - less);
-    if (more) account_tell(card, 0); /* before anybody gets the handle: we may be killed at any moment */
+/* ---- what several processes hold -------------------------------------------------------------------------------- */
+
+bool account_enter(void) { return session_enter(os_now() + SESSION_WAIT); }
+
+bool account_ask_in_turn(struct wire *packet) { return session_ask(packet, session_patience(os_now() + SESSION_WAIT)); }
+
+void account_leave_turn(void) { leave(); }
+
+bool account_ask(struct wire *packet) {
+    KEEP_ERRNO;
+    if (!account_enter()) return false;
+    const bool answered = account_ask_in_turn(packet);
+    leave();
+    return answered;
 }
+
+/* What is lent becomes less before what is used does: nobody can spend in between what others hold. Without an answer
+ * it stays charged to the process: more than true, never less. */
+void account_let_go(unsigned card, uint64_t number, uint64_t size, uint64_t less) {
+    KEEP_ERRNO;
+    struct wire packet = {.what = WIRE_LEAVE, .card = (uint16_t)card};
+    packet.shared.number = number;
+    packet.shared.size = size;
+    packet.shared.freed = less;
+    if (card >= MOST_CARDS || !account_enter()) return;
+    if (account_ask_in_turn(&packet) && packet.result == WIRE_OK) {
+        now_lent(&accounts[card], packet.amounts.lent);
+        change_credit(&accounts[card], (int64_t)less);
+    }
+    leave();
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------------ */
 
 void account_keep(unsigned card, uint64_t bytes) {
     if (card >= MOST_CARDS) return;

@@ -32,8 +32,16 @@ HIDDEN void account_end_free_later(unsigned card, uint64_t bytes);
  * first: account_keep returns it. */
 HIDDEN void account_correct(unsigned card, uint64_t more, uint64_t less);
 
-/* Of what is held, other processes can now hold so much more or less. */
-HIDDEN void account_export(unsigned card, uint64_t more, uint64_t less);
+/* Like account_correct with less, of what other processes may hold: `size` bytes of that piece in all so far. Where
+ * others have it open, what becomes free is no credit of ours but charged to the container. */
+HIDDEN void account_let_go(unsigned card, uint64_t number, uint64_t size, uint64_t less);
+
+/* Asks what has nothing to do with amounts. False: the broker is away. */
+HIDDEN bool account_ask(struct wire *packet);
+/* The same in parts; entered is left. */
+HIDDEN bool account_enter(void);
+HIDDEN bool account_ask_in_turn(struct wire *packet);
+HIDDEN void account_leave_turn(void);
 
 /* How much may stay as credit beside what was granted as such: what one call of a pool reserves. 0: nothing more. */
 HIDDEN void account_keep(unsigned card, uint64_t bytes);

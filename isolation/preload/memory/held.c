@@ -1,5 +1,5 @@
 /* Notes of memory that belongs to contexts: addresses of cuMemAlloc and its kin, and arrays. */
-#include "memory.h"
+#include "sharing.h"
 
 #include <string.h>
 
@@ -63,15 +63,17 @@ static uint64_t shared_of(const struct entry *what) {
     return span.whole + ((span.shared[0] != 0) + (span.shared[1] != 0)) * BLOCK_BYTES;
 }
 
-static void no_longer_exported(const struct entry *what) {
-    if (what->bytes & EXPORTED) account_export(what->card, 0, shared_of(what));
+/* What is no longer held: how much of it is credit. */
+static uint64_t let_go(const struct entry *what, uint64_t less) {
+    if (!(what->bytes & EXPORTED)) return less;
+    account_let_go(what->card, share_number(SHARE_HELD, what->serial), shared_of(what), less);
+    return 0;
 }
 
 static void gone(enum held_kind kind, const struct entry *what) {
     uint64_t less;
     count(kind, what, -1, &less);
-    no_longer_exported(what);
-    account_correct(what->card, 0, less);
+    account_correct(what->card, 0, let_go(what, less));
 }
 
 bool held_note(enum held_kind kind, const struct entry *what, uint64_t *charged) {
@@ -99,7 +101,7 @@ void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at
     struct entry before;
     if (freed) {
         count(kind, what, -1, &less);
-        no_longer_exported(what);
+        less = let_go(what, less);
     } else {
         table_put(&held[kind], what, &before); /* without room for the note it stays charged to the end */
     }
@@ -109,12 +111,12 @@ void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at
         account_end_free_later(what->card, less);
 }
 
-void held_export(uint64_t address) {
+CUresult held_export(uint64_t address, uint64_t name) {
     struct entry what, before;
-    if (!table_get(&held[HELD_MEMORY], address, &what) || what.bytes & EXPORTED) return;
+    if (!table_get(&held[HELD_MEMORY], address, &what)) return CUDA_SUCCESS;
     what.bytes |= EXPORTED;
     table_put(&held[HELD_MEMORY], &what, &before);
-    account_export(what.card, shared_of(&what), 0);
+    return share_export(what.card, share_number(SHARE_HELD, what.serial), name, shared_of(&what));
 }
 
 /* ---- the end of a context --------------------------------------------------------------------------------------- */
@@ -150,6 +152,7 @@ void held_forget(void) {
     for (int kind = 0; kind < HELD_KINDS; kind++) table_forget(&held[kind]);
     table_forget(&blocks);
     virtual_forget();
+    sharing_forget();
     reserves_forget();
     graphs_forget();
     devices_forget();

@@ -1,11 +1,14 @@
 /* cuMemAlloc and its kin: memory of the current context, with an address. */
-#include "memory.h"
+#include "sharing.h"
+
+#include <string.h>
 
 HOOK_CALL(cuMemFree_v2, CUdeviceptr address) {
     struct entry what;
-    if (!held_take(HELD_MEMORY, address, &what)) return DRIVER(REAL(cuMemFree_v2)(address));
+    const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && share_take(address, &what);
     const CUresult result = DRIVER(REAL(cuMemFree_v2)(address));
-    held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, true);
+    if (held) held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, true);
+    if (opened) share_taken(&what, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -77,7 +80,10 @@ HOOK_CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width,
 }
 
 HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
-    const CUresult result = DRIVER(REAL(cuIpcGetMemHandle)(handle, address));
-    if (result == CUDA_SUCCESS) held_export(address);
-    return result;
+    CUipcMemHandle made;
+    if (!handle) return DRIVER(REAL(cuIpcGetMemHandle)(handle, address));
+    TRY(DRIVER(REAL(cuIpcGetMemHandle)(&made, address)));
+    TRY(held_export(address, share_name(&made, sizeof made)));
+    memcpy(handle, &made, sizeof made);
+    return CUDA_SUCCESS;
 }

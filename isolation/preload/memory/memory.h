@@ -57,8 +57,8 @@ HIDDEN bool held_take(enum held_kind kind, uint64_t key, struct entry *what);
 /* The driver did or did not free it; `at_once`, or some time after it has said so. */
 HIDDEN void held_end(enum held_kind kind, const struct entry *what, bool freed, bool at_once);
 
-/* Other processes can hold it from now on. */
-HIDDEN void held_export(uint64_t address);
+/* Other processes can hold it from now on, by that name. */
+HIDDEN CUresult held_export(uint64_t address, uint64_t name);
 
 /* All that a context had before that moment went with it. */
 HIDDEN void held_context_gone(CUcontext context, uint32_t before);
@@ -71,5 +71,6 @@ HIDDEN void virtual_check(unsigned card);
 
 HIDDEN void reserves_forget(void);
 HIDDEN void virtual_forget(void);
+HIDDEN void sharing_forget(void);
 HIDDEN void graphs_forget(void);
 HIDDEN void devices_forget(void);

@@ -1,5 +1,8 @@
 /* Pools, and memory in the order of streams. */
 #include "reserves.h"
+#include "sharing.h"
+
+#include <string.h>
 
 REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
 REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
@@ -145,9 +148,10 @@ HOOK_CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUme
  * when this returns, so it is given to the broker, which asks the card, and is no credit of ours. */
 static CUresult free_later(CUdeviceptr address, CUstream stream, CUresult (*call)(CUdeviceptr, CUstream)) {
     struct entry what;
-    if (!held_take(HELD_MEMORY, address, &what)) return DRIVER(call(address, stream));
+    const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && share_take(address, &what);
     const CUresult result = DRIVER(call(address, stream));
-    held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, false);
+    if (held) held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, false);
+    if (opened) share_taken(&what, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -190,9 +194,37 @@ HOOK_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
     return result;
 }
 
-HOOK_CALL(cuMemPoolExportToShareableHandle, void *handle, CUmemoryPool pool, unsigned type, unsigned long long flags) {
-    const CUresult result = DRIVER(REAL(cuMemPoolExportToShareableHandle)(handle, pool, type, flags));
-    struct reserve *reserve = result == CUDA_SUCCESS ? reserve_of_pool(pool, NO_CARD) : NULL;
-    if (reserve) reserve_export(reserve);
-    return result;
+/* ---- memory of pools in other processes -------------------------------------------------------------------------- */
+
+REAL_CALL(cuPointerGetAttribute, void *value, unsigned attribute, CUdeviceptr address);
+
+/* NULL: not of a pool that is ours to count. */
+static struct reserve *pool_at(CUdeviceptr address) {
+    enum { POOL_OF_ADDRESS = 17 };
+    CUmemoryPool pool = NULL;
+    if (DRIVER(REAL(cuPointerGetAttribute)(&pool, POOL_OF_ADDRESS, address)) != CUDA_SUCCESS) return NULL;
+    return reserve_of_pool(pool, NO_CARD);
+}
+
+HOOK_CALL(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) {
+    CUmemPoolPtrExportData made;
+    if (!data) return DRIVER(REAL(cuMemPoolExportPointer)(data, address));
+    TRY(DRIVER(REAL(cuMemPoolExportPointer)(&made, address)));
+    struct reserve *reserve = pool_at(address);
+    if (reserve) TRY(reserve_export(reserve, share_name(&made, sizeof made)));
+    memcpy(data, &made, sizeof made);
+    return CUDA_SUCCESS;
+}
+
+HOOK_CALL(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, const CUmemPoolPtrExportData *data) {
+    CUdeviceptr made;
+    uint64_t size;
+    if (!address || !data || !session_cards()) return DRIVER(REAL(cuMemPoolImportPointer)(address, pool, data));
+    const uint64_t name = share_name(data, sizeof *data);
+    TRY(share_open(0, name, &size));
+    CUresult result = DRIVER(REAL(cuMemPoolImportPointer)(&made, pool, data));
+    if (result != CUDA_SUCCESS) return share_close(0, name), result;
+    share_note(made, 0, name); /* without room for the note it counts as open to the end of the process */
+    *address = made;
+    return CUDA_SUCCESS;
 }

@@ -1,4 +1,5 @@
 #include "reserves.h"
+#include "sharing.h"
 
 REAL_CALL(cuMemPoolGetAttribute, CUmemoryPool pool, unsigned attribute, void *value);
 REAL_CALL(cuMemPoolSetAttribute, CUmemoryPool pool, unsigned attribute, void *value);
@@ -21,11 +22,13 @@ struct reserve {
     _Atomic unsigned card;
     unsigned calls; /* that may make it grow, now */
     _Atomic uint64_t bytes; /* charged */
-    _Atomic bool there, left, exported;
+    _Atomic bool there, left;
+    uint64_t number, given; /* of what others can hold; 0: they can't. What was given back of that, in all. */
 };
 
 static struct reserve pools[MOST_POOLS], graphs[MOST_CARDS];
 static struct os_lock making;
+static _Atomic uint64_t last_number;
 static _Atomic unsigned made; /* entries of `pools` that were ever in use */
 static struct table by_handle; /* entry.of: index */
 static _Atomic bool active;
@@ -48,12 +51,28 @@ static uint64_t ask(const struct reserve *reserve) {
 
 struct change {
     uint64_t more, less;
+    uint64_t let_go; /* and is not ours to account for any more */
 };
+
+/* A piece of the broker's ends when all of it was given back; what comes then is another one. */
+static void let_go(struct reserve *reserve, struct change *change) {
+    reserve->given += change->less;
+    account_let_go(reserve->card, share_number(SHARE_POOL, reserve->number), reserve->given, change->less);
+    change->let_go = change->less;
+    change->less = 0;
+}
+
+static void tell_others(struct reserve *reserve, uint64_t now, struct change *change) {
+    if (change->more) share_export(reserve->card, share_number(SHARE_POOL, reserve->number), 0, reserve->given + now);
+    if (change->less) let_go(reserve, change);
+    if (now) return;
+    reserve->number = reserve->given = 0;
+}
 
 static struct change change_to(struct reserve *reserve, uint64_t now) {
     const uint64_t before = atomic_exchange(&reserve->bytes, now);
-    const struct change change = {now > before ? now - before : 0, before > now ? before - now : 0};
-    if (atomic_load(&reserve->exported)) account_export(reserve->card, change.more, change.less);
+    struct change change = {now > before ? now - before : 0, before > now ? before - now : 0, 0};
+    if (reserve->number) tell_others(reserve, now, &change);
     return change;
 }
 
@@ -97,7 +116,7 @@ static uint64_t reread_locked(struct reserve *reserve) {
     if (!atomic_load(&reserve->there)) return 0;
     const struct change change = read_anew(reserve, 0);
     account_correct(reserve->card, change.more, change.less);
-    return change.less;
+    return change.less + change.let_go;
 }
 
 static uint64_t reread(struct reserve *reserve) {
@@ -123,7 +142,7 @@ static void trim(struct reserve *reserve) {
 
 static void forget_pool(struct reserve *reserve) {
     atomic_store(&reserve->left, false);
-    atomic_store(&reserve->exported, false);
+    reserve->number = reserve->given = 0;
     atomic_store(&reserve->there, false);
 }
 
@@ -236,10 +255,13 @@ struct reserve *reserve_of_graphs(unsigned card) {
     return reserve;
 }
 
-void reserve_export(struct reserve *reserve) {
+CUresult reserve_export(struct reserve *reserve, uint64_t name) {
     os_lock(&reserve->lock);
-    if (!atomic_exchange(&reserve->exported, true)) account_export(reserve->card, atomic_load(&reserve->bytes), 0);
+    if (!reserve->number) reserve->number = atomic_fetch_add(&last_number, 1) + 1;
+    const uint64_t size = reserve->given + atomic_load(&reserve->bytes);
+    const CUresult result = share_export(reserve->card, share_number(SHARE_POOL, reserve->number), name, size);
     os_unlock(&reserve->lock);
+    return result;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */

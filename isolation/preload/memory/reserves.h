@@ -28,8 +28,8 @@ HIDDEN CUresult reserve_end(struct reserve *reserve, uint64_t most);
 HIDDEN void reserve_begin_shrink(struct reserve *reserve);
 HIDDEN void reserve_end_shrink(struct reserve *reserve);
 
-/* Other processes can hold what it has. */
-HIDDEN void reserve_export(struct reserve *reserve);
+/* Other processes can hold some of what it has, by that name, and so perhaps all. */
+HIDDEN CUresult reserve_export(struct reserve *reserve, uint64_t name);
 
 /* What cuMemPoolDestroy does. */
 HIDDEN CUresult reserve_destroy(struct reserve *reserve);

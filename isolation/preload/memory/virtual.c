@@ -1,5 +1,6 @@
-/* Virtual memory: physical memory lives as long as a handle or a mapping of it. Imported memory is its exporter's. */
-#include "memory.h"
+/* Virtual memory: physical memory lives as long as a handle or a mapping of it. What others made is theirs: an object
+ * of no card, with the name by which it was opened. */
+#include "sharing.h"
 
 /* Objects have numbers of ours; times: handles and mappings. Handles: of the object; times: how often it was given out.
  * Mappings, by address: of the object; bytes: how long. */
@@ -29,18 +30,18 @@ static bool drop(uint64_t number, struct entry *object) {
     return table_count(&objects, number, -1, object) && object->key && !object->times;
 }
 
-static void no_longer_exported(const struct entry *object) {
+/* The driver has let go of it: how much is credit. */
+static uint64_t ended(const struct entry *object) {
     struct entry entry;
-    if (table_take(&exported, object->key, &entry)) account_export(object->card, 0, object->bytes);
+    if (object->card == NO_CARD) return share_close((unsigned)object->serial, object->of), 0;
+    if (!table_take(&exported, object->key, &entry)) return object->bytes;
+    account_let_go(object->card, share_number(SHARE_VIRTUAL, object->key), object->bytes, object->bytes);
+    return 0;
 }
 
 /* The driver has let go of one handle or mapping: only now, for another thread may have let go of the rest before us.
  */
-static uint64_t let_go(uint64_t number, struct entry *object) {
-    if (!drop(number, object)) return 0;
-    no_longer_exported(object);
-    return object->bytes;
-}
+static uint64_t let_go(uint64_t number, struct entry *object) { return drop(number, object) ? ended(object) : 0; }
 
 /* Without being told by us. */
 static void gone(uint64_t number) {
@@ -93,14 +94,18 @@ static bool note_handle(CUmemGenericAllocationHandle handle, uint64_t object) {
     return true;
 }
 
-static bool note_object(CUmemGenericAllocationHandle handle, unsigned card, uint64_t bytes) {
-    const uint64_t number = atomic_fetch_add(&last_object, 1) + 1;
-    const struct entry object = {.key = number, .bytes = bytes, .card = (uint16_t)card, .times = 1};
+static bool note_new(CUmemGenericAllocationHandle handle, struct entry object) {
     struct entry entry;
+    object.key = atomic_fetch_add(&last_object, 1) + 1;
+    object.times = 1;
     if (!table_put(&objects, &object, &entry)) return false;
-    if (note_handle(handle, number)) return true;
-    table_take(&objects, number, &entry);
+    if (note_handle(handle, object.key)) return true;
+    table_take(&objects, object.key, &entry);
     return false;
+}
+
+static bool note_object(CUmemGenericAllocationHandle handle, unsigned card, uint64_t bytes) {
+    return note_new(handle, (struct entry){.bytes = bytes, .card = (uint16_t)card});
 }
 
 HOOK_CALL(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *like,
@@ -155,21 +160,61 @@ HOOK_CALL(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, voi
     return result;
 }
 
-/* In the process that exported it, it may be a handle that is known. */
+/* ---- from one process to another -------------------------------------------------------------------------------- */
+
+REAL_CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *from, unsigned type);
+
+/* In the process that has it already it is a handle that is known, and costs nothing more. Without room for a note it
+ * counts as open to the end of the process. */
+static void imported(CUmemGenericAllocationHandle handle, unsigned card, uint64_t name) {
+    struct entry known;
+    if (!table_get(&handles, key_of(handle), &known)) {
+        note_new(handle, (struct entry){.bytes = 1, .of = name, .card = NO_CARD, .serial = card});
+        return;
+    }
+    another_handle(handle, known.of);
+    share_close(card, name);
+}
+
+/* Whose card it is, the broker knows by its name. */
+static CUresult import_named(CUmemGenericAllocationHandle *handle, void *from, unsigned type, uint64_t name) {
+    uint64_t size;
+    TRY(share_open(0, name, &size));
+    const CUresult result = DRIVER(REAL(cuMemImportFromShareableHandle)(handle, from, type));
+    if (result == CUDA_SUCCESS)
+        imported(*handle, 0, name);
+    else
+        share_close(0, name);
+    return result;
+}
+
 HOOK_CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *from, unsigned type) {
     struct entry known;
+    uint64_t name;
+    if (handle && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && session_cards() &&
+        share_name_of_descriptor((int)(intptr_t)from, &name))
+        return import_named(handle, from, type, name);
     const CUresult result = DRIVER(REAL(cuMemImportFromShareableHandle)(handle, from, type));
     if (result == CUDA_SUCCESS && table_get(&handles, key_of(*handle), &known)) another_handle(*handle, known.of);
     return result;
 }
 
+static CUresult export_object(const void *to, unsigned type, const struct entry *object) {
+    const uint64_t number = share_number(SHARE_VIRTUAL, object->key);
+    uint64_t name;
+    if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && share_name_of_descriptor(*(const int *)to, &name))
+        return share_export(object->card, number, name, object->bytes);
+    return share_export_to_anybody(object->card, number, object->bytes);
+}
+
 HOOK_CALL(cuMemExportToShareableHandle, void *to, CUmemGenericAllocationHandle handle, unsigned type,
           unsigned long long flags) {
     struct entry known, object, now;
-    const CUresult result = DRIVER(REAL(cuMemExportToShareableHandle)(to, handle, type, flags));
-    if (result == CUDA_SUCCESS && table_get(&handles, key_of(handle), &known) &&
-        table_get(&objects, known.of, &object) && table_count(&exported, known.of, 1, &now) && now.times == 1)
-        account_export(object.card, object.bytes, 0);
+    TRY(DRIVER(REAL(cuMemExportToShareableHandle)(to, handle, type, flags)));
+    if (!table_get(&handles, key_of(handle), &known) || !table_get(&objects, known.of, &object)) return CUDA_SUCCESS;
+    if (object.card == NO_CARD || !table_count(&exported, known.of, 1, &now)) return CUDA_SUCCESS;
+    const CUresult result = export_object(to, type, &object);
+    if (result != CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) os_close(*(int *)to);
     return result;
 }
 

@@ -39,15 +39,10 @@ class Claims:
         """Of all that live."""
         return (self._read(_TOTAL) - self._read(_REMOVED)) % _WRAP
 
-    def exported(self, slot: int) -> int:
-        """Of what the process of a slot holds, or held when it died: that which others might have open."""
-        return self._read(_MINE + (SLOTS + slot) * _WORD.size)
-
     def forget(self, slot: int) -> None:
         """Once all that the process of a slot had is free again."""
         claimed = self._read(_MINE + slot * _WORD.size)
         self._write(_MINE + slot * _WORD.size, 0)
-        self._write(_MINE + (SLOTS + slot) * _WORD.size, 0)
         self._write(_REMOVED, (self._read(_REMOVED) + claimed) % _WRAP)
 
     def set_right(self) -> None:

@@ -5,8 +5,8 @@ or beside one, metered or not, is someone else's to say: here it is an environme
 
 - the card's own peak: simgpud is the only one who writes it, at every operation;
 - refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
-- what dead processes had, and had not exported: it is claimed for `RETURNED_S` after their death and must then be there
-  for others. What they had exported others may have open; the broker charges it while one of those lives.
+- what dead processes had: it is claimed for `RETURNED_S` after their death and must then be there for others. What
+  others have open of it is claimed by these.
 """
 
 from __future__ import annotations
@@ -73,15 +73,6 @@ class Seen:
     """Refusals for which there was room."""
 
 
-@dataclass(frozen=True)
-class _Outliving:
-    """What a killed process had exported."""
-
-    size: int
-    might_have_it: frozenset[int]
-    """Pids."""
-
-
 class Racer:
     """One process."""
 
@@ -141,8 +132,6 @@ class Race:
         self._claims = Claims(page, course.limit)
         self._random = random.Random(course.seed)  # noqa: S311 (choices that can be repeated)
         self._racers: list[Racer | None] = [None] * course.processes
-        self._outliving: list[_Outliving] = []
-        self._stopped = 0
         self.asleep: int | None = None
         """The pid of the process that is stopped now."""
 
@@ -208,14 +197,11 @@ class Race:
         racer.finish()
         self._racers[slot] = None
         self.seen.killed += 1
-        if exported := self._claims.exported(slot):
-            self._outliving.append(_Outliving(exported, frozenset(self.pids)))
-            self._excuse()
         time.sleep(RETURNED_S)
         self._claims.forget(slot)
 
     def _stop(self, slot: int) -> None:
-        self._excuse(OUT_OF_REACH + self.course.context_mib * MIB)
+        self._claims.excuse(OUT_OF_REACH + self.course.context_mib * MIB)
         self.asleep = self._of(slot).process.pid
         self._of(slot).send(signal.SIGSTOP)
         self.seen.stopped += 1
@@ -224,14 +210,7 @@ class Race:
         self._of(slot).send(signal.SIGCONT)
         self.asleep = None
         self._hear(slot)
-        self._excuse(0)
-
-    def _excuse(self, more: int | None = None) -> None:
-        """What dead processes had exported may be in use while anyone lives who lived then; the broker can't know."""
-        self._stopped = self._stopped if more is None else more
-        living = set(self.pids)
-        self._outliving = [each for each in self._outliving if each.might_have_it & living]
-        self._claims.excuse(self._stopped + sum(each.size for each in self._outliving))
+        self._claims.excuse(0)
 
     def _hear(self, slot: int) -> None:
         told = self._of(slot).answer()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isolation.metering.stage import BLOCK, CHUNK, LIMIT, MIB, OUT_OF_MEMORY, Place, Program, metered
+from isolation.metering.stage import LIMIT, MIB, OUT_OF_MEMORY, Place, Program, metered
 from partage_isolation.broker import wire
 from partage_isolation.broker.wire import Flag, Packet, Result, What
 from support.lender import Lender, Row, honest
@@ -69,29 +69,6 @@ def test_what_only_the_card_shows_is_a_hint_to_look(one: Program, line: str) -> 
     one.ask(line)
     broker = one.place.broker
     broker.wait(lambda: len(broker.said(What.AMOUNTS)) == before + 1, "the broker is told")
-
-
-def test_memory_that_others_can_hold_is_told(one: Program) -> None:
-    def exported() -> int:
-        return one.place.broker.amounts(one.pid).exported
-
-    one.ask("a = alloc(3 << 20)")
-    assert exported() == 0
-    one.ask("ipc_handle(a)")
-    one.ask("ipc_handle(a)")
-    assert exported() == 2 * BLOCK
-    one.ask("h = create(6 << 20, shared=True)")
-    one.ask("d = [export_memory(h) for _ in range(2)]")
-    assert exported() == 2 * BLOCK + 6 * MIB
-    one.ask("p = make_pool(shared=True)")
-    one.ask("e = export_pool(p)")
-    one.ask("b = alloc_from(p, 1 << 20)")
-    assert exported() == 2 * BLOCK + 6 * MIB + CHUNK
-    one.ask("free(a)")
-    one.ask("release(h)")
-    one.ask("free(b)")
-    one.ask("call('cuMemPoolDestroy', p)")
-    assert exported() == 0
 
 
 def test_two_cards_have_an_account_each(tmp_path: Path) -> None:

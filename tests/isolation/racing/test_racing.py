@@ -66,13 +66,7 @@ def test_the_limit_holds_to_the_byte_and_no_refusal_is_wrong(tmp_path: Path) -> 
         within_limits(place, container, race.seen)
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "killed",
-        pytest.param("frees", marks=pytest.mark.xfail(reason="what its exporter freed is charged to nobody")),
-    ],
-)
+@pytest.mark.parametrize("end", ["killed", "frees"])
 def test_what_another_process_has_open_stays_charged_when_its_exporter(end: str) -> None:
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB)

@@ -20,6 +20,7 @@ from simgpu.memory.programs import (
     program,
     used,
 )
+from support.steered import Steered
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def two(node: SimulatedNode) -> Iterator[Program]:
 
 
 @contextmanager
-def received(sender: Program, descriptor: int) -> Generator[int]:
+def received(sender: Steered, descriptor: int) -> Generator[int]:
     """A descriptor of another process, as one of ours that children inherit."""
     file = os.open(f"/proc/{sender.pid}/fd/{descriptor}", os.O_RDONLY)
     os.set_inheritable(file, True)

@@ -32,8 +32,6 @@ void claim_less(u64 bytes) {
     atomic_fetch_sub(&claims->total, bytes);
 }
 
-void claim_exported(int64_t bytes) { atomic_fetch_add(&claims->exported[slot], (u64)bytes); }
-
 struct asking asking_begins(void) {
     const u64 since = atomic_load(&claims->changes);
     return (struct asking){.since = since, .highest = now(), .excused = atomic_load(&claims->excused)};

@@ -15,21 +15,20 @@
 
 enum { CLAIM_SLOTS = 16, CLAIM_HISTORY = 1 << 16, CLAIM_MAILBOX = 8 };
 
-/* A handle that one process offers to the others. It does not free what somebody has open: CUDA wants it so. */
+/* A handle that one process offers to the others, who may have it open when it is freed. */
 struct offer {
     _Atomic u64 bytes; /* 0: none */
-    _Atomic u64 openers;
+    _Atomic u64 version; /* odd: it is being written */
     struct ipc_handle ipc;
 };
 
-/* The layout is known to those who run the race, up to `exported`. */
+/* The layout is known to those who run the race, up to `mine`; and where offers are. */
 struct claims {
     u64 limit;
     u64 removed;               /* claims of dead processes: only who runs the race writes it, as the next */
     _Atomic u64 excused;       /* bytes that the broker may have out of reach: of stopped processes */
     _Atomic u64 total;         /* of all, dead ones too */
     _Atomic u64 mine[CLAIM_SLOTS];
-    _Atomic u64 exported[CLAIM_SLOTS]; /* of what is held: that for which handles were given out */
     _Atomic u64 changes;
     _Atomic u64 history[CLAIM_HISTORY];
     struct offer offers[CLAIM_MAILBOX];
@@ -44,9 +43,6 @@ struct offer *claims_offer(unsigned number);
 
 void claim_more(u64 bytes);
 void claim_less(u64 bytes);
-
-/* So many bytes more, or less, that others might have open. */
-void claim_exported(int64_t bytes);
 
 /* What a refusal is judged by: from before the driver is asked (with the claim made) to after it answered. */
 struct asking asking_begins(void);

@@ -9,7 +9,6 @@ struct kind;
 struct held {
     const struct kind *kind; /* NULL: nothing */
     u64 bytes, claimed;
-    bool exported;
     u64 address, memory;
     handle object;
     handle stream; /* in whose order it is taken and freed; set before it is taken */

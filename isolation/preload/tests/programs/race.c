@@ -91,11 +91,13 @@ static void take(struct worker *worker, struct held *held, const struct kind *ki
         claim_less(worst);
 }
 
+static void withdraw(const struct held *held);
+
 static void give(struct held *held) {
+    withdraw(held);
     held->kind->give(held);
     if (held->kind->kept) pool_settle(0);
     if (held->claimed) claim_less(held->claimed);
-    if (held->exported) claim_exported(-(int64_t)held->bytes);
     *held = (struct held){0};
 }
 
@@ -109,41 +111,52 @@ static const struct kind opened = {.name = "opened", .worst = nothing, .give = g
 
 static struct held *_Atomic offered; /* what this process offers; one thing at a time */
 
-/* Whoever comes for it when it is being withdrawn finds that there is none, or is waited for. */
+/* Odd: it is being written. A handle is never taken together with the length of another. */
 static void offer(struct held *held) {
     struct offer *mine = claims_offer((unsigned)options.slot);
     struct held *none = NULL;
     if (!atomic_compare_exchange_strong(&offered, &none, held)) return;
-    if (!held->exported) claim_exported((int64_t)held->bytes);
-    held->exported = true;
+    atomic_fetch_add(&mine->version, 1);
     require(cuIpcGetMemHandle(&mine->ipc, held->address), "cuIpcGetMemHandle");
     atomic_store(&mine->bytes, held->bytes);
+    atomic_fetch_add(&mine->version, 1);
 }
 
-/* False: somebody has it open. */
-static bool withdraw(const struct held *held) {
-    struct offer *mine = claims_offer((unsigned)options.slot);
-    if (atomic_load(&offered) != held) return true;
-    atomic_store(&mine->bytes, 0);
-    if (atomic_load(&mine->openers)) return false;
+/* Before it is freed, whoever has it open then. */
+static void withdraw(const struct held *held) {
+    if (atomic_load(&offered) != held) return;
+    atomic_store(&claims_offer((unsigned)options.slot)->bytes, 0);
     atomic_store(&offered, NULL);
-    return true;
 }
 
+/* Of whoever was here before, and was killed at it perhaps. */
+static void withdraw_all(void) {
+    struct offer *mine = claims_offer((unsigned)options.slot);
+    atomic_store(&mine->bytes, 0);
+    atomic_store(&mine->version, (atomic_load(&mine->version) + 1) / 2 * 2);
+}
+
+static u64 read_offer(struct offer *theirs, struct ipc_handle *ipc) {
+    const u64 version = atomic_load(&theirs->version), bytes = atomic_load(&theirs->bytes);
+    *ipc = theirs->ipc;
+    atomic_thread_fence(memory_order_seq_cst);
+    return version % 2 || version != atomic_load(&theirs->version) ? 0 : bytes;
+}
+
+/* It is claimed by each who has it: by its maker and all others. What was freed meanwhile can't be opened. */
 static void open_other(struct worker *worker, struct held *held) {
     const u64 whose = options.slot + 1 + next(&worker->random) % (CLAIM_MAILBOX - 1);
-    struct offer *theirs = claims_offer((unsigned)whose);
-    atomic_fetch_add(&theirs->openers, 1);
-    const u64 bytes = atomic_load(&theirs->bytes);
-    *held = (struct held){.bytes = bytes, .claimed = bytes, .memory = whose};
-    if (bytes) claim_more(bytes);
-    if (bytes && cuIpcOpenMemHandle(&held->address, theirs->ipc, 1) == SUCCESS) {
+    struct ipc_handle ipc;
+    const u64 bytes = read_offer(claims_offer((unsigned)whose), &ipc);
+    if (!bytes) return;
+    *held = (struct held){.bytes = bytes, .claimed = bytes};
+    claim_more(bytes);
+    if (cuIpcOpenMemHandle(&held->address, ipc, 1) == SUCCESS) {
         held->kind = &opened;
         worker->opened++;
         return;
     }
-    if (bytes) claim_less(bytes);
-    atomic_fetch_sub(&theirs->openers, 1);
+    claim_less(bytes);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
@@ -167,10 +180,8 @@ static void operate(struct worker *worker) {
     const bool plain = held->kind == &kinds[0];
     if (plain && choice < 2 && wanted("opened"))
         offer(held);
-    else if (held->kind && withdraw(held))
-        give(held);
     else if (held->kind)
-        return;
+        give(held);
     else if (choice == 0 && wanted("opened"))
         open_other(worker, held);
     else
@@ -266,6 +277,7 @@ static void read_options(int count, char **words) {
 int main(int count, char **words) {
     read_options(count, words);
     claims_open(options.page, (unsigned)options.slot);
+    withdraw_all();
     calls_find();
     begin();
     for (int c; (c = getchar()) != EOF;)

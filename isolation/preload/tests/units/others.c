@@ -8,6 +8,8 @@
 #undef HOOK
 
 NOT_THERE(cuDeviceGetUuid)
+NOT_THERE(cuMemGetAddressRange_v2)
+NOT_THERE(cuPointerGetAttribute)
 NOT_THERE(cuDeviceGetGraphMemAttribute)
 NOT_THERE(cuDeviceSetMemPool)
 NOT_THERE(cuMemPoolSetAttribute)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from partage_isolation.broker.containers import CardBook, Process
 from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.rows import PLACE_BYTES, Row, pack_row, read_row
+from partage_isolation.broker.piece_rows import PieceRow, pieces_of, rows_of
+from partage_isolation.broker.pieces import Piece
+from partage_isolation.broker.rows import PLACE_BYTES, Row, pack_piece, pack_row, read_row
 from partage_isolation.broker.rows_file import grouped
 from partage_isolation.broker.wire import NO_CARD
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -21,12 +23,22 @@ class Kept:
     def __init__(self, room: int = 10_000) -> None:
         self.rows: dict[tuple[str, int, int, int], bytes] = {}
         self.room = room
+        self.pieces: dict[Piece, tuple[bytes, ...]] = {}
 
     def keep(self, process: Process, card: int | None = None) -> bool:
         name = (process.key, process.pid, process.start, NO_CARD if card is None else card)
         if name not in self.rows and len(self.rows) >= self.room:
             return False
         self.rows[name] = pack_row(1, process, card)
+        return True
+
+    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+        rows = tuple(pack_piece(1, row) for row in rows_of(key, piece))
+        self.pieces.pop(piece, None)
+        if len(self.pieces) + len(self.rows) + len(rows) > self.room:
+            return False
+        if rows:
+            self.pieces[piece] = rows
         return True
 
     def drop(self, process: Process, card: int | None = None) -> None:
@@ -36,7 +48,11 @@ class Kept:
 
     def read(self) -> tuple[Row, ...]:
         found = [read_row((place, bytes(PLACE_BYTES)))[2] for place in self.rows.values()]
-        return tuple(row for row in found if row is not None)
+        return tuple(row for row in found if isinstance(row, Row))
+
+    def read_pieces(self) -> list[PieceRow]:
+        found = [read_row((place, bytes(PLACE_BYTES)))[2] for places in self.pieces.values() for place in places]
+        return [row for row in found if isinstance(row, PieceRow)]
 
 
 def book(limit: int, card: CardId = CARD) -> CardBook:
@@ -56,4 +72,8 @@ def restarted(kept: Kept, limit: int, *, context: int | None = None) -> Ledger:
     for own, cards in grouped(kept.read()):
         accounts = {number: row.account() for number, row in cards.items()}
         assert ledger.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
+    pieces, kept.pieces = list(pieces_of(kept.read_pieces())), {}
+    for piece in pieces:
+        ledger.containers[KEY].pieces.restore(piece)
+        kept.keep_piece(KEY, piece)
     return ledger

@@ -8,7 +8,7 @@ from partage_isolation.broker import sampling_rules as rules
 from partage_isolation.broker.containers import Process
 from partage_isolation.broker.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.broker.verdicts import Lent, NoRoom, Park, Refused
-from partage_isolation.broker.wire import Amounts
+from partage_isolation.broker.wire import Amounts, Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 GIB = 1 << 30
@@ -227,21 +227,6 @@ def test_another_process_of_the_same_pid_does_not_keep_the_dead_charged() -> Non
     assert charged(ledger) == 0
 
 
-def test_what_was_exported_outlives_its_exporter_until_the_last_possible_holder_is_gone() -> None:
-    ledger = ledger_of(GIB)
-    exporter, one, other = (process_of(ledger, pid) for pid in (10, 11, 12))
-    ledger.lend(exporter, 0, Amounts(0, 300 * MIB))
-    ledger.told(exporter, 0, Amounts(300 * MIB, 332 * MIB, exported=200 * MIB))
-    ledger.died(exporter, 1)
-    sample(ledger, {})
-    assert charged(ledger) == ledger.containers[KEY].shared(0) == 200 * MIB
-    ledger.died(one, 2)
-    sample(ledger, {})
-    assert charged(ledger) == 200 * MIB
-    ledger.died(other, 3)
-    assert charged(ledger) == 0
-
-
 def test_an_executed_program_begins_with_nothing_lent_and_the_old_one_s_memory_unproved() -> None:
     ledger = ledger_of(GIB)
     process = process_of(ledger)
@@ -343,5 +328,8 @@ def test_absurd_amounts_are_refused(amount: int) -> None:
     ledger = ledger_of(GIB)
     process = process_of(ledger)
     assert lend(ledger, process, amount, used=amount) == Refused(0)
-    ledger.returned(process, 0, Amounts(amount, amount, 2**32 - 1, 2**32 - 1, amount))
+    ledger.returned(process, 0, Amounts(amount, amount, 2**32 - 1, 2**32 - 1))
+    assert ledger.exported(process, 0, Shared(1, amount, amount, amount))
+    assert ledger.opened(process, 0, Shared(amount, amount, amount)) is None
+    ledger.left(process, 0, Shared(1, amount, amount, amount))
     assert charged(ledger) == 0

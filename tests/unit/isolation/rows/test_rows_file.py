@@ -45,7 +45,7 @@ def found_in(path: Path, *, boot: str = BOOT) -> tuple[Row, ...]:
 
 
 def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
-    process = process_of(10, Account(1, 2, 3, 4, used=5, exported=6, is_made=True), Account(lent=9))
+    process = process_of(10, Account(1, 2, 3, 4, used=5, is_made=True), Account(lent=9))
     with opened(tmp_path / "rows") as file:
         assert file.keep(process)
         assert file.keep(process, 0)
@@ -99,7 +99,7 @@ def test_a_write_that_was_cut_off_anywhere_leaves_the_old_row(cut: int, lent: in
     new = pack_row(3, process, 0)
     place = new[:cut] + before[cut:]
     number, _, row = read_row((old, place))
-    assert row is not None
+    assert isinstance(row, Row)
     assert (number, row.lent) in {(2, 1), (3, lent)}
     assert number == 3 or place != new
 

@@ -183,12 +183,6 @@ def test_rows_of_processes_that_are_gone_are_told() -> None:
     assert Story().kinds(*[held] * 6) == [set()] * 6, "the card shows it still"
 
 
-def test_what_a_dead_process_had_shared_with_others_is_no_ghost() -> None:
-    books = container(row(7, MIB, connected=False, state="dead"))
-    shared = replace(books, cards={CARD: replace(books.cards[CARD], shared=MIB)})
-    assert Story().kinds(*[seen(books=shared)] * 10) == [set()] * 10
-
-
 # ---- Who is forgotten ------------------------------------------------------------------------------------------------
 
 GONE = seen(books=container(), running={})

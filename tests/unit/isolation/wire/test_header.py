@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Flag, Result, What
+from partage_isolation.broker.wire import Amounts, Flag, Result, Shared, What
 
 _HEADER: Final = Path(__file__).parents[4] / "isolation/preload/core/wire.h"
 _PROGRAM: Final = r"""
@@ -31,8 +31,12 @@ int main(void) {
     PLACES
     struct wire wire = {.version = 1, .what = WIRE_LEND, .card = 2, .result = 0, .number = 7, .flags = 5};
     wire.amounts.used = 0x1122334455667788; wire.amounts.lent = 2; wire.amounts.changes = 3;
-    wire.amounts.in_flight = 4; wire.amounts.exported = 5;
+    wire.amounts.in_flight = 4;
     dump("amounts", &wire);
+    memset(&wire, 0, sizeof wire);
+    wire = (struct wire){.version = 1, .what = WIRE_EXPORT, .card = 1, .number = 3, .flags = WIRE_ANYBODY};
+    wire.shared.name = 0x1122334455667788; wire.shared.number = 2; wire.shared.size = 3; wire.shared.freed = 4;
+    dump("shared", &wire);
     memset(&wire, 0, sizeof wire);
     wire = (struct wire){.version = 1, .what = WIRE_CARD | WIRE_ANSWER, .card = 1, .result = WIRE_OK, .number = 9};
     memset(wire.card_is.uuid, 0xab, 16);
@@ -67,7 +71,10 @@ _PLACES: Final = {
     "amounts.lent": (24, 8),
     "amounts.changes": (32, 4),
     "amounts.in_flight": (36, 4),
-    "amounts.exported": (40, 8),
+    "shared.name": (16, 8),
+    "shared.number": (24, 8),
+    "shared.size": (32, 8),
+    "shared.freed": (40, 8),
     "card_is.uuid": (16, 16),
     "card_is.memory": (32, 8),
     "card_is.share": (40, 4),
@@ -127,9 +134,11 @@ def test_every_field_lies_where_the_header_has_it(told: dict[str, str]) -> None:
 
 
 def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
-    amounts = Amounts(0x1122334455667788, 2, 3, 4, 5)
+    amounts = Amounts(0x1122334455667788, 2, 3, 4)
     ask = wire.question(What.LEND, card=2, number=7, flags=5, body=wire.amounts_body(amounts))
     assert ask.hex() == told["=amounts"]
+    shared = wire.shared_body(Shared(0x1122334455667788, 2, 3, 4))
+    assert wire.question(What.EXPORT, card=1, number=3, flags=Flag.ANYBODY, body=shared).hex() == told["=shared"]
     nine = wire.read(wire.question(What.CARD, card=1, number=9))
     assert nine is not None
     card = wire.card_body(b"\xab" * 16, 1 << 40, share=250, limit=1000, is_mig=True)
@@ -138,11 +147,13 @@ def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
 
 def test_what_c_writes_is_read_as_it_was_meant(told: dict[str, str]) -> None:
     packets = {
-        name: wire.read(bytes.fromhex(told[f"={name}"])) for name in ("amounts", "card", "view", "processes", "hello")
+        name: wire.read(bytes.fromhex(told[f"={name}"]))
+        for name in ("amounts", "card", "view", "processes", "hello", "shared")
     }
     assert all(packets.values())
     read = {name: packet for name, packet in packets.items() if packet is not None}
-    assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4, 5)
+    assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4)
+    assert read["shared"].shared == Shared(0x1122334455667788, 2, 3, 4)
     assert wire.read_card(read["card"]) == (b"\xab" * 16, 1 << 40, 250, 1000, 1)
     assert wire.read_view(read["view"]) == (1, 2, 3)
     assert wire.read_processes(read["processes"]) == ((10, 100), (11, 101), (12, 102))

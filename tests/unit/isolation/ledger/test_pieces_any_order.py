@@ -1,0 +1,156 @@
+"""Processes make, open, free and close pieces and die in any order, and the broker is killed: to the byte, what is
+charged is what the card has, each piece once for as long as anybody has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from partage_isolation.broker import sampling_rules as rules
+from partage_isolation.broker.containers import Process
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.verdicts import Patience
+from partage_isolation.broker.wire import Amounts, Shared
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+
+LIMIT = 1 << 40
+_any = st.integers(0, 1 << 16)
+
+
+@dataclass(eq=False)
+class Made:
+    """One piece as it really is."""
+
+    maker: int
+    number: int
+    size: int
+    names: list[int]
+    is_made: bool = True
+    openers: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+
+class World(RuleBasedStateMachine):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = Kept()
+        self.ledger: Ledger = ledger_of(LIMIT, self.kept)
+        self.pids: list[int] = []
+        self.pieces: list[Made] = []
+        self.last = 0
+
+    def fresh(self) -> int:
+        self.last += 1
+        return self.last
+
+    def process(self, pid: int) -> Process:
+        return self.ledger.containers[KEY].processes[pid, pid]
+
+    def made_by(self, pid: int) -> int:
+        return sum(piece.size for piece in self.pieces if piece.maker == pid and piece.is_made)
+
+    @precondition(lambda self: len(self.pids) < 5)
+    @rule()
+    def begin(self) -> None:
+        pid = 1000 + self.fresh()
+        assert self.ledger.begin(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+        self.pids.append(pid)
+
+    @precondition(lambda self: self.pids)
+    @rule(index=_any, mib=st.integers(1, 64))
+    def make(self, index: int, mib: int) -> None:
+        pid = self.pids[index % len(self.pids)]
+        piece = Made(pid, self.fresh(), mib * MIB, [self.fresh()])
+        held = self.made_by(pid)
+        self.ledger.lend(self.process(pid), 0, Amounts(held, held + piece.size), patience=Patience.NONE)
+        self.pieces.append(piece)
+        self.settle()
+        self.export(piece, piece.names[0])
+
+    @precondition(lambda self: self.pieces)
+    @rule(index=_any)
+    def another_name(self, index: int) -> None:
+        piece = self.pieces[index % len(self.pieces)]
+        if piece.is_made:
+            piece.names.append(self.fresh())
+            self.export(piece, piece.names[-1])
+
+    def export(self, piece: Made, name: int) -> None:
+        assert self.ledger.exported(self.process(piece.maker), 0, Shared(name, piece.number, piece.size))
+
+    @precondition(lambda self: self.pids and self.pieces)
+    @rule(who=_any, index=_any, which=_any)
+    def open(self, who: int, index: int, which: int) -> None:
+        """The driver gives it as long as anybody has it; by a name that the broker no longer knows it says its size."""
+        piece = self.pieces[index % len(self.pieces)]
+        pid, name = self.pids[who % len(self.pids)], piece.names[which % len(piece.names)]
+        known = piece.is_made or name in {each for _, each in piece.openers}
+        if pid != piece.maker and known:
+            assert self.ledger.opened(self.process(pid), 0, Shared(name)) == piece.size
+            piece.openers.add((pid, name))
+
+    @precondition(lambda self: any(piece.openers for piece in self.pieces))
+    @rule(index=_any, twice=st.booleans())
+    def close(self, index: int, twice: bool) -> None:  # noqa: FBT001
+        piece, opener = sorted(
+            ((piece, opener) for piece in self.pieces for opener in piece.openers), key=lambda pair: pair[1]
+        )[index % sum(len(piece.openers) for piece in self.pieces)]
+        piece.openers.discard(opener)
+        for _ in range(1 + twice):
+            self.ledger.closed(self.process(opener[0]), Shared(opener[1]))
+
+    @precondition(lambda self: self.pieces)
+    @rule(index=_any, twice=st.booleans())
+    def free(self, index: int, twice: bool) -> None:  # noqa: FBT001
+        piece = self.pieces[index % len(self.pieces)]
+        if piece.is_made:
+            piece.is_made = False
+            for _ in range(1 + twice):
+                self.ledger.left(self.process(piece.maker), 0, Shared(0, piece.number, piece.size, piece.size))
+            self.settle()
+
+    @precondition(lambda self: self.pids)
+    @rule(index=_any)
+    def die(self, index: int) -> None:
+        pid = self.pids.pop(index % len(self.pids))
+        self.ledger.died(self.process(pid), 1)
+        for piece in self.pieces:
+            piece.is_made &= piece.maker != pid
+            piece.openers = {opener for opener in piece.openers if opener[0] != pid}
+        self.settle()
+
+    @rule()
+    def restart(self) -> None:
+        self.ledger = restarted(self.kept, LIMIT)
+        for pid in self.pids:
+            assert self.ledger.resume(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+
+    def settle(self) -> None:
+        """Credit is given back, and a sample taken."""
+        for pid in self.pids:
+            self.ledger.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
+        shown = {pid: self.made_by(pid) for pid in self.pids if self.made_by(pid)}
+        rules.apply(self.ledger, rules.begin(self.ledger, CARD, 10), rules.Shown(shown, {pid: pid for pid in shown}))
+        self.pieces = [piece for piece in self.pieces if piece.is_made or piece.openers]
+
+    @invariant()
+    def what_is_charged_is_what_the_card_has(self) -> None:
+        on_card = sum(piece.size for piece in self.pieces if piece.is_made or piece.openers)
+        assert self.ledger.charged(self.ledger.containers[KEY], 0) == on_card
+
+    def teardown(self) -> None:
+        while self.pids:
+            self.die(0)
+        self.what_is_charged_is_what_the_card_has()
+        assert not self.kept.rows
+        assert not self.kept.pieces
+
+
+World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+TestPiecesInAnyOrder = pytest.mark.slow(World.TestCase)

@@ -13,7 +13,8 @@ import pytest
 from isolation.broker.workers import Worker, workers
 from partage_isolation.broker import wire
 from partage_isolation.broker.ledger import MOST_PROCESSES
-from partage_isolation.broker.wire import Amounts, Flag, Result, What
+from partage_isolation.broker.pieces import MOST_NAMES
+from partage_isolation.broker.wire import Amounts, Flag, Result, Shared, What
 from support.broker_client import Client, connected
 from support.isolated import Contained, Isolated, open_files, until
 
@@ -48,7 +49,7 @@ def test_another_version_is_answered_as_wrong(container: Contained) -> None:
         assert result_of(hostile.recv(100)) == Result.WRONG
 
 
-@pytest.mark.parametrize("what", [0, 9, 31, What.RECALL, What.REPORT, What.LEASES, 65, 0x8001, 0xFFFF])
+@pytest.mark.parametrize("what", [0, 13, 31, What.RECALL, What.REPORT, What.LEASES, 65, 0x8001, 0xFFFF])
 def test_what_is_no_question_is_wrong(container: Contained, what: int) -> None:
     with container.client() as client:
         assert client.ask(what).result == Result.WRONG
@@ -206,13 +207,45 @@ def test_one_that_says_to_have_freed_what_it_holds_gets_nothing_by_it(place: Iso
 def test_absurd_amounts_are_refused(container: Contained) -> None:
     with container.client() as client:
         most = 2**64 - 1
-        body = wire.amounts_body(Amounts(most, most, 2**32 - 1, 2**32 - 1, most))
+        body = wire.amounts_body(Amounts(most, most, 2**32 - 1, 2**32 - 1))
         for what in (What.LEND, What.CONTEXT):
             client.say(what, body=body)
             assert client.answer().result in (Result.NO, Result.OK)
         client.say(What.RETURN, body=body)
         client.say(What.AMOUNTS, body=body, flags=2**32 - 1)
         assert client.view().charged <= 1024 * MIB
+        assert client.lend(MIB)
+
+
+def test_absurd_pieces_raise_the_own_container_s_charge_alone(place: Isolated, container: Contained) -> None:
+    other = place.prepare(64 * MIB)
+    with container.client() as client, other.client() as victim:
+        for number in range(8):
+            most = Shared(number + 1, number, 2**64 - 1, 2**64 - 1)
+            assert client.ask(What.EXPORT, body=wire.shared_body(most), flags=Flag.ANYBODY).result == Result.OK
+            assert client.ask(What.OPEN, body=wire.shared_body(Shared(number + 1))).result == Result.OK
+            assert client.ask(What.LEAVE, body=wire.shared_body(most)).result == Result.OK
+        assert client.ask(What.OPEN, body=wire.shared_body(Shared(99, size=2**64 - 1))).result == Result.NO
+        assert client.view().charged > 1024 * MIB
+        assert not client.lend(MIB)
+        assert victim.view().charged == 0
+        assert victim.lend(MIB)
+        for number in range(8):
+            assert client.ask(What.CLOSE, body=wire.shared_body(Shared(number + 1))).result == Result.OK
+        assert client.lend(MIB)
+
+
+def test_names_of_pieces_are_bounded_for_a_container_and_not_for_its_neighbour(
+    place: Isolated, container: Contained
+) -> None:
+    other = place.prepare(64 * MIB)
+    with container.client() as client, other.client() as victim:
+        results = {
+            client.ask(What.EXPORT, body=wire.shared_body(Shared(name, name, MIB))).result
+            for name in range(1, MOST_NAMES + 2)
+        }
+        assert results == {Result.OK, Result.FULL}
+        assert victim.ask(What.EXPORT, body=wire.shared_body(Shared(1, 1, MIB))).result == Result.OK
         assert client.lend(MIB)
 
 

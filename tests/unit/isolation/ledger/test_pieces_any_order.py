@@ -1,5 +1,6 @@
-"""Processes make, open, free and close pieces and die in any order, and the broker is killed: to the byte, what is
-charged is what the card has, each piece once for as long as anybody has it.
+"""What is charged is what the card has, to the byte: each piece once, for as long as anybody has it.
+
+Processes make, open, free and close pieces and die in any order, and the broker is killed.
 """
 
 from __future__ import annotations

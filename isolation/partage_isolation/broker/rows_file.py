@@ -204,7 +204,11 @@ class RowsFile:
 
     def _read(self, rows: mmap.mmap) -> None:
         damaged = 0
+        unused = bytes(2 * self._place_bytes)
         for slot in range(self._rows):
+            at = _HEADER_BYTES + slot * len(unused)
+            if rows[at : at + len(unused)] == unused:
+                continue  # most are
             try:
                 self._read_slot(rows, slot)
             except Damaged:

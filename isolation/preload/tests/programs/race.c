@@ -109,6 +109,13 @@ static void give_opened(struct held *held) { require(cuIpcCloseMemHandle(held->a
 
 static const struct kind opened = {.name = "opened", .worst = nothing, .give = give_opened};
 
+enum { HANDLE_WORDS = sizeof(struct ipc_handle) / sizeof(u64) };
+
+union handle_words {
+    struct ipc_handle ipc;
+    u64 words[HANDLE_WORDS];
+};
+
 static struct held *_Atomic offered; /* what this process offers; one thing at a time */
 
 /* Odd: it is being written. A handle is never taken together with the length of another. */
@@ -116,8 +123,10 @@ static void offer(struct held *held) {
     struct offer *mine = claims_offer((unsigned)options.slot);
     struct held *none = NULL;
     if (!atomic_compare_exchange_strong(&offered, &none, held)) return;
+    union handle_words made;
+    require(cuIpcGetMemHandle(&made.ipc, held->address), "cuIpcGetMemHandle");
     atomic_fetch_add(&mine->version, 1);
-    require(cuIpcGetMemHandle(&mine->ipc, held->address), "cuIpcGetMemHandle");
+    for (unsigned n = 0; n < HANDLE_WORDS; n++) atomic_store(&mine->ipc[n], made.words[n]);
     atomic_store(&mine->bytes, held->bytes);
     atomic_fetch_add(&mine->version, 1);
 }
@@ -138,8 +147,9 @@ static void withdraw_all(void) {
 
 static u64 read_offer(struct offer *theirs, struct ipc_handle *ipc) {
     const u64 version = atomic_load(&theirs->version), bytes = atomic_load(&theirs->bytes);
-    *ipc = theirs->ipc;
-    atomic_thread_fence(memory_order_seq_cst);
+    union handle_words read;
+    for (unsigned n = 0; n < HANDLE_WORDS; n++) read.words[n] = atomic_load(&theirs->ipc[n]);
+    *ipc = read.ipc;
     return version % 2 || version != atomic_load(&theirs->version) ? 0 : bytes;
 }
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from partage_isolation.broker.accounts import Account
-from partage_isolation.broker.containers import Container, Process
+from partage_isolation.broker.containers import CardBook, Container, Process
 from partage_isolation.broker.entries import Entries
 from partage_isolation.broker.freeable import lenders, provable
 from partage_isolation.broker.states import State
@@ -51,8 +51,13 @@ class Lending:
 
     # ---- Questions ---------------------------------------------------------------------------------------------------
 
-    def lend(self, process: Process, card: int, amounts: Amounts, *, patience: Patience = Patience.ALL) -> Verdict:
-        """`amounts.lent` is asked for: all that it holds and is about to take."""
+    def lend(
+        self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
+    ) -> Verdict:
+        """`amounts.lent` is asked for: all that it holds and is about to take.
+
+        `again`: the same call of a program asked before, and was refused.
+        """
         account = self._told(process, card, amounts)
         if account is None:
             return NoRoom()
@@ -63,13 +68,16 @@ class Lending:
         container = self._entries.of(process)
         left = container.room(card) - (amounts.lent - account.lent)
         if left < 0:
-            return _short(container, card, process, -left, patience=patience)
+            parked = _parked(container, card, process, -left, patience)
+            return parked or _refused(container.cards[card], account, again=again)
         account.lend(amounts.lent, credit_of(left))
         self._entries.note(process, card)
         return Lent(account.lent)
 
-    def context(self, process: Process, card: int, amounts: Amounts, *, patience: Patience = Patience.ALL) -> Verdict:
-        """A context is about to be made."""
+    def context(
+        self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
+    ) -> Verdict:
+        """A context is about to be made; `again` as for `lend`."""
         account = self._told(process, card, amounts)
         if account is None:
             return NoRoom()
@@ -79,7 +87,8 @@ class Lending:
         room = container.room(card) + (account.reserved if container.context_in_limit else 0)
         size = self._size(container, card, room)
         if size > room and container.context_in_limit:
-            return _short(container, card, process, size - room, patience=patience)
+            parked = _parked(container, card, process, size - room, patience)
+            return parked or _refused(container.cards[card], account, again=again)
         account.begin_context(size)
         self._entries.note(process, card)
         return Lent(account.lent)
@@ -125,13 +134,17 @@ class Lending:
         return account
 
 
-def _short(container: Container, card: int, asker: Process, short: int, *, patience: Patience) -> Verdict:
-    """So much is missing: whether waiting may help."""
-    lent = asker.accounts[card].lent
+def _parked(container: Container, card: int, asker: Process, short: int, patience: Patience) -> Park | None:
+    """So much is missing: None where waiting does not help."""
+    if not patience:
+        return None
     recall = tuple(lenders(container, card, asker)) if patience is Patience.ALL else ()
-    if patience:
-        idle = sum(min(process.accounts[card].lent, MOST_CREDIT) for process in recall)
-        if short <= idle + provable(container, card):
-            return Park(lent, recall)
-    container.cards[card].refused += 1
-    return Refused(lent)
+    idle = sum(min(process.accounts[card].lent, MOST_CREDIT) for process in recall)
+    is_worth_it = short <= idle + provable(container, card)
+    return Park(asker.accounts[card].lent, recall) if is_worth_it else None
+
+
+def _refused(book: CardBook, account: Account, *, again: bool) -> Refused:
+    """Counted once for each call of a program, which asks again before it believes."""
+    book.refused += not again
+    return Refused(account.lent)

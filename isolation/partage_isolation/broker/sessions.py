@@ -219,24 +219,15 @@ class Sessions:
         return card_answer(packet, book)
 
     def _lend(self, session: Session, packet: Packet) -> bytes | None:
-        amounts = packet.amounts
-        decide = partial(self._lent, session.process, packet.card, amounts)
-        return self._answered(session, packet, decide, self._ledger.lending.lend(session.process, packet.card, amounts))
-
-    def _lent(self, process: Process, card: int, amounts: wire.Amounts, patience: Patience) -> Verdict:
-        return self._ledger.lending.lend(process, card, amounts, patience=patience)
+        ask = partial(self._ledger.lending.lend, session.process, packet.card, packet.amounts, again=packet.is_again)
+        return self._answered(session, packet, ask)
 
     def _context(self, session: Session, packet: Packet) -> bytes | None:
-        amounts = packet.amounts
-        decide = partial(self._contexted, session.process, packet.card, amounts)
-        return self._answered(
-            session, packet, decide, self._ledger.lending.context(session.process, packet.card, amounts)
-        )
+        ask = partial(self._ledger.lending.context, session.process, packet.card, packet.amounts, again=packet.is_again)
+        return self._answered(session, packet, ask)
 
-    def _contexted(self, process: Process, card: int, amounts: wire.Amounts, patience: Patience) -> Verdict:
-        return self._ledger.lending.context(process, card, amounts, patience=patience)
-
-    def _answered(self, session: Session, packet: Packet, decide: Decide, verdict: Verdict) -> bytes | None:
+    def _answered(self, session: Session, packet: Packet, decide: Decide) -> bytes | None:
+        verdict = decide(Patience.ALL)
         if isinstance(verdict, Park):
             self._watcher.park(session, packet, verdict, decide)
             return None

@@ -68,6 +68,16 @@ def test_a_refusal_where_nobody_could_give_anything_back_is_at_once() -> None:
     assert ledger.containers[KEY].cards[0].refused == 1
 
 
+def test_a_call_that_asks_again_before_it_gives_up_is_refused_once() -> None:
+    ledger = ledger_of(GIB, context=2 * GIB)
+    process, book = process_of(ledger), ledger.containers[KEY].cards[0]
+    for ask in (ledger.lending.lend, ledger.lending.context):
+        before = book.refused
+        for again in (False, True, True):
+            assert ask(process, 0, Amounts(0, 2 * GIB), again=again) == Refused(0)
+        assert book.refused == before + 1
+
+
 def test_credit_of_siblings_is_recalled_before_anything_is_refused() -> None:
     ledger = ledger_of(GIB)
     one, other = process_of(ledger, 10), process_of(ledger, 11)

@@ -85,8 +85,8 @@ class Lives:
         process.happens(Event.DIED)
         process.died_ns = now_ns
         container = self._entries.containers.get(process.key)
-        if container is None:
-            return
+        if container is None or container.processes.get(process.id) is not process:
+            return  # the container was forgotten; of its key there may be another by now
         if process.has_something:
             self._entries.changed(process)
         else:

@@ -10,7 +10,7 @@ from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.lives import MOST_PROCESSES
 from partage_isolation.broker.verdicts import Lent, NoRoom, Park, Refused
 from partage_isolation.broker.wire import Amounts, Shared
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 
 GIB = 1 << 30
 
@@ -70,12 +70,12 @@ def test_a_refusal_where_nobody_could_give_anything_back_is_at_once() -> None:
 
 def test_a_call_that_asks_again_before_it_gives_up_is_refused_once() -> None:
     ledger = ledger_of(GIB, context=2 * GIB)
-    process, book = process_of(ledger), ledger.containers[KEY].cards[0]
+    process, card = process_of(ledger), ledger.containers[KEY].cards[0]
     for ask in (ledger.lending.lend, ledger.lending.context):
-        before = book.refused
+        before = card.refused
         for again in (False, True, True):
             assert ask(process, 0, Amounts(0, 2 * GIB), again=again) == Refused(0)
-        assert book.refused == before + 1
+        assert card.refused == before + 1
 
 
 def test_credit_of_siblings_is_recalled_before_anything_is_refused() -> None:
@@ -227,6 +227,18 @@ def test_the_dead_are_charged_until_a_later_sample_does_not_show_them() -> None:
     rules.apply(ledger, late, rules.Shown({}, {}))
     assert charged(ledger) == 0
     assert not ledger.containers[KEY].processes
+
+
+def test_who_outlives_a_forgotten_container_is_none_of_the_next_one_of_its_key() -> None:
+    ledger = ledger_of(GIB)
+    old = process_of(ledger)
+    ledger.forget(KEY)
+    ledger.put(KEY, [book(GIB)])
+    process = process_of(ledger)
+    lend(ledger, process, 100 * MIB)
+    before = charged(ledger)
+    ledger.lives.died(old, 1)
+    assert (charged(ledger), list(ledger.containers[KEY].processes.values())) == (before, [process])
 
 
 def test_another_process_of_the_same_pid_does_not_keep_the_dead_charged() -> None:

@@ -139,12 +139,12 @@ class Parts:
             self.sizes.is_model(card.id, card.model)
 
     def _settle(self) -> None:
-        self.ledger.is_settling = True
+        self.ledger.lending.is_settling = True
         self.watch.parking.settled_s = time.monotonic() + SETTLE_S
         asyncio.get_running_loop().call_later(SETTLE_S, self._settled)
 
     def _settled(self) -> None:
-        self.ledger.is_settling = False
+        self.ledger.lending.is_settling = False
 
 
 class Sampled:

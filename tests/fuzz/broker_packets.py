@@ -46,14 +46,14 @@ class _World:
             if process.pid == 100 + number and not process.died_ns:
                 return process
         self.born += 1
-        found = self.ledger.begin(container, (100 + number, self.born), self.born.to_bytes(16, "big"))
+        found = self.ledger.lives.begin(container, (100 + number, self.born), self.born.to_bytes(16, "big"))
         if found is None:
             raise AssertionError("there is room for another process")
         return found
 
     @property
     def charged(self) -> int:
-        return self.ledger.charged(self.ledger.containers[KEY], 0)
+        return self.ledger.containers[KEY].charged(0)
 
 
 def target(data: bytes) -> str:
@@ -73,19 +73,19 @@ def _said(world: _World, packet: wire.Packet) -> str:
     before = world.charged
     match packet.what:
         case What.LEND | What.CONTEXT:
-            ask = ledger.lend if packet.what == What.LEND else ledger.context
+            ask = ledger.lending.lend if packet.what == What.LEND else ledger.lending.context
             verdict = ask(process, 0, packet.amounts, patience=Patience(packet.flags % 3))
             if isinstance(verdict, Lent) and world.charged > max(before, LIMIT):
                 raise AssertionError(f"{world.charged} bytes are charged; the limit is {LIMIT}")
             return type(verdict).__name__
         case What.RETURN:
-            ledger.returned(process, 0, packet.amounts)
+            ledger.lending.returned(process, 0, packet.amounts)
         case What.AMOUNTS:
-            ledger.told(process, 0, packet.amounts)
+            ledger.lending.told(process, 0, packet.amounts)
             if packet.flags & (Flag.CONTEXT_MADE | Flag.CONTEXT_FAILED):
-                ledger.context_ended(process, 0, made=not packet.flags & Flag.CONTEXT_FAILED)
+                ledger.lending.context_ended(process, 0, made=not packet.flags & Flag.CONTEXT_FAILED)
         case What.RECALL:
-            ledger.died(process, 10)
+            ledger.lives.died(process, 10)
         case What.REPORT:
             shown = {100 + number: packet.amounts.used % LIMIT for number in range(packet.flags % 4)}
             rules.apply(ledger, rules.begin(ledger, CARD, 20), rules.Shown(shown, {}))
@@ -106,5 +106,5 @@ def _check(world: _World) -> None:
     if min(amounts, default=0) < 0:
         raise AssertionError("an amount is negative")
     again: Ledger = restarted(world.kept, LIMIT)
-    if again.charged(again.containers[KEY], 0) != world.charged:
+    if again.containers[KEY].charged(0) != world.charged:
         raise AssertionError("a restart changes what is charged")

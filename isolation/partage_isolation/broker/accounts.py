@@ -13,6 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from partage_isolation.broker.charges import Charge
+from partage_isolation.broker.wire import Amounts
+
+MOST_BYTES: Final = 1 << 60
+"""Of what processes say; more is nonsense."""
 FALLS_AFTER: Final = 3
 """Equal lower samples before overhead is believed to have become less."""
 
@@ -57,9 +62,28 @@ class Account:
         return self.lent + self.unproved + self.overhead + self.reserved
 
     @property
+    def charge(self) -> Charge:
+        """As its container counts it."""
+        return Charge(self.lent + self.unproved, self.overhead + self.reserved)
+
+    @property
     def claims_more(self) -> bool:
         """The process says that it holds what was never lent: the books were lost, or it lies."""
         return self.used > self.lent
+
+    def tell(self, amounts: Amounts) -> None:
+        """What the process says to use."""
+        self.used, self.changes = min(amounts.used, MOST_BYTES), amounts.changes
+        self.in_flight = amounts.in_flight
+
+    def lend(self, asked: int, credit: int) -> None:
+        """It may have so much, which it is about to use, and the credit, unasked."""
+        self.lent, self.used = asked + credit, asked
+
+    def give_back(self, lent: int) -> None:
+        """Only so much is still needed."""
+        less, self.lent = self.lent - lent, lent
+        self.doubt(less)
 
     def doubt(self, amount: int) -> None:
         """So much is said to be free."""

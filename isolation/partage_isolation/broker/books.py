@@ -90,7 +90,7 @@ class Books:
         await self.parking.recall(served.container, number)
         return LimitsSet(
             memory_bytes=served.container.cards[number].limit,
-            charged_bytes=max(0, self._ledger.charged(served.container, number)),
+            charged_bytes=max(0, served.container.charged(number)),
         )
 
     # ---- Containers --------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Books:
         if container is None or number is None:
             return False
         token = os.urandom(16)
-        return self._ledger.found(container, (pid, start), token, card=number, amount=amount) is not None
+        return self._ledger.lives.found(container, (pid, start), token, card=number, amount=amount) is not None
 
     def knows(self, pid: int, card: CardId) -> bool:
         """Whether the books have what a process of that pid has of that card."""
@@ -231,7 +231,7 @@ class Books:
                     limit=book.limit_milli,
                     granted=book.granted,
                     most=book.most,
-                    charged=self._ledger.charged(container, number),
+                    charged=container.charged(number),
                     shared=container.shared(number),
                     refused=book.refused,
                 ),

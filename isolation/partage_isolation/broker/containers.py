@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from partage_isolation.broker.accounts import Account
+from partage_isolation.broker.charges import NOTHING, Charges
 from partage_isolation.broker.pieces import Pieces, ProcessId
 from partage_isolation.broker.states import Event, State, after
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -34,6 +35,11 @@ class Process:
     def id(self) -> ProcessId:
         """What no other process has."""
         return self.pid, self.start
+
+    @property
+    def has_something(self) -> bool:
+        """Of any card."""
+        return any(account.total for account in self.accounts.values())
 
     def on(self, card: int) -> Account:
         """Its account on that card, made where there is none."""
@@ -73,10 +79,14 @@ class Container:
 
     key: ContainerKey
     cards: list[CardBook]
+    context_in_limit: bool = True
+    """Contexts and the like count against the limit."""
     processes: dict[ProcessId, Process] = field(default_factory=dict[ProcessId, Process])
     by_token: dict[bytes, Process] = field(default_factory=dict[bytes, Process])
     pieces: Pieces = field(default_factory=Pieces)
     """What several of them hold, or could."""
+    charges: Charges = field(default_factory=Charges)
+    """What each of them has."""
 
     def card_number(self, card: CardId) -> int | None:
         """The number of a card, or None where the container has no such card."""
@@ -89,25 +99,56 @@ class Container:
             if account is not None:
                 yield process, account
 
-    def charged(self, card: int, *, with_fixed: bool) -> int:
-        """To all its processes on that card, and for what those who made it have let go of."""
-        total = self.shared(card)
-        for process in self.processes.values():
-            account = process.accounts.get(card)
-            if account is not None:
-                total += account.lent + account.unproved
-                if with_fixed:
-                    total += account.overhead + account.reserved
-        return total
+    def charged(self, card: int) -> int:
+        """What counts against the limit: to all its processes, and for what those who made it have let go of."""
+        asked, fixed = self.charges.on(card)
+        return asked + self.shared(card) + (fixed if self.context_in_limit else 0)
+
+    def room(self, card: int) -> int:
+        """What is left below the limit; negative where a limit was lowered or overhead has risen."""
+        return self.cards[card].limit - self.charged(card)
 
     def fixed(self, card: int) -> int:
-        """Of it, what no program asked for."""
-        return sum(account.fixed for _, account in self.accounts(card))
+        """Of what its processes have, what no program asked for."""
+        return self.charges.on(card).fixed
 
     def shared(self, card: int) -> int:
-        """Of it, what its maker has let go of and others have open."""
+        """What its maker has let go of and others have open."""
         return self.pieces.left.get(card, 0)
 
     def living(self) -> list[ProcessId]:
         """Whoever is not dead."""
         return [each.id for each in self.processes.values() if each.state is not State.DEAD]
+
+    # ---- What changes ------------------------------------------------------------------------------------------------
+
+    def put(self, cards: list[CardBook]) -> None:
+        """New limits: a card keeps its number and what was counted of it."""
+        for before, book in zip(self.cards, cards, strict=False):
+            book.refused = before.refused
+        self.cards = cards
+
+    def enter(self, process: Process) -> None:
+        """It is of the container from now on, with all that it has."""
+        self.processes[process.id] = process
+        self.by_token[process.token] = process
+        for card in process.accounts:
+            self.count(process, card)
+
+    def leave(self, process: Process) -> None:
+        """It is not any more, and has nothing."""
+        self.processes.pop(process.id, None)
+        self.by_token.pop(process.token, None)
+        for card in process.accounts:
+            self.charges.count(process.id, card, NOTHING)
+
+    def has_token(self, process: Process, token: bytes) -> None:
+        """It is known by another one from now on."""
+        del self.by_token[process.token]
+        process.token = token
+        self.by_token[token] = process
+
+    def count(self, process: Process, card: int) -> None:
+        """What it has of that card changed."""
+        account = process.accounts.get(card)
+        self.charges.count(process.id, card, account.charge if account else NOTHING)

@@ -27,7 +27,7 @@ def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
     for own, cards in grouped(found):
         process = _process(own, cards)
         known.add((own.key, own.pid, own.start))
-        if not ledger.restore(process):
+        if not ledger.lives.restore(process):
             rows.drop(process)
             yield f"a row of process {own.pid} is of container {own.key}, which nobody knows; it is dropped"
             continue

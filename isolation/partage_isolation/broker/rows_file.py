@@ -37,7 +37,7 @@ PieceName = tuple[ContainerKey, int, int, int, int, int]
 
 
 class RowsFile:
-    """A `ledger.Keeper`."""
+    """A `keeper.Keeper`."""
 
     def __init__(self, path: Path, *, boot: str, rows: int = ROWS) -> None:
         """Opens it, or makes a new one; raises `NoRows`."""

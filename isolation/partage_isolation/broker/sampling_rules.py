@@ -69,12 +69,12 @@ def _applied(
         if process.died_ns <= beginning.began_ns:
             _left_behind(ledger, where, amount)
         return ()
-    before = account.total, account.lent
+    before = account.charge, account.lent
     size = account.sampled(amount, seen, exact_used=shown.exact.get(process.id))
-    if (account.total, account.lent) != before:
-        ledger.changed(process, card)
+    if (account.charge, account.lent) != before:
+        ledger.entries.note(process, card)
     if process.state is State.FOUND and not account.total:
-        ledger.absent(container, card, process)
+        ledger.lives.absent(container, card, process)
     return () if size is None else (size,)
 
 
@@ -82,9 +82,9 @@ def _left_behind(ledger: Ledger, where: tuple[Container, int, Process], amount: 
     """Of a dead process the driver still holds so much; it takes no more."""
     container, card, process = where
     if not amount:
-        ledger.absent(container, card, process)
+        ledger.lives.absent(container, card, process)
     elif process.accounts[card].dwindle(amount):
-        ledger.changed(process, card)
+        ledger.entries.note(process, card)
 
 
 def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:

@@ -21,7 +21,8 @@ from partage_isolation.broker.containers import Process
 from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.identities import Identities
-from partage_isolation.broker.ledger import MOST_PROCESSES, Ledger
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.lives import MOST_PROCESSES
 from partage_isolation.broker.processes import NoProcess, Peer, namespace_of, peer_of, pids_of
 from partage_isolation.broker.served import Served, Session
 from partage_isolation.broker.sockets import Connection
@@ -160,10 +161,10 @@ class Sessions:
     def _hello_calls(self, talk: _Talk, packet: Packet, peer: Peer) -> None:
         served, who = talk.served, (peer.pid, peer.start)
         if packet.token == wire.NO_TOKEN:
-            process = self._ledger.begin(served.container, who, os.urandom(wire.TOKEN_BYTES))
+            process = self._ledger.lives.begin(served.container, who, os.urandom(wire.TOKEN_BYTES))
             outcome, why = Result.FULL, "too many processes"
         else:
-            process = self._ledger.resume(served.container, who, packet.token)
+            process = self._ledger.lives.resume(served.container, who, packet.token)
             outcome, why = Result.UNKNOWN, "of no known token"
         if process is None:
             os.close(peer.pidfd)
@@ -218,22 +219,15 @@ class Sessions:
         return card_answer(packet, book)
 
     def _lend(self, session: Session, packet: Packet) -> bytes | None:
-        amounts = packet.amounts
-        decide = partial(self._lent, session.process, packet.card, amounts)
-        return self._answered(session, packet, decide, self._ledger.lend(session.process, packet.card, amounts))
-
-    def _lent(self, process: Process, card: int, amounts: wire.Amounts, patience: Patience) -> Verdict:
-        return self._ledger.lend(process, card, amounts, patience=patience)
+        ask = partial(self._ledger.lending.lend, session.process, packet.card, packet.amounts, again=packet.is_again)
+        return self._answered(session, packet, ask)
 
     def _context(self, session: Session, packet: Packet) -> bytes | None:
-        amounts = packet.amounts
-        decide = partial(self._contexted, session.process, packet.card, amounts)
-        return self._answered(session, packet, decide, self._ledger.context(session.process, packet.card, amounts))
+        ask = partial(self._ledger.lending.context, session.process, packet.card, packet.amounts, again=packet.is_again)
+        return self._answered(session, packet, ask)
 
-    def _contexted(self, process: Process, card: int, amounts: wire.Amounts, patience: Patience) -> Verdict:
-        return self._ledger.context(process, card, amounts, patience=patience)
-
-    def _answered(self, session: Session, packet: Packet, decide: Decide, verdict: Verdict) -> bytes | None:
+    def _answered(self, session: Session, packet: Packet, decide: Decide) -> bytes | None:
+        verdict = decide(Patience.ALL)
         if isinstance(verdict, Park):
             self._watcher.park(session, packet, verdict, decide)
             return None
@@ -241,17 +235,17 @@ class Sessions:
 
     def _return(self, session: Session, packet: Packet) -> None:
         process, card = session.process, packet.card
-        if self._ledger.returned(process, card, packet.amounts):
+        if self._ledger.lending.returned(process, card, packet.amounts):
             self._watcher.doubts(process, card)
         self._hints.returned(process, card)
 
     def _amounts(self, session: Session, packet: Packet) -> None:
         process, card, amounts = session.process, packet.card, packet.amounts
-        claims = self._ledger.told(process, card, amounts)
+        claims = self._ledger.lending.told(process, card, amounts)
         self._hints.told(process, packet.number, amounts)
         if packet.flags & (Flag.CONTEXT_MADE | Flag.CONTEXT_FAILED):
             made = not packet.flags & Flag.CONTEXT_FAILED
-            self._ledger.context_ended(process, card, made=made)
+            self._ledger.lending.context_ended(process, card, made=made)
             if made:
                 self._watcher.context_made(process, card)
         if claims:
@@ -261,12 +255,12 @@ class Sessions:
         """After a context was made its size is first measured: what is shown is right from the beginning."""
         if self._watcher.once_measured(session.process, packet.card, partial(self._viewed, session, packet)):
             return None
-        return view_answer(packet, self._ledger, self._ledger.containers[session.process.key])
+        return view_answer(packet, self._ledger.containers[session.process.key])
 
     def _viewed(self, session: Session, packet: Packet) -> None:
         container = self._ledger.containers.get(session.process.key)
         if session.calls is not None and container is not None:
-            session.calls.send(view_answer(packet, self._ledger, container))
+            session.calls.send(view_answer(packet, container))
 
     def _processes(self, session: Session, packet: Packet) -> bytes:
         served = self._identities.served[session.process.key]
@@ -276,21 +270,21 @@ class Sessions:
 
     def _export(self, session: Session, packet: Packet) -> bytes:
         anybodys = bool(packet.flags & Flag.ANYBODY)
-        is_noted = self._ledger.exported(session.process, packet.card, packet.shared, anybodys=anybodys)
+        is_noted = self._ledger.sharing.exported(session.process, packet.card, packet.shared, anybodys=anybodys)
         return wire.answer(packet, Result.OK if is_noted else Result.FULL)
 
     def _leave(self, session: Session, packet: Packet) -> bytes:
-        lent = self._ledger.left(session.process, packet.card, packet.shared)
+        lent = self._ledger.sharing.left(session.process, packet.card, packet.shared)
         return wire.answer(packet, Result.OK, wire.amounts_body(wire.Amounts(0, lent)))
 
     def _open(self, session: Session, packet: Packet) -> bytes:
-        size = self._ledger.opened(session.process, packet.card, packet.shared)
+        size = self._ledger.sharing.opened(session.process, packet.card, packet.shared)
         if size is None:
             return wire.answer(packet, Result.NO)
         return wire.answer(packet, Result.OK, wire.shared_body(packet.shared._replace(size=size)))
 
     def _close(self, session: Session, packet: Packet) -> bytes:
-        self._ledger.closed(session.process, packet.shared)
+        self._ledger.sharing.closed(session.process, packet.shared)
         return wire.answer(packet, Result.OK)
 
     # ---- Ends --------------------------------------------------------------------------------------------------------
@@ -303,7 +297,7 @@ class Sessions:
             return
         if session.calls is talk.connection:
             session.calls = None
-            self._ledger.hung_up(session.process)
+            self._ledger.lives.hung_up(session.process)
         elif session.signals is talk.connection:
             session.signals = None
         if session.process.state is State.GONE:

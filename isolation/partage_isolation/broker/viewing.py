@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from partage_isolation.broker import wire
 from partage_isolation.broker.card_ids import is_mig, uuid_of
 from partage_isolation.broker.containers import CardBook, Container
-from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.freeable import believed
 from partage_isolation.broker.served import Served, Session
 from partage_isolation.broker.states import State
 from partage_isolation.broker.wire import Packet, Result
@@ -21,9 +21,9 @@ def card_answer(packet: Packet, book: CardBook) -> bytes:
     return wire.answer(packet, Result.OK, body)
 
 
-def view_answer(packet: Packet, ledger: Ledger, container: Container) -> bytes:
+def view_answer(packet: Packet, container: Container) -> bytes:
     """How a card looks to the whole container."""
-    limit, charged = container.cards[packet.card].limit, ledger.believed(container, packet.card)
+    limit, charged = container.cards[packet.card].limit, believed(container, packet.card)
     return wire.answer(packet, Result.OK, wire.view_body(limit, charged, container.fixed(packet.card)))
 
 

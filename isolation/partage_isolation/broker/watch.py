@@ -10,6 +10,7 @@ from typing import Final
 
 from partage_isolation.broker.chores import Chores
 from partage_isolation.broker.containers import Process
+from partage_isolation.broker.freeable import provable
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.parking import Decide, Parking
 from partage_isolation.broker.processes import Peer
@@ -58,7 +59,7 @@ class Watch:
     def died(self, process: Process) -> None:
         """It is gone: what it held comes back as soon as the cards show nothing of it."""
         cards = [self._card(process, number) for number, account in process.accounts.items() if account.total]
-        self._ledger.died(process, time.monotonic_ns())
+        self._ledger.lives.died(process, time.monotonic_ns())
         self._ended(process)
         for card in cards:
             if card is not None:
@@ -108,7 +109,7 @@ class Watch:
         """Takes a sample now where the next question may need it."""
         container = self._ledger.containers[process.key]
         is_claim = process.accounts[card].claims_more
-        if is_claim or self._ledger.room(container, card) < self._ledger.provable(container, card):
+        if is_claim or container.room(card) < provable(container, card):
             self.prove(container.cards[card].id)
 
     def context_made(self, process: Process, card: int) -> None:

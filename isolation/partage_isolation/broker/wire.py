@@ -57,6 +57,7 @@ class Flag(IntFlag):
     CONTEXT_MADE = 2
     CONTEXT_FAILED = 4
     ANYBODY = 8
+    AGAIN = 16
 
 
 _HEAD: Final = struct.Struct("<4H2I")
@@ -86,6 +87,11 @@ class Packet(NamedTuple):
     def token(self) -> bytes:
         """Of a HELLO."""
         return self.data[_BODY : _BODY + TOKEN_BYTES]
+
+    @property
+    def is_again(self) -> bool:
+        """The same call of a program asked before, and was refused."""
+        return bool(self.flags & Flag.AGAIN)
 
     @property
     def amounts(self) -> Amounts:

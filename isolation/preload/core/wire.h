@@ -21,11 +21,13 @@ enum wire_what {
     /* What card number `card` of the container is. Answer: card. */
     WIRE_CARD,
     /* Asks that `amounts.lent` bytes of `card` be lent to the process: all that it holds and is about to take. Answer:
-     * amounts.lent as it is then: at least what was asked for with WIRE_OK, as before with WIRE_NO. */
+     * amounts.lent as it is then: at least what was asked for with WIRE_OK, as before with WIRE_NO. With WIRE_AGAIN the
+     * same call of the program asked before, and was refused: it is not counted as refused once more. */
     WIRE_LEND,
     /* Not answered: of what was lent only `amounts.lent` is still needed. */
     WIRE_RETURN,
-    /* A context is about to be made on `card`. Answer: WIRE_OK where there is room for what one usually takes. */
+    /* A context is about to be made on `card`. Answer: WIRE_OK where there is room for what one usually takes.
+     * WIRE_AGAIN as above. */
     WIRE_CONTEXT,
     /* Not answered: how much is in use now; WIRE_CONTEXT_MADE or _FAILED in flags ends what WIRE_CONTEXT began. Also
      * the reply to WIRE_REPORT, with its number. */
@@ -69,7 +71,14 @@ enum wire_result {
     WIRE_WRONG, /* the packet makes no sense, or has another version */
 };
 
-enum wire_flags { WIRE_SIGNALS = 1, WIRE_CONTEXT_MADE = 2, WIRE_CONTEXT_FAILED = 4, WIRE_ANYBODY = 8 };
+/* What a peer does not know it ignores: a flag may change what is counted or noted, never what is lent. */
+enum wire_flags {
+    WIRE_SIGNALS = 1,
+    WIRE_CONTEXT_MADE = 2,
+    WIRE_CONTEXT_FAILED = 4,
+    WIRE_ANYBODY = 8,
+    WIRE_AGAIN = 16,
+};
 
 struct wire_process {
     uint32_t pid, reserved;

@@ -168,11 +168,12 @@ bool accounts_confirm(uint64_t deadline) {
 
 /* ---- asking ----------------------------------------------------------------------------------------------------- */
 
-static CUresult lend(unsigned card, uint64_t bytes, uint64_t deadline) {
+static CUresult lend(unsigned card, uint64_t bytes, uint32_t flags, uint64_t deadline) {
     struct account *account = &accounts[card];
     struct wire packet = amounts_of(WIRE_LEND, card);
     const uint64_t wanted = packet.amounts.used + bytes;
     packet.amounts.lent = wanted;
+    packet.flags = flags;
     if (!session_ask(&packet, deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     if (packet.result == WIRE_UNKNOWN) return CUDA_ERROR_OUT_OF_MEMORY;
     if (packet.result > WIRE_NO) return CUDA_ERROR_NOT_INITIALIZED;
@@ -184,13 +185,13 @@ static CUresult lend(unsigned card, uint64_t bytes, uint64_t deadline) {
 }
 
 /* Other threads may spend what was borrowed before we do; then it is borrowed again. */
-static CUresult borrow(unsigned card, uint64_t bytes, uint64_t deadline) {
+static CUresult borrow(unsigned card, uint64_t bytes, uint32_t flags, uint64_t deadline) {
     CUresult result = CUDA_SUCCESS;
     if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     deadline = session_patience(deadline);
     bool spent = spend_in_flight(&accounts[card], bytes);
     while (!spent && result == CUDA_SUCCESS) {
-        result = os_now() < deadline ? lend(card, bytes, deadline) : CUDA_ERROR_NOT_INITIALIZED;
+        result = os_now() < deadline ? lend(card, bytes, flags, deadline) : CUDA_ERROR_NOT_INITIALIZED;
         spent = spend_in_flight(&accounts[card], bytes); /* refused, too: others may have freed meanwhile */
     }
     leave();
@@ -217,14 +218,14 @@ static bool ask_again(int tries, uint64_t took, unsigned *waited) {
 }
 
 /* A refusal counts when nothing unused is left, nobody is about to give back, and the broker is sure. */
-static CUresult insist(unsigned card, uint64_t bytes, CUresult (*ask)(unsigned, uint64_t, uint64_t)) {
+static CUresult insist(unsigned card, uint64_t bytes, CUresult (*ask)(unsigned, uint64_t, uint32_t, uint64_t)) {
     KEEP_ERRNO;
     const uint64_t deadline = os_now() + SESSION_WAIT;
     unsigned waited = 0;
     for (int tries = 0;; tries++) {
         const uint32_t changes = atomic_load(&accounts[card].changes);
         const uint64_t began = os_now();
-        const CUresult result = ask(card, bytes, deadline);
+        const CUresult result = ask(card, bytes, tries ? WIRE_AGAIN : 0, deadline);
         const uint64_t took = os_now() - began;
         if (result != CUDA_ERROR_OUT_OF_MEMORY || tries == TRIES) return result;
         if (memory_shrink(card) || others_gave_back(&accounts[card], changes)) continue;
@@ -321,10 +322,11 @@ void account_keep(unsigned card, uint64_t bytes) {
 }
 
 /* How much it will be the broker knows. */
-static CUresult ask_context(unsigned card, uint64_t unknown, uint64_t deadline) {
+static CUresult ask_context(unsigned card, uint64_t unknown, uint32_t flags, uint64_t deadline) {
     (void)unknown;
     if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     struct wire packet = amounts_of(WIRE_CONTEXT, card);
+    packet.flags = flags;
     const bool answered = session_ask(&packet, session_patience(deadline));
     leave();
     if (!answered || packet.result == WIRE_WRONG) return CUDA_ERROR_NOT_INITIALIZED;

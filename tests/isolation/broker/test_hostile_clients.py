@@ -12,7 +12,7 @@ import pytest
 
 from isolation.broker.workers import Worker, workers
 from partage_isolation.broker import wire
-from partage_isolation.broker.ledger import MOST_PROCESSES
+from partage_isolation.broker.lives import MOST_PROCESSES
 from partage_isolation.broker.pieces import MOST_NAMES
 from partage_isolation.broker.wire import Amounts, Flag, Result, Shared, What
 from support.broker_client import Client, connected

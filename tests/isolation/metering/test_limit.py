@@ -53,6 +53,19 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(one: Program, way: 
     assert one.ask(TOO_MUCH[way])[0] == 0
 
 
+@pytest.mark.parametrize("way", TOO_MUCH)
+def test_only_the_first_question_of_a_refused_call_is_a_new_one(one: Program, way: str) -> None:
+    for line in SETUP:
+        one.ask(line)
+    one.ask(f"a = alloc({LIMIT - 63 * MIB})")
+    broker = one.place.broker
+    before = len(broker.said(What.LEND))
+    assert one.ask(TOO_MUCH[way])[0] == OUT_OF_MEMORY
+    asked = [packet.is_again for packet in broker.said(What.LEND)[before:]]
+    assert asked == [False] + [True] * (len(asked) - 1)
+    assert len(asked) > 1
+
+
 @pytest.mark.parametrize("take", ["alloc({})", "alloc_async({})", "create({})", "alloc_from(make_pool(), {})"])
 def test_a_pool_is_trimmed_before_anything_is_refused(one: Program, take: str) -> None:
     one.ask("pool_set(pool_of(), 4, 1 << 40)")

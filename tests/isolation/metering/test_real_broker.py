@@ -86,6 +86,14 @@ def test_all_but_the_context_can_be_had_and_nothing_more(container: Contained) -
         assert held(container, one.pid) == LIMIT
 
 
+def test_a_refused_allocation_is_counted_once(container: Contained) -> None:
+    with program(container) as one:
+        settled(container, one.pid)
+        for count in range(1, 4):
+            assert one.error(f"alloc({LIMIT})") == OUT_OF_MEMORY
+            assert container.told().cards[0].refused == count
+
+
 def test_programs_that_die_leave_their_memory_to_others(container: Contained) -> None:
     with program(container) as one:
         one.ask("a = alloc(400 << 20)")

@@ -66,4 +66,4 @@ def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_conta
     list(books.identities.runtime_has({KEY: MINE}))
     assert books.found(10, 5, card=CARD, amount=300 * MIB)
     assert not books.found(12, 5, card=CARD, amount=300 * MIB)
-    assert ledger.charged(ledger.containers[ContainerKey(KEY)], 0) == 300 * MIB
+    assert ledger.containers[ContainerKey(KEY)].charged(0) == 300 * MIB

@@ -71,7 +71,7 @@ def restarted(kept: Kept, limit: int, *, context: int | None = None) -> Ledger:
     ledger = ledger_of(limit, kept, context=context)
     for own, cards in grouped(kept.read()):
         accounts = {number: row.account() for number, row in cards.items()}
-        assert ledger.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
+        assert ledger.lives.restore(Process(own.key, own.pid, own.start, own.token, own.state, accounts))
     pieces, kept.pieces = list(pieces_of(kept.read_pieces())), {}
     for piece in pieces:
         ledger.containers[KEY].pieces.restore(piece)

@@ -83,7 +83,7 @@ class World(RuleBasedStateMachine):
 
     @property
     def charged(self) -> int:
-        return self.ledger.charged(self.container, 0)
+        return self.container.charged(0)
 
     def process(self, program: Program) -> Process:
         return self.container.processes[program.id]
@@ -108,7 +108,7 @@ class World(RuleBasedStateMachine):
         self.tokens += 1
         pid = self.lingering[0].pid if reuse and self.lingering and not self.lingering[0].held else 100 + self.tokens
         program = Program(pid, self.tokens, self.tokens.to_bytes(16, "big"))
-        assert self.ledger.begin(self.container, program.id, program.token)
+        assert self.ledger.lives.begin(self.container, program.id, program.token)
         self.programs.append(program)
 
     @rule(index=_whom)
@@ -116,15 +116,15 @@ class World(RuleBasedStateMachine):
         program = self.pick(index)
         if program:
             program.connected = False
-            self.ledger.hung_up(self.process(program))
+            self.ledger.lives.hung_up(self.process(program))
 
     @rule()
     def come_again(self) -> None:
         for program in self.programs:
             if not program.connected:
-                assert self.ledger.resume(self.container, program.id, program.token)
+                assert self.ledger.lives.resume(self.container, program.id, program.token)
                 program.connected = True
-                self.ledger.told(self.process(program), 0, self.amounts(program))
+                self.ledger.lending.told(self.process(program), 0, self.amounts(program))
 
     @rule(index=_whom)
     def execute(self, index: int) -> None:
@@ -136,7 +136,7 @@ class World(RuleBasedStateMachine):
             program.lag += program.used
             program.used = program.lent = program.credit = program.changes = program.context = 0
             before = self.charged
-            assert self.ledger.begin(self.container, program.id, program.token) is self.process(program)
+            assert self.ledger.lives.begin(self.container, program.id, program.token) is self.process(program)
             assert self.charged == before
 
     @rule(index=_whom, at_once=st.booleans())
@@ -148,7 +148,7 @@ class World(RuleBasedStateMachine):
         if at_once:
             program.used = program.lag = program.context = 0
         self.lingering.append(program)
-        self.ledger.died(self.process(program), self.now())
+        self.ledger.lives.died(self.process(program), self.now())
 
     @rule()
     def driver_frees(self) -> None:
@@ -180,7 +180,7 @@ class World(RuleBasedStateMachine):
         program.changes += 1
         if program.lent - program.used > program.credit:
             program.lent = program.used + program.credit
-            self.ledger.returned(self.process(program), 0, self.amounts(program))
+            self.ledger.lending.returned(self.process(program), 0, self.amounts(program))
 
     @rule(index=_whom)
     def make_context(self, index: int) -> None:
@@ -188,21 +188,21 @@ class World(RuleBasedStateMachine):
         if program is None or program.context:
             return
         process = self.process(program)
-        verdict = self.ledger.context(process, 0, self.amounts(program))
+        verdict = self.ledger.lending.context(process, 0, self.amounts(program))
         if isinstance(verdict, Park):
             self.settle(verdict)
-            verdict = self.ledger.context(process, 0, self.amounts(program), patience=Patience.NONE)
+            verdict = self.ledger.lending.context(process, 0, self.amounts(program), patience=Patience.NONE)
         if isinstance(verdict, Lent):
             assert self.charged <= max(self.limit, self.charged)
             program.context = CONTEXT
-            self.ledger.context_ended(process, 0, made=True)
+            self.ledger.lending.context_ended(process, 0, made=True)
 
     def ask(self, program: Program, wanted: int) -> bool:
         process = self.process(program)
-        verdict = self.ledger.lend(process, 0, self.amounts(program, wanted))
+        verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted))
         if isinstance(verdict, Park):
             self.settle(verdict)
-            verdict = self.ledger.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
+            verdict = self.ledger.lending.lend(process, 0, self.amounts(program, wanted), patience=Patience.NONE)
         self.judge(program, wanted, verdict)
         assert not isinstance(verdict, Park | NoRoom)
         program.lent = verdict.lent
@@ -212,7 +212,9 @@ class World(RuleBasedStateMachine):
 
     def judge(self, program: Program, wanted: int, verdict: Verdict) -> None:
         """Nothing beyond the limit; and no refusal of what would fit if everybody had only what he really has."""
-        again = self.ledger.lend(self.process(program), 0, self.amounts(program, wanted), patience=Patience.NONE)
+        again = self.ledger.lending.lend(
+            self.process(program), 0, self.amounts(program, wanted), patience=Patience.NONE
+        )
         assert again == verdict
         if isinstance(verdict, Lent):
             assert self.charged <= self.limit
@@ -236,7 +238,7 @@ class World(RuleBasedStateMachine):
         for process in verdict.recall:
             program = next(each for each in self.programs if each.id == process.id)
             program.lent, program.credit = program.used, 0
-            self.ledger.returned(process, 0, self.amounts(program))
+            self.ledger.lending.returned(process, 0, self.amounts(program))
         self.sample_at_once()
 
     # ---- Samples -----------------------------------------------------------------------------------------------------
@@ -286,7 +288,7 @@ class World(RuleBasedStateMachine):
         living = {program.id for program in self.programs}
         for process in list(self.container.processes.values()):
             if process.id not in living and process.state is not State.DEAD:
-                self.ledger.died(process, self.now())
+                self.ledger.lives.died(process, self.now())
         after = {process.id: sum(each.total for each in process.accounts.values()) for process in self.all()}
         assert all(after.get(who, 0) == amount for who, amount in before.items() if amount)
 
@@ -322,7 +324,7 @@ class World(RuleBasedStateMachine):
     def teardown(self) -> None:
         """At the end, with everybody gone and the driver done, nothing is charged."""
         for program in list(self.programs):
-            self.ledger.died(self.process(program), self.now())
+            self.ledger.lives.died(self.process(program), self.now())
         self.programs, self.lingering, self.samples = [], [], []
         self.sample_at_once()
         assert self.charged == 0

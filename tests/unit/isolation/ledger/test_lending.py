@@ -6,26 +6,27 @@ import pytest
 
 from partage_isolation.broker import sampling_rules as rules
 from partage_isolation.broker.containers import Process
-from partage_isolation.broker.ledger import MOST_PROCESSES, Ledger
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.lives import MOST_PROCESSES
 from partage_isolation.broker.verdicts import Lent, NoRoom, Park, Refused
 from partage_isolation.broker.wire import Amounts, Shared
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 
 GIB = 1 << 30
 
 
 def process_of(ledger: Ledger, pid: int = 10) -> Process:
-    process = ledger.begin(ledger.containers[KEY], (pid, 1), pid.to_bytes(16, "big"))
+    process = ledger.lives.begin(ledger.containers[KEY], (pid, 1), pid.to_bytes(16, "big"))
     assert process is not None
     return process
 
 
 def lend(ledger: Ledger, process: Process, lent: int, *, used: int = 0) -> object:
-    return ledger.lend(process, 0, Amounts(used, lent))
+    return ledger.lending.lend(process, 0, Amounts(used, lent))
 
 
 def charged(ledger: Ledger) -> int:
-    return ledger.charged(ledger.containers[KEY], 0)
+    return ledger.containers[KEY].charged(0)
 
 
 def sample(ledger: Ledger, shown: dict[int, int], exact: dict[tuple[int, int], int] | None = None) -> tuple[int, ...]:
@@ -67,6 +68,16 @@ def test_a_refusal_where_nobody_could_give_anything_back_is_at_once() -> None:
     assert ledger.containers[KEY].cards[0].refused == 1
 
 
+def test_a_call_that_asks_again_before_it_gives_up_is_refused_once() -> None:
+    ledger = ledger_of(GIB, context=2 * GIB)
+    process, card = process_of(ledger), ledger.containers[KEY].cards[0]
+    for ask in (ledger.lending.lend, ledger.lending.context):
+        before = card.refused
+        for again in (False, True, True):
+            assert ask(process, 0, Amounts(0, 2 * GIB), again=again) == Refused(0)
+        assert card.refused == before + 1
+
+
 def test_credit_of_siblings_is_recalled_before_anything_is_refused() -> None:
     ledger = ledger_of(GIB)
     one, other = process_of(ledger, 10), process_of(ledger, 11)
@@ -81,7 +92,7 @@ def test_what_was_recalled_is_lent_once_a_sample_agrees() -> None:
     one, other = process_of(ledger, 10), process_of(ledger, 11)
     lend(ledger, one, 100 * MIB)
     lend(ledger, other, GIB - 110 * MIB)
-    assert ledger.returned(one, 0, Amounts(100 * MIB, 100 * MIB))
+    assert ledger.lending.returned(one, 0, Amounts(100 * MIB, 100 * MIB))
     assert isinstance(lend(ledger, other, GIB - 110 * MIB), Park)
     sample(ledger, {10: 100 * MIB})
     assert lend(ledger, other, GIB - 110 * MIB) == Lent(GIB - 110 * MIB)
@@ -93,7 +104,7 @@ def test_a_silent_sibling_is_not_waited_for() -> None:
     lend(ledger, one, 100 * MIB)
     one.is_silent = True
     assert lend(ledger, other, GIB - 110 * MIB) == Refused(0)
-    ledger.told(one, 0, Amounts(100 * MIB, 132 * MIB))
+    ledger.lending.told(one, 0, Amounts(100 * MIB, 132 * MIB))
     assert isinstance(lend(ledger, other, GIB - 110 * MIB), Park)
 
 
@@ -101,7 +112,7 @@ def test_freed_memory_stays_charged_until_the_card_shows_less() -> None:
     ledger = ledger_of(GIB)
     process = process_of(ledger)
     lend(ledger, process, 900 * MIB)
-    ledger.returned(process, 0, Amounts(0, 0))
+    ledger.lending.returned(process, 0, Amounts(0, 0))
     assert charged(ledger) >= 900 * MIB
     sample(ledger, {10: 900 * MIB})
     assert charged(ledger) == 900 * MIB  # it lied
@@ -114,7 +125,7 @@ def test_a_sample_that_began_before_a_return_proves_nothing_of_it() -> None:
     process = process_of(ledger)
     lend(ledger, process, GIB)
     early = rules.begin(ledger, CARD, 10)
-    ledger.returned(process, 0, Amounts(0, 0))
+    ledger.lending.returned(process, 0, Amounts(0, 0))
     rules.apply(ledger, early, rules.Shown({}, {}))
     assert charged(ledger) == GIB
 
@@ -125,7 +136,7 @@ def test_what_is_lent_again_between_two_moments_of_a_sample_is_not_taken_for_fre
     process = process_of(ledger)
     lend(ledger, process, 500 * MIB)
     lent = process.accounts[0].lent
-    ledger.returned(process, 0, Amounts(0, 0))
+    ledger.lending.returned(process, 0, Amounts(0, 0))
     beginning = rules.begin(ledger, CARD, 10)
     lend(ledger, process, 400 * MIB)
     rules.apply(ledger, beginning, rules.Shown({10: lent}, {10: 1}))
@@ -158,36 +169,36 @@ def test_a_process_that_does_not_report_can_only_be_charged_more() -> None:
 def test_a_context_is_charged_before_it_is_made_and_measured_after() -> None:
     ledger = ledger_of(GIB, context=300 * MIB)
     process = process_of(ledger)
-    assert isinstance(ledger.context(process, 0, Amounts(0, 0)), Lent)
+    assert isinstance(ledger.lending.context(process, 0, Amounts(0, 0)), Lent)
     assert charged(ledger) == 300 * MIB
-    ledger.context_ended(process, 0, made=True)
+    ledger.lending.context_ended(process, 0, made=True)
     assert sample(ledger, {10: 250 * MIB}, {process.id: 0}) == (250 * MIB,)
     assert charged(ledger) == 250 * MIB
 
 
 def test_a_context_that_does_not_fit_is_refused() -> None:
     ledger = ledger_of(256 * MIB, context=300 * MIB)
-    assert isinstance(ledger.context(process_of(ledger), 0, Amounts(0, 0)), Refused)
+    assert isinstance(ledger.lending.context(process_of(ledger), 0, Amounts(0, 0)), Refused)
 
 
 def test_where_no_context_was_seen_yet_one_may_be_made_even_in_a_small_container() -> None:
     ledger = ledger_of(256 * MIB)
-    assert isinstance(ledger.context(process_of(ledger), 0, Amounts(0, 0)), Lent)
+    assert isinstance(ledger.lending.context(process_of(ledger), 0, Amounts(0, 0)), Lent)
     assert charged(ledger) == 128 * MIB
 
 
 def test_a_context_asked_for_twice_is_one() -> None:
     ledger = ledger_of(GIB, context=300 * MIB)
     process = process_of(ledger)
-    ledger.context(process, 0, Amounts(0, 0))
-    ledger.context(process, 0, Amounts(0, 0))
+    ledger.lending.context(process, 0, Amounts(0, 0))
+    ledger.lending.context(process, 0, Amounts(0, 0))
     assert charged(ledger) == 300 * MIB
 
 
 def test_contexts_count_only_where_they_shall() -> None:
     ledger = ledger_of(GIB, context=300 * MIB, in_limit=False)
     process = process_of(ledger)
-    ledger.context(process, 0, Amounts(0, 0))
+    ledger.lending.context(process, 0, Amounts(0, 0))
     assert lend(ledger, process, GIB) == Lent(GIB)
     assert ledger.containers[KEY].fixed(0) == 300 * MIB
 
@@ -195,8 +206,8 @@ def test_contexts_count_only_where_they_shall() -> None:
 def test_a_context_that_failed_is_free_once_a_sample_agrees() -> None:
     ledger = ledger_of(GIB, context=300 * MIB)
     process = process_of(ledger)
-    ledger.context(process, 0, Amounts(0, 0))
-    ledger.context_ended(process, 0, made=False)
+    ledger.lending.context(process, 0, Amounts(0, 0))
+    ledger.lending.context_ended(process, 0, made=False)
     assert charged(ledger) == 300 * MIB
     sample(ledger, {})
     assert charged(ledger) == 0
@@ -207,7 +218,7 @@ def test_the_dead_are_charged_until_a_later_sample_does_not_show_them() -> None:
     process = process_of(ledger)
     lend(ledger, process, GIB)
     early = rules.begin(ledger, CARD, 10)
-    ledger.died(process, 20)
+    ledger.lives.died(process, 20)
     rules.apply(ledger, early, rules.Shown({}, {}))
     assert charged(ledger) == GIB
     late = rules.begin(ledger, CARD, 30)
@@ -218,11 +229,23 @@ def test_the_dead_are_charged_until_a_later_sample_does_not_show_them() -> None:
     assert not ledger.containers[KEY].processes
 
 
+def test_who_outlives_a_forgotten_container_is_none_of_the_next_one_of_its_key() -> None:
+    ledger = ledger_of(GIB)
+    old = process_of(ledger)
+    ledger.forget(KEY)
+    ledger.put(KEY, [book(GIB)])
+    process = process_of(ledger)
+    lend(ledger, process, 100 * MIB)
+    before = charged(ledger)
+    ledger.lives.died(old, 1)
+    assert (charged(ledger), list(ledger.containers[KEY].processes.values())) == (before, [process])
+
+
 def test_another_process_of_the_same_pid_does_not_keep_the_dead_charged() -> None:
     ledger = ledger_of(GIB)
     process = process_of(ledger)
     lend(ledger, process, GIB)
-    ledger.died(process, 1)
+    ledger.lives.died(process, 1)
     rules.apply(ledger, rules.begin(ledger, CARD, 10), rules.Shown({10: GIB}, {10: 99}))
     assert charged(ledger) == 0
 
@@ -231,7 +254,7 @@ def test_an_executed_program_begins_with_nothing_lent_and_the_old_one_s_memory_u
     ledger = ledger_of(GIB)
     process = process_of(ledger)
     lend(ledger, process, 900 * MIB)
-    again = ledger.begin(ledger.containers[KEY], process.id, b"n" * 16)
+    again = ledger.lives.begin(ledger.containers[KEY], process.id, b"n" * 16)
     assert again is process
     assert charged(ledger) >= 900 * MIB
     assert process.accounts[0].lent == 0
@@ -243,27 +266,27 @@ def test_an_executed_program_begins_with_nothing_lent_and_the_old_one_s_memory_u
 def test_a_token_is_good_only_for_its_process_and_its_life() -> None:
     ledger = ledger_of(GIB)
     container, process = ledger.containers[KEY], process_of(ledger)
-    assert ledger.resume(container, (10, 1), process.token) is process
-    assert ledger.resume(container, (11, 1), process.token) is None
-    assert ledger.resume(container, (10, 2), process.token) is None
-    assert ledger.resume(container, (10, 1), bytes(16)) is None
+    assert ledger.lives.resume(container, (10, 1), process.token) is process
+    assert ledger.lives.resume(container, (11, 1), process.token) is None
+    assert ledger.lives.resume(container, (10, 2), process.token) is None
+    assert ledger.lives.resume(container, (10, 1), bytes(16)) is None
     lend(ledger, process, 1)
-    ledger.died(process, 1)
-    assert ledger.resume(container, (10, 1), process.token) is None
+    ledger.lives.died(process, 1)
+    assert ledger.lives.resume(container, (10, 1), process.token) is None
 
 
 def test_a_container_has_room_for_so_many_processes_and_no_more() -> None:
     ledger = ledger_of(GIB)
     for pid in range(1, MOST_PROCESSES + 1):
         process_of(ledger, pid)
-    assert ledger.begin(ledger.containers[KEY], (9999, 1), b"x" * 16) is None
+    assert ledger.lives.begin(ledger.containers[KEY], (9999, 1), b"x" * 16) is None
 
 
 def test_a_full_file_is_an_answer_and_no_exception() -> None:
     ledger = ledger_of(GIB, Kept(room=1))
     process = process_of(ledger)
     assert lend(ledger, process, MIB) == NoRoom()
-    assert ledger.begin(ledger.containers[KEY], (11, 1), b"x" * 16) is None
+    assert ledger.lives.begin(ledger.containers[KEY], (11, 1), b"x" * 16) is None
 
 
 def test_a_lower_limit_takes_nothing_away_and_gives_nothing_until_below() -> None:
@@ -273,7 +296,7 @@ def test_a_lower_limit_takes_nothing_away_and_gives_nothing_until_below() -> Non
     ledger.containers[KEY].cards[0].lowered = 500 * MIB
     assert lend(ledger, process, 900 * MIB) == Refused(process.accounts[0].lent)
     assert lend(ledger, process, 800 * MIB) == Lent(process.accounts[0].lent)
-    ledger.returned(process, 0, Amounts(100 * MIB, 100 * MIB))
+    ledger.lending.returned(process, 0, Amounts(100 * MIB, 100 * MIB))
     sample(ledger, {10: 100 * MIB})
     assert lend(ledger, process, 200 * MIB) == Lent(200 * MIB + 18 * MIB)
 
@@ -282,22 +305,22 @@ def test_after_a_restart_everything_is_charged_as_before_and_confirmed_by_token(
     kept = Kept()
     ledger = ledger_of(GIB, kept, context=300 * MIB)
     process = process_of(ledger)
-    ledger.context(process, 0, Amounts(0, 0))
+    ledger.lending.context(process, 0, Amounts(0, 0))
     lend(ledger, process, 400 * MIB)
-    ledger.returned(process, 0, Amounts(100 * MIB, 100 * MIB))
+    ledger.lending.returned(process, 0, Amounts(100 * MIB, 100 * MIB))
     again = restarted(kept, GIB)
     assert charged(again) == charged(ledger)
     (found,) = again.containers[KEY].processes.values()
     assert found.state.name == "UNCONFIRMED"
-    assert again.resume(again.containers[KEY], process.id, process.token) is found
+    assert again.lives.resume(again.containers[KEY], process.id, process.token) is found
     assert found.state.name == "LIVE"
 
 
 def test_while_lost_books_are_found_out_growth_waits_and_what_is_held_is_lent() -> None:
     ledger = ledger_of(GIB)
-    ledger.is_settling = True
+    ledger.lending.is_settling = True
     process = process_of(ledger)
-    assert ledger.told(process, 0, Amounts(600 * MIB, 600 * MIB))
+    assert ledger.lending.told(process, 0, Amounts(600 * MIB, 600 * MIB))
     assert isinstance(lend(ledger, process, 700 * MIB, used=600 * MIB), Park)
     sample(ledger, {10: 600 * MIB})
     assert process.accounts[0].lent == 600 * MIB
@@ -307,7 +330,7 @@ def test_while_lost_books_are_found_out_growth_waits_and_what_is_held_is_lent() 
 def test_a_claim_beyond_what_the_card_shows_is_not_believed() -> None:
     ledger = ledger_of(GIB)
     process = process_of(ledger)
-    ledger.told(process, 0, Amounts(900 * MIB, 900 * MIB))
+    ledger.lending.told(process, 0, Amounts(900 * MIB, 900 * MIB))
     sample(ledger, {10: 100 * MIB})
     assert process.accounts[0].lent == 100 * MIB
 
@@ -315,12 +338,12 @@ def test_a_claim_beyond_what_the_card_shows_is_not_believed() -> None:
 def test_a_process_that_never_came_is_charged_for_what_the_card_shows() -> None:
     ledger = ledger_of(GIB)
     container = ledger.containers[KEY]
-    stranger = ledger.found(container, (77, 5), b"s" * 16, card=0, amount=300 * MIB)
+    stranger = ledger.lives.found(container, (77, 5), b"s" * 16, card=0, amount=300 * MIB)
     assert stranger is not None
     assert charged(ledger) == 300 * MIB
     rules.apply(ledger, rules.begin(ledger, CARD, 10), rules.Shown({77: 400 * MIB}, {77: 5}))
     assert charged(ledger) == 400 * MIB
-    assert ledger.resume(container, (77, 5), b"s" * 16) is None
+    assert ledger.lives.resume(container, (77, 5), b"s" * 16) is None
 
 
 @pytest.mark.parametrize("amount", [2**63, 2**64 - 1])
@@ -328,8 +351,8 @@ def test_absurd_amounts_are_refused(amount: int) -> None:
     ledger = ledger_of(GIB)
     process = process_of(ledger)
     assert lend(ledger, process, amount, used=amount) == Refused(0)
-    ledger.returned(process, 0, Amounts(amount, amount, 2**32 - 1, 2**32 - 1))
-    assert ledger.exported(process, 0, Shared(1, amount, amount, amount))
-    assert ledger.opened(process, 0, Shared(amount, amount, amount)) is None
-    ledger.left(process, 0, Shared(1, amount, amount, amount))
+    ledger.lending.returned(process, 0, Amounts(amount, amount, 2**32 - 1, 2**32 - 1))
+    assert ledger.sharing.exported(process, 0, Shared(1, amount, amount, amount))
+    assert ledger.sharing.opened(process, 0, Shared(amount, amount, amount)) is None
+    ledger.sharing.left(process, 0, Shared(1, amount, amount, amount))
     assert charged(ledger) == 0

@@ -21,7 +21,7 @@ OPENED = Shared(NAME)
 
 
 def process_of(ledger: Ledger, pid: int) -> Process:
-    process = ledger.begin(ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+    process = ledger.lives.begin(ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
     assert process
     return process
 
@@ -29,10 +29,10 @@ def process_of(ledger: Ledger, pid: int) -> Process:
 def maker_of(ledger: Ledger, pid: int = 10, lent: int = SIZE) -> Process:
     """With memory that others can open."""
     process = process_of(ledger, pid)
-    ledger.lend(process, 0, Amounts(0, lent), patience=Patience.NONE)
-    ledger.returned(process, 0, Amounts(lent, lent))
+    ledger.lending.lend(process, 0, Amounts(0, lent), patience=Patience.NONE)
+    ledger.lending.returned(process, 0, Amounts(lent, lent))
     sample(ledger, {pid: lent})
-    assert ledger.exported(process, 0, PIECE)
+    assert ledger.sharing.exported(process, 0, PIECE)
     return process
 
 
@@ -41,7 +41,7 @@ def sample(ledger: Ledger, shown: dict[int, int]) -> None:
 
 
 def charged(ledger: Ledger) -> int:
-    return ledger.charged(ledger.containers[KEY], 0)
+    return ledger.containers[KEY].charged(0)
 
 
 def shared(ledger: Ledger) -> int:
@@ -51,28 +51,28 @@ def shared(ledger: Ledger) -> int:
 def test_opening_costs_nothing_while_the_maker_has_it() -> None:
     ledger = ledger_of(GIB)
     maker_of(ledger)
-    assert ledger.opened(process_of(ledger, 11), 0, OPENED) == SIZE
+    assert ledger.sharing.opened(process_of(ledger, 11), 0, OPENED) == SIZE
     assert (charged(ledger), shared(ledger)) == (SIZE, 0)
 
 
 def test_what_nobody_has_open_is_its_maker_s_credit_when_he_frees_it() -> None:
     ledger = ledger_of(GIB)
     maker = maker_of(ledger)
-    assert ledger.left(maker, 0, GIVEN) == SIZE
+    assert ledger.sharing.left(maker, 0, GIVEN) == SIZE
     assert (charged(ledger), shared(ledger)) == (SIZE, 0)
 
 
 def test_what_others_have_open_is_charged_to_the_container_until_the_last_closed_it() -> None:
     ledger = ledger_of(GIB)
     maker, one, two = maker_of(ledger), process_of(ledger, 11), process_of(ledger, 12)
-    ledger.opened(one, 0, OPENED)
-    assert ledger.left(maker, 0, GIVEN) == 0
+    ledger.sharing.opened(one, 0, OPENED)
+    assert ledger.sharing.left(maker, 0, GIVEN) == 0
     assert (charged(ledger), shared(ledger)) == (SIZE, SIZE)
-    ledger.opened(two, 0, OPENED)
-    ledger.closed(one, OPENED)
+    ledger.sharing.opened(two, 0, OPENED)
+    ledger.sharing.closed(one, OPENED)
     assert charged(ledger) == SIZE
-    assert isinstance(ledger.lend(maker, 0, Amounts(0, GIB - SIZE + 1), patience=Patience.NONE), Refused)
-    ledger.closed(two, OPENED)
+    assert isinstance(ledger.lending.lend(maker, 0, Amounts(0, GIB - SIZE + 1), patience=Patience.NONE), Refused)
+    ledger.sharing.closed(two, OPENED)
     assert charged(ledger) == 0
 
 
@@ -80,25 +80,25 @@ def test_everything_may_be_said_twice() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger), process_of(ledger, 11)
     for _ in range(2):
-        assert ledger.exported(maker, 0, PIECE)
-        assert ledger.opened(one, 0, OPENED) == SIZE
+        assert ledger.sharing.exported(maker, 0, PIECE)
+        assert ledger.sharing.opened(one, 0, OPENED) == SIZE
     for _ in range(2):
-        assert ledger.left(maker, 0, GIVEN) == 0
+        assert ledger.sharing.left(maker, 0, GIVEN) == 0
         assert charged(ledger) == SIZE
     for _ in range(2):
-        ledger.closed(one, OPENED)
+        ledger.sharing.closed(one, OPENED)
         assert charged(ledger) == 0
 
 
 def test_what_a_dead_maker_had_stays_charged_while_it_is_open_and_no_longer() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger, lent=3 * SIZE), process_of(ledger, 11)
-    ledger.opened(one, 0, OPENED)
-    ledger.died(maker, 1)
+    ledger.sharing.opened(one, 0, OPENED)
+    ledger.lives.died(maker, 1)
     assert charged(ledger) == 3 * SIZE
     sample(ledger, {})
     assert charged(ledger) == shared(ledger) == SIZE
-    ledger.died(one, 2)
+    ledger.lives.died(one, 2)
     assert charged(ledger) == 0
 
 
@@ -106,7 +106,7 @@ def test_what_nobody_opened_goes_with_its_dead_maker() -> None:
     ledger = ledger_of(GIB)
     maker = maker_of(ledger)
     process_of(ledger, 11)
-    ledger.died(maker, 1)
+    ledger.lives.died(maker, 1)
     sample(ledger, {})
     assert charged(ledger) == 0
 
@@ -114,11 +114,11 @@ def test_what_nobody_opened_goes_with_its_dead_maker() -> None:
 def test_a_dead_opener_has_it_until_the_card_shows_nothing_of_it() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger), process_of(ledger, 11)
-    ledger.lend(one, 0, Amounts(0, MIB))
+    ledger.lending.lend(one, 0, Amounts(0, MIB))
     sample(ledger, {10: SIZE, 11: MIB})
-    ledger.opened(one, 0, OPENED)
-    ledger.left(maker, 0, GIVEN)
-    ledger.died(one, 1)
+    ledger.sharing.opened(one, 0, OPENED)
+    ledger.sharing.left(maker, 0, GIVEN)
+    ledger.lives.died(one, 1)
     sample(ledger, {11: MIB})
     assert shared(ledger) == SIZE
     sample(ledger, {})
@@ -128,72 +128,72 @@ def test_a_dead_opener_has_it_until_the_card_shows_nothing_of_it() -> None:
 def test_one_piece_under_two_names_is_charged_once() -> None:
     ledger = ledger_of(GIB)
     maker, one, two = maker_of(ledger), process_of(ledger, 11), process_of(ledger, 12)
-    ledger.exported(maker, 0, PIECE._replace(name=OTHER_NAME))
-    ledger.opened(one, 0, OPENED)
-    ledger.opened(two, 0, Shared(OTHER_NAME))
-    ledger.left(maker, 0, GIVEN)
+    ledger.sharing.exported(maker, 0, PIECE._replace(name=OTHER_NAME))
+    ledger.sharing.opened(one, 0, OPENED)
+    ledger.sharing.opened(two, 0, Shared(OTHER_NAME))
+    ledger.sharing.left(maker, 0, GIVEN)
     assert charged(ledger) == SIZE
-    ledger.closed(two, Shared(OTHER_NAME))
+    ledger.sharing.closed(two, Shared(OTHER_NAME))
     assert charged(ledger) == SIZE
-    ledger.closed(one, OPENED)
+    ledger.sharing.closed(one, OPENED)
     assert charged(ledger) == 0
 
 
 def test_of_a_piece_that_shrinks_only_what_went_is_left() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger), process_of(ledger, 11)
-    ledger.opened(one, 0, OPENED)
-    assert ledger.left(maker, 0, Shared(0, NUMBER, SIZE // 4, SIZE // 4)) == SIZE * 3 // 4
+    ledger.sharing.opened(one, 0, OPENED)
+    assert ledger.sharing.left(maker, 0, Shared(0, NUMBER, SIZE // 4, SIZE // 4)) == SIZE * 3 // 4
     assert (charged(ledger), shared(ledger)) == (SIZE, SIZE // 4)
-    ledger.exported(maker, 0, Shared(0, NUMBER, 2 * SIZE))
-    ledger.closed(one, OPENED)
+    ledger.sharing.exported(maker, 0, Shared(0, NUMBER, 2 * SIZE))
+    ledger.sharing.closed(one, OPENED)
     assert shared(ledger) == 0
 
 
 def test_what_has_no_name_is_charged_until_all_who_lived_when_it_was_freed_are_gone() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger), process_of(ledger, 11)
-    assert ledger.exported(maker, 0, PIECE, anybodys=True)
-    ledger.left(maker, 0, GIVEN)
+    assert ledger.sharing.exported(maker, 0, PIECE, anybodys=True)
+    ledger.sharing.left(maker, 0, GIVEN)
     late = process_of(ledger, 12)
     assert shared(ledger) == SIZE
-    ledger.died(late, 1)
+    ledger.lives.died(late, 1)
     assert shared(ledger) == SIZE
-    ledger.died(one, 2)
+    ledger.lives.died(one, 2)
     assert shared(ledger) == 0
 
 
 def test_what_nobody_here_made_is_charged_to_whoever_opens_it_and_must_fit() -> None:
     ledger = ledger_of(GIB)
     one = process_of(ledger, 11)
-    assert ledger.opened(one, 0, OPENED) == 0
-    assert ledger.opened(one, 0, Shared(NAME, size=GIB + 1)) is None
+    assert ledger.sharing.opened(one, 0, OPENED) == 0
+    assert ledger.sharing.opened(one, 0, Shared(NAME, size=GIB + 1)) is None
     assert charged(ledger) == 0
-    assert ledger.opened(one, 0, Shared(NAME, size=SIZE)) == SIZE
+    assert ledger.sharing.opened(one, 0, Shared(NAME, size=SIZE)) == SIZE
     assert charged(ledger) == SIZE
-    ledger.closed(one, OPENED)
+    ledger.sharing.closed(one, OPENED)
     assert charged(ledger) == 0
 
 
 def test_a_liar_raises_its_own_container_s_charge_and_nothing_else() -> None:
     ledger = ledger_of(GIB)
     maker, liar = maker_of(ledger), process_of(ledger, 11)
-    assert ledger.opened(liar, 0, Shared(NAME, size=3 * SIZE)) == 3 * SIZE
+    assert ledger.sharing.opened(liar, 0, Shared(NAME, size=3 * SIZE)) == 3 * SIZE
     assert charged(ledger) == 3 * SIZE
-    ledger.left(liar, 0, GIVEN)
-    ledger.left(maker, 0, Shared(0, NUMBER, 1 << 63, 1 << 63))
+    ledger.sharing.left(liar, 0, GIVEN)
+    ledger.sharing.left(maker, 0, Shared(0, NUMBER, 1 << 63, 1 << 63))
     assert charged(ledger) >= SIZE
-    ledger.closed(liar, OPENED)
+    ledger.sharing.closed(liar, OPENED)
     assert charged(ledger) == 0
 
 
 def test_no_more_names_than_there_is_room_for() -> None:
     ledger = ledger_of(GIB)
     maker = maker_of(ledger)
-    assert all(ledger.exported(maker, 0, Shared(name, name, MIB)) for name in range(1, MOST_NAMES))
-    assert not ledger.exported(maker, 0, Shared(1 << 40, 1 << 40, MIB))
-    assert ledger.opened(process_of(ledger, 11), 0, Shared(1)) is None
-    assert ledger.exported(maker, 0, Shared(1, 1, MIB))
+    assert all(ledger.sharing.exported(maker, 0, Shared(name, name, MIB)) for name in range(1, MOST_NAMES))
+    assert not ledger.sharing.exported(maker, 0, Shared(1 << 40, 1 << 40, MIB))
+    assert ledger.sharing.opened(process_of(ledger, 11), 0, Shared(1)) is None
+    assert ledger.sharing.exported(maker, 0, Shared(1, 1, MIB))
 
 
 @pytest.mark.parametrize("when", ["made", "open", "left", "dead"])
@@ -202,21 +202,21 @@ def test_a_broker_that_is_killed_forgets_nothing_of_it(when: str) -> None:
     ledger = ledger_of(GIB, kept)
     maker, one = maker_of(ledger), process_of(ledger, 11)
     if when != "made":
-        ledger.opened(one, 0, OPENED)
+        ledger.sharing.opened(one, 0, OPENED)
     if when == "left":
-        ledger.left(maker, 0, GIVEN)
+        ledger.sharing.left(maker, 0, GIVEN)
     if when == "dead":
-        ledger.died(maker, 1)
+        ledger.lives.died(maker, 1)
         sample(ledger, {})
     before = charged(ledger), shared(ledger)
     ledger = restarted(kept, GIB)
     assert (charged(ledger), shared(ledger)) == before
     processes = ledger.containers[KEY].processes
-    ledger.opened(processes[one.id], 0, OPENED)
+    ledger.sharing.opened(processes[one.id], 0, OPENED)
     if when != "dead":
-        ledger.left(processes[maker.id], 0, GIVEN)
+        ledger.sharing.left(processes[maker.id], 0, GIVEN)
     assert shared(ledger) == SIZE
-    ledger.closed(processes[one.id], OPENED)
+    ledger.sharing.closed(processes[one.id], OPENED)
     assert shared(ledger) == 0
 
 
@@ -224,8 +224,8 @@ def test_all_that_was_kept_of_it_goes_with_the_container() -> None:
     kept = Kept()
     ledger = ledger_of(GIB, kept)
     maker, one = maker_of(ledger), process_of(ledger, 11)
-    ledger.opened(one, 0, OPENED)
-    ledger.left(maker, 0, GIVEN)
+    ledger.sharing.opened(one, 0, OPENED)
+    ledger.sharing.left(maker, 0, GIVEN)
     ledger.forget(KEY)
     assert not kept.rows
     assert not kept.pieces

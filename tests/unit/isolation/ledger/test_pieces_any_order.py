@@ -60,7 +60,7 @@ class World(RuleBasedStateMachine):
     @rule()
     def begin(self) -> None:
         pid = 1000 + self.fresh()
-        assert self.ledger.begin(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+        assert self.ledger.lives.begin(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
         self.pids.append(pid)
 
     @precondition(lambda self: self.pids)
@@ -69,7 +69,7 @@ class World(RuleBasedStateMachine):
         pid = self.pids[index % len(self.pids)]
         piece = Made(pid, self.fresh(), mib * MIB, [self.fresh()])
         held = self.made_by(pid)
-        self.ledger.lend(self.process(pid), 0, Amounts(held, held + piece.size), patience=Patience.NONE)
+        self.ledger.lending.lend(self.process(pid), 0, Amounts(held, held + piece.size), patience=Patience.NONE)
         self.pieces.append(piece)
         self.settle()
         self.export(piece, piece.names[0])
@@ -83,7 +83,7 @@ class World(RuleBasedStateMachine):
             self.export(piece, piece.names[-1])
 
     def export(self, piece: Made, name: int) -> None:
-        assert self.ledger.exported(self.process(piece.maker), 0, Shared(name, piece.number, piece.size))
+        assert self.ledger.sharing.exported(self.process(piece.maker), 0, Shared(name, piece.number, piece.size))
 
     @precondition(lambda self: self.pids and self.pieces)
     @rule(who=_any, index=_any, which=_any)
@@ -93,7 +93,7 @@ class World(RuleBasedStateMachine):
         pid, name = self.pids[who % len(self.pids)], piece.names[which % len(piece.names)]
         known = piece.is_made or name in {each for _, each in piece.openers}
         if pid != piece.maker and known:
-            assert self.ledger.opened(self.process(pid), 0, Shared(name)) == piece.size
+            assert self.ledger.sharing.opened(self.process(pid), 0, Shared(name)) == piece.size
             piece.openers.add((pid, name))
 
     @precondition(lambda self: any(piece.openers for piece in self.pieces))
@@ -104,7 +104,7 @@ class World(RuleBasedStateMachine):
         )[index % sum(len(piece.openers) for piece in self.pieces)]
         piece.openers.discard(opener)
         for _ in range(1 + twice):
-            self.ledger.closed(self.process(opener[0]), Shared(opener[1]))
+            self.ledger.sharing.closed(self.process(opener[0]), Shared(opener[1]))
 
     @precondition(lambda self: self.pieces)
     @rule(index=_any, twice=st.booleans())
@@ -113,14 +113,14 @@ class World(RuleBasedStateMachine):
         if piece.is_made:
             piece.is_made = False
             for _ in range(1 + twice):
-                self.ledger.left(self.process(piece.maker), 0, Shared(0, piece.number, piece.size, piece.size))
+                self.ledger.sharing.left(self.process(piece.maker), 0, Shared(0, piece.number, piece.size, piece.size))
             self.settle()
 
     @precondition(lambda self: self.pids)
     @rule(index=_any)
     def die(self, index: int) -> None:
         pid = self.pids.pop(index % len(self.pids))
-        self.ledger.died(self.process(pid), 1)
+        self.ledger.lives.died(self.process(pid), 1)
         for piece in self.pieces:
             piece.is_made &= piece.maker != pid
             piece.openers = {opener for opener in piece.openers if opener[0] != pid}
@@ -130,12 +130,12 @@ class World(RuleBasedStateMachine):
     def restart(self) -> None:
         self.ledger = restarted(self.kept, LIMIT)
         for pid in self.pids:
-            assert self.ledger.resume(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
+            assert self.ledger.lives.resume(self.ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
 
     def settle(self) -> None:
         """Credit is given back, and a sample taken."""
         for pid in self.pids:
-            self.ledger.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
+            self.ledger.lending.returned(self.process(pid), 0, Amounts(self.made_by(pid), self.made_by(pid)))
         shown = {pid: self.made_by(pid) for pid in self.pids if self.made_by(pid)}
         rules.apply(self.ledger, rules.begin(self.ledger, CARD, 10), rules.Shown(shown, {pid: pid for pid in shown}))
         self.pieces = [piece for piece in self.pieces if piece.is_made or piece.openers]
@@ -143,7 +143,7 @@ class World(RuleBasedStateMachine):
     @invariant()
     def what_is_charged_is_what_the_card_has(self) -> None:
         on_card = sum(piece.size for piece in self.pieces if piece.is_made or piece.openers)
-        assert self.ledger.charged(self.ledger.containers[KEY], 0) == on_card
+        assert self.ledger.containers[KEY].charged(0) == on_card
 
     def teardown(self) -> None:
         while self.pids:

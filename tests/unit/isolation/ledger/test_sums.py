@@ -1,0 +1,139 @@
+"""What is charged follows every change: the sums that are kept are those that one comes to by adding all up anew.
+
+Processes that keep to no protocol, in any order, on two cards, with a keeper that may have no room, and restarts.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from partage_isolation.broker import sampling_rules as rules
+from partage_isolation.broker.charges import NOTHING, Charge, Charges
+from partage_isolation.broker.containers import Container, Process
+from partage_isolation.broker.verdicts import Patience
+from partage_isolation.broker.wire import Amounts, Shared
+from partage_plugins.vocabulary.names import CardId
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
+
+LIMIT = 1024 * MIB
+CARDS = (CARD, CardId("GPU-00000000-0000-0000-0000-000000000001"))
+_whom = st.integers(0, 3)
+_cards = st.sampled_from((0, 1))
+_bytes = st.one_of(st.integers(0, 2 * LIMIT), st.sampled_from((0, MIB, LIMIT, 1 << 60, (1 << 64) - 1)))
+_amounts = st.builds(Amounts, _bytes, _bytes, st.integers(0, 3), st.integers(0, 1))
+_shared = st.builds(Shared, st.integers(0, 3), st.integers(0, 3), _bytes, _bytes)
+
+
+def anew(container: Container, card: int) -> Charge:
+    accounts = [account for _, account in container.accounts(card)]
+    return Charge(sum(each.lent + each.unproved for each in accounts), sum(each.fixed for each in accounts))
+
+
+class World(RuleBasedStateMachine):
+    """See the module."""
+
+    @initialize(room=st.sampled_from((4, 8, 10_000)))
+    def begins(self, room: int) -> None:
+        self.kept = Kept(room)
+        self.ledger = ledger_of(LIMIT, self.kept, context=64 * MIB)
+        self.clock = 0
+        self.has_two_cards()
+
+    def has_two_cards(self) -> None:
+        self.ledger.put(KEY, [book(LIMIT, card) for card in CARDS])
+
+    @property
+    def container(self) -> Container:
+        return self.ledger.containers[KEY]
+
+    def process(self, index: int) -> Process | None:
+        every = list(self.container.processes.values())
+        return every[index % len(every)] if every else None
+
+    def now(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    @rule(pid=_whom, start=st.integers(0, 1))
+    def begin(self, pid: int, start: int) -> None:
+        self.ledger.lives.begin(self.container, (pid, start), self.now().to_bytes(16, "big"))
+
+    @rule(pid=_whom, card=_cards, amount=_bytes)
+    def found(self, pid: int, card: int, amount: int) -> None:
+        self.ledger.lives.found(self.container, (pid, 2), self.now().to_bytes(16, "big"), card=card, amount=amount)
+
+    @rule(index=_whom, card=_cards, amounts=_amounts, patience=st.sampled_from(Patience), context=st.booleans())
+    def ask(self, index: int, card: int, amounts: Amounts, patience: Patience, context: bool) -> None:  # noqa: FBT001
+        process, lending = self.process(index), self.ledger.lending
+        if process is not None:
+            (lending.context if context else lending.lend)(process, card, amounts, patience=patience)
+
+    @rule(index=_whom, card=_cards, amounts=_amounts, what=st.sampled_from(("returned", "told", "made", "failed")))
+    def tell(self, index: int, card: int, amounts: Amounts, what: str) -> None:
+        process, lending = self.process(index), self.ledger.lending
+        if process is None:
+            return
+        if what in ("made", "failed"):
+            lending.context_ended(process, card, made=what == "made")
+        else:
+            (lending.returned if what == "returned" else lending.told)(process, card, amounts)
+
+    @rule(index=_whom, card=_cards, said=_shared, what=st.sampled_from(("export", "leave", "open", "close")))
+    def share(self, index: int, card: int, said: Shared, what: str) -> None:
+        process, sharing = self.process(index), self.ledger.sharing
+        if process is None:
+            return
+        if what == "close":
+            sharing.closed(process, said)
+        else:
+            ask = {"export": sharing.exported, "leave": sharing.left, "open": sharing.opened}[what]
+            ask(process, card, said)
+
+    @rule(index=_whom)
+    def die(self, index: int) -> None:
+        process = self.process(index)
+        if process is not None:
+            self.ledger.lives.died(process, self.now())
+
+    @rule(card=_cards, shown=st.dictionaries(_whom, _bytes), exact=st.booleans())
+    def sample(self, card: int, shown: dict[int, int], exact: bool) -> None:  # noqa: FBT001
+        used = {process.id: process.pid * MIB for process in self.container.processes.values()} if exact else {}
+        beginning = rules.begin(self.ledger, CARDS[card], self.now())
+        rules.apply(self.ledger, beginning, rules.Shown(shown, {}, used))
+
+    @rule()
+    def restart(self) -> None:
+        """Which may lose what there was no room for."""
+        self.ledger = restarted(self.kept, LIMIT, context=64 * MIB)
+        self.has_two_cards()
+
+    @invariant()
+    def the_sums_are_those_of_all_accounts(self) -> None:
+        if hasattr(self, "ledger"):
+            assert [self.container.charges.on(card) for card in (0, 1)] == [
+                anew(self.container, card) for card in (0, 1)
+            ]
+
+
+World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+TestSums = pytest.mark.slow(World.TestCase)
+
+
+def test_what_is_counted_anew_takes_the_place_of_what_was_counted_before() -> None:
+    charges = Charges()
+    charges.count((1, 1), 0, Charge(10, 1))
+    charges.count((1, 2), 0, Charge(20, 2))
+    charges.count((1, 1), 1, Charge(40, 4))
+    charges.count((1, 1), 0, Charge(5, 0))
+    assert (charges.on(0), charges.on(1), charges.on(2)) == (Charge(25, 2), Charge(40, 4), NOTHING)
+
+
+def test_who_is_gone_is_counted_no_more() -> None:
+    charges = Charges()
+    charges.count((1, 1), 0, Charge(10, 1))
+    charges.count((1, 1), 0, NOTHING)
+    charges.count((1, 1), 0, NOTHING)
+    assert charges.on(0) == NOTHING

@@ -21,7 +21,6 @@ from partage_isolation.broker.folders import Folders
 from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.learning import ContextSizes
 from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.libraries import library_for_new
 from partage_isolation.broker.metering import Figures
 from partage_isolation.broker.models import Models
 from partage_isolation.broker.parking import Parking
@@ -36,6 +35,7 @@ from partage_isolation.broker.telling import told
 from partage_isolation.broker.unannounced import Unannounced
 from partage_isolation.broker.watch import Watch
 from partage_isolation.control.questions import CardTold, Told
+from partage_isolation.library.current import library_for_new
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.watching.assembling import auditor_of, nvml_of
 from partage_isolation.watching.auditor import Auditor
@@ -93,7 +93,7 @@ class Parts:
     def tell(self) -> Told:
         """For people's tools."""
         try:
-            library = library_for_new(self.settings.below_root(self.settings.library_folder))
+            library = str(library_for_new(self.settings.below_root(self.settings.library_folder)))
         except PartageError:
             library = ""
         cards = tuple(self._card(card) for card in sorted(self.books.cards()))
@@ -166,7 +166,7 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         ledger,
         specs=Specs(root),
         folders=folders,
-        library=lambda: library_for_new(library),
+        library=lambda: str(library_for_new(library)),
         counters=counters,
         will_use=lambda card: watch.prove(card),  # noqa: PLW0108  that NVML is awake when the first context is made
     )

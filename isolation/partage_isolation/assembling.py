@@ -21,20 +21,21 @@ from partage_isolation.broker.folders import Folders
 from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.learning import ContextSizes
 from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.libraries import library_for_new
 from partage_isolation.broker.metering import Figures
 from partage_isolation.broker.models import Models
 from partage_isolation.broker.parking import Parking
-from partage_isolation.broker.processes import boot_id, start_of
+from partage_isolation.broker.processes import boot_id
 from partage_isolation.broker.restoring import restore
 from partage_isolation.broker.rows_file import RowsFile
 from partage_isolation.broker.sampler import Sampler
-from partage_isolation.broker.sessions import Sessions
+from partage_isolation.broker.sessions import Sessions, decided
 from partage_isolation.broker.specs import Specs
 from partage_isolation.broker.state_files import ROWS, read_sizes, write_sizes
 from partage_isolation.broker.telling import told
+from partage_isolation.broker.unannounced import Unannounced
 from partage_isolation.broker.watch import Watch
 from partage_isolation.control.questions import CardTold, Told
+from partage_isolation.library.current import library_for_new
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.watching.assembling import auditor_of, nvml_of
 from partage_isolation.watching.auditor import Auditor
@@ -57,6 +58,7 @@ class Parts:
     ledger: Ledger
     rows: RowsFile
     books: Books
+    unannounced: Unannounced
     sampler: Sampler
     watch: Watch
     chores: Chores
@@ -85,13 +87,13 @@ class Parts:
         await self.auditor.tick()
         self.books.runtime_has({key: container.id for key, container in self.auditor.listed.items()})
         for card, use in self.auditor.uses.items():
-            self._find(card, use)
+            self.unannounced.seen(card, use)
         self.nvml.tidy()
 
     def tell(self) -> Told:
         """For people's tools."""
         try:
-            library = library_for_new(self.settings.below_root(self.settings.library_folder))
+            library = str(library_for_new(self.settings.below_root(self.settings.library_folder)))
         except PartageError:
             library = ""
         cards = tuple(self._card(card) for card in sorted(self.books.cards()))
@@ -127,12 +129,6 @@ class Parts:
             memory_bytes=known.memory_bytes if known else None,
             used_bytes=sum(use.processes.values()) if use else None,
         )
-
-    def _find(self, card: CardId, use: CardUse | None) -> None:
-        """Whoever is on a card and never said so is charged to his container."""
-        for pid, amount in use.processes.items() if use else ():
-            if not self.books.knows(pid, card) and (start := start_of(pid)) is not None:
-                self.books.found(pid, start, card=card, amount=amount)
 
     def _note_models(self) -> None:
         for card in self.models.current().values():
@@ -170,7 +166,7 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         ledger,
         specs=Specs(root),
         folders=folders,
-        library=lambda: library_for_new(library),
+        library=lambda: str(library_for_new(library)),
         counters=counters,
         will_use=lambda card: watch.prove(card),  # noqa: PLW0108  that NVML is awake when the first context is made
     )
@@ -185,15 +181,14 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         learned=lambda card, size: parts.learned(card, size),  # noqa: PLW0108  parts come later
     )
     watch = Watch(ledger, sampler, chores=chores, ended=books.ended)
-    sessions = Sessions(ledger, identities=books.identities, hints=hints, counters=counters, watcher=watch)
-    books.sessions = sessions
+    books.sessions = Sessions(ledger, identities=books.identities, hints=hints, counters=counters, watcher=watch)
     watch.parking = Parking(
         sampler=sampler,
         hints=hints,
         chores=chores,
         counters=counters,
         signals_of=books.signals_of,
-        answer=sessions.decided,
+        answer=decided,
     )
     books.parking = watch.parking
     parts = Parts(
@@ -201,6 +196,7 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         ledger=ledger,
         rows=rows,
         books=books,
+        unannounced=Unannounced(ledger, books.identities),
         sampler=sampler,
         watch=watch,
         chores=chores,

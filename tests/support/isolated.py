@@ -29,6 +29,7 @@ from partage_isolation.broker.folders import OBJECTS
 from partage_isolation.control.client import BrokerClient
 from partage_isolation.control.errors import ControlError
 from partage_isolation.control.questions import ContainerTold, Prepare, Prepared, SetLimits, Told
+from partage_isolation.library.current import make_current
 from partage_isolation.simulation.describing import card_uuid
 from partage_isolation.simulation.node import SimulatedNode
 from partage_plugins.vocabulary.gpu import GpuGrant
@@ -196,6 +197,7 @@ def isolated(
             shutil.copy(library / name, own / name)
         else:
             (own / name).write_bytes(bytes(4096))
+    make_current(own.parent, own.name)
     told = {
         "root": str(root),
         "driver_root": f"/{_DRIVER}",

@@ -42,18 +42,28 @@ def broker(node: LocalNode) -> Iterator[Finding]:
 def library(node: LocalNode) -> Iterator[Finding]:
     """What containers get is all there, and every user in them can read it."""
     try:
-        folder = Path(BrokerClient(node.root).tell().library)
+        folder = BrokerClient(node.root).tell().library
     except (ControlError, Refused) as error:
         yield About("library").unknown(f"not known where it is: {error}")
-        return
+    else:
+        yield _lying_in(Path(folder)) if folder else _not_installed()
+
+
+def _not_installed() -> Finding:
+    return About("library").wrong(
+        "none is installed, or not whole, so containers with limits do not start",
+        do="`partage-broker --install-library` as root on the node",
+    )
+
+
+def _lying_in(folder: Path) -> Finding:
     about, wrong = About("library", (str(folder),)), _wrong(folder)
     if wrong:
-        yield about.wrong(
+        return about.wrong(
             f"{wrong}, so containers with limits would not start, or run without any",
             do="install partage on this node again",
         )
-    else:
-        yield about.ok(f"all of it is in {folder}")
+    return about.ok(f"all of it is in {folder}")
 
 
 def _answering(about: About, node: LocalNode, age_s: float) -> Iterator[Finding]:

@@ -1,43 +1,30 @@
-"""All containers that the broker serves: how they begin, change, are told of and end.
-
-`facts` is a picture of one moment, for the audit, for people's tools and for metrics.
-"""
+"""All containers that the broker serves: how they begin, change, are told of and end."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import structlog
 
-from partage_isolation.broker.accounts import Account
-from partage_isolation.broker.containers import Container, Process
+from partage_isolation.broker.containers import Process
 from partage_isolation.broker.counters import Counters
-from partage_isolation.broker.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.broker.facts import ContainerFacts
 from partage_isolation.broker.folders import Folders
 from partage_isolation.broker.identities import Identities
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.page import Page
 from partage_isolation.broker.parking import Parking
+from partage_isolation.broker.picturing import picture
 from partage_isolation.broker.served import Served
 from partage_isolation.broker.sessions import Sessions
 from partage_isolation.broker.sockets import Connection, Listener
 from partage_isolation.broker.specs import Spec, Specs, lowered, spec_of
-from partage_isolation.broker.states import State
 from partage_isolation.control.questions import LimitsSet, Prepare, Prepared, SetLimits
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
-_STATES: Mapping[State, StateName] = {
-    State.LIVE: "live",
-    State.DETACHED: "detached",
-    State.UNCONFIRMED: "unconfirmed",
-    State.FOUND: "unconfirmed",
-    State.DEAD: "dead",
-    State.GONE: "dead",
-}
 _log = structlog.get_logger()
 
 
@@ -170,7 +157,7 @@ class Books:
 
     def facts(self) -> tuple[ContainerFacts, ...]:
         """How it is now."""
-        return tuple(self._facts(served) for served in self.served.values())
+        return tuple(picture(served) for served in self.served.values())
 
     def cards(self) -> frozenset[CardId]:
         """Those that any container has."""
@@ -187,76 +174,3 @@ class Books:
             for connection in (session.calls, session.signals):
                 if connection is not None:
                     connection.close()
-
-    def found(self, pid: int, start: int, *, card: CardId, amount: int) -> bool:
-        """A card shows a process that never came; charged where its container is known."""
-        key = next(
-            (each.container.key for each in self.served.values() if (pid, start) in each.container.processes), None
-        )
-        key = key or self.identities.container_of(pid)
-        container = self._ledger.containers.get(key) if key is not None else None
-        number = container.card_number(card) if container is not None else None
-        if container is None or number is None:
-            return False
-        token = os.urandom(16)
-        return self._ledger.lives.found(container, (pid, start), token, card=number, amount=amount) is not None
-
-    def knows(self, pid: int, card: CardId) -> bool:
-        """Whether the books have what a process of that pid has of that card."""
-        for served in self.served.values():
-            number = served.container.card_number(card)
-            for process in served.container.processes.values():
-                if process.pid == pid and number in process.accounts:
-                    return True
-        return False
-
-    def _facts(self, served: Served) -> ContainerFacts:
-        spec, container = served.spec, served.container
-        return ContainerFacts(
-            key=spec.key,
-            pod=spec.pod,
-            container=spec.container,
-            gen=spec.gen,
-            cards=dict(self._limits(container)),
-            processes=tuple(_process(served, process) for process in container.processes.values()),
-        )
-
-    def _limits(self, container: Container) -> Iterator[tuple[CardId, CardLimits]]:
-        for number, book in enumerate(container.cards):
-            yield (
-                book.id,
-                CardLimits(
-                    memory=book.limit,
-                    share=book.share,
-                    limit=book.limit_milli,
-                    granted=book.granted,
-                    most=book.most,
-                    charged=container.charged(number),
-                    shared=container.shared(number),
-                    refused=book.refused,
-                ),
-            )
-
-
-def _process(served: Served, process: Process) -> ProcessFacts:
-    session = served.sessions.get(process.id)
-    cards = served.container.cards
-    return ProcessFacts(
-        pid=process.pid,
-        start=process.start,
-        key=process.key,
-        connected=session is not None and session.calls is not None,
-        cards={cards[number].id: _amounts(process, account) for number, account in process.accounts.items()},
-        state=_STATES[process.state],
-        has_spoken=process.state is not State.FOUND,
-    )
-
-
-def _amounts(process: Process, account: Account) -> AmountFacts:
-    return AmountFacts(
-        used=min(account.used, account.lent),
-        lent=account.lent,
-        unproved=account.unproved,
-        overhead=account.fixed,
-        state=_STATES[process.state],
-    )

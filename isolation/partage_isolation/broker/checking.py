@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from partage_isolation.broker.libraries import library_for_new
 from partage_isolation.errors import NoLibrary
+from partage_isolation.library.current import library_for_new
 from partage_isolation.settings import BrokerSettings
 
 

@@ -17,7 +17,7 @@ from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.sampler import Sampler, SignalsOf
 from partage_isolation.broker.served import Session
-from partage_isolation.broker.verdicts import Park, Patience, Refused, Verdict
+from partage_isolation.broker.verdicts import Decide, Park, Patience, Refused, Verdict
 from partage_isolation.broker.wire import Packet
 from partage_isolation.watching.use import CardUse
 from partage_plugins.vocabulary.names import CardId
@@ -30,8 +30,6 @@ _AWAKE_S: Final = 3.0
 """After a start, before NVML has ever answered: nobody can say what is free, and a refusal might be wrong."""
 _SHORTEST_S: Final = 0.020
 """For a sample, also where siblings took long to give back."""
-
-Decide = Callable[[Patience], Verdict]
 
 
 class Parking:
@@ -85,17 +83,17 @@ class Parking:
         if lenders:
             await self._hints.recall(lenders, number)
         for pause_s in chain(_AGAIN_S, repeat(_AGAIN_S[-1])):
-            now = decide(Patience.PROOF)
+            now = decide(patience=Patience.PROOF)
             if not isinstance(now, Park):
                 return now
             sample = await self._sample(card, until)
-            now = decide(Patience.PROOF)
+            now = decide(patience=Patience.PROOF)
             if not isinstance(now, Park):
                 return now
             if time.monotonic() >= until or not self._is_worth_another(card, sample):
                 break
             await asyncio.sleep(min(pause_s, max(0.0, until - time.monotonic())))
-        return decide(Patience.NONE)
+        return decide(patience=Patience.NONE)
 
     async def _sample(self, card: CardId, until: float) -> CardUse | None:
         """None where NVML does not answer in time."""

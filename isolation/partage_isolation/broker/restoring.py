@@ -12,8 +12,8 @@ from partage_isolation.broker.containers import Process
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.piece_rows import PieceRow, pieces_of
 from partage_isolation.broker.processes import NoProcess, Peer, peer_named
-from partage_isolation.broker.rows import Row
-from partage_isolation.broker.rows_file import RowsFile, grouped
+from partage_isolation.broker.rows import Row, grouped
+from partage_isolation.broker.rows_file import RowsFile
 from partage_isolation.broker.states import State
 from partage_isolation.broker.watch import Watch
 from partage_plugins.vocabulary.names import ContainerKey

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -133,3 +134,14 @@ def _row(place: bytes) -> Row | PieceRow | None:
         return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:5])
     except ValueError:  # a state that only a later version knows
         raise Damaged from None
+
+
+def grouped(rows: Iterable[Row]) -> Iterator[tuple[Row, dict[int, Row]]]:
+    """Each process's row with its rows by card; rows without a process belong to nobody and are left out."""
+    by_process: dict[tuple[ContainerKey, int, int], dict[int, Row]] = {}
+    for row in rows:
+        by_process.setdefault((row.key, row.pid, row.start), {})[row.card] = row
+    for cards in by_process.values():
+        own = cards.pop(NO_CARD, None)
+        if own is not None:
+            yield own, cards

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol
 
 from partage_isolation.broker.containers import Process
 
@@ -53,6 +53,14 @@ class NoRoom:
 
 
 Verdict = Lent | Refused | Park | NoRoom
+
+
+class Decide(Protocol):
+    """A question, as it can be asked again."""
+
+    def __call__(self, *, patience: Patience) -> Verdict:
+        """What the ledger says of it now."""
+        ...
 
 
 def credit_of(left: int) -> int:

@@ -1,4 +1,4 @@
-"""Answers that only show: a card, how it looks to the container, who is on it."""
+"""Answers as bytes: a verdict, a card, how it looks to the container, who is on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from partage_isolation.broker.containers import CardBook, Container
 from partage_isolation.broker.freeable import believed
 from partage_isolation.broker.served import Served, Session
 from partage_isolation.broker.states import State
+from partage_isolation.broker.verdicts import Lent, NoRoom, Verdict
 from partage_isolation.broker.wire import Packet, Result
+
+
+def verdict_answer(packet: Packet, verdict: Verdict) -> bytes:
+    """Whether it may take what it asked for."""
+    if isinstance(verdict, NoRoom):
+        return wire.answer(packet, Result.FULL)
+    result = Result.OK if isinstance(verdict, Lent) else Result.NO
+    return wire.answer(packet, result, wire.amounts_body(wire.Amounts(0, verdict.lent)))
 
 
 def card_answer(packet: Packet, book: CardBook) -> bytes:

@@ -12,11 +12,11 @@ from partage_isolation.broker.chores import Chores
 from partage_isolation.broker.containers import Process
 from partage_isolation.broker.freeable import provable
 from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.parking import Decide, Parking
+from partage_isolation.broker.parking import Parking
 from partage_isolation.broker.processes import Peer
 from partage_isolation.broker.sampler import Sampler
 from partage_isolation.broker.served import Session
-from partage_isolation.broker.verdicts import Park
+from partage_isolation.broker.verdicts import Decide, Park
 from partage_isolation.broker.wire import Packet
 from partage_plugins.vocabulary.names import CardId
 
@@ -29,7 +29,7 @@ _MEASURED_WITHIN_S: Final = 0.2
 
 
 class Watch:
-    """A `sessions.Watcher`."""
+    """A `Watcher`."""
 
     def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, ended: Callable[[Process], None]) -> None:
         """`ended` hears of each process that is no more."""

@@ -1,7 +1,8 @@
 """Puts the library into a folder of its version, where containers find it, with the names that the node's driver has.
 
 A version is a digest of the three objects as they are written, so that a folder, once there, is never written again:
-running containers have it mounted. It appears by a rename, whole or not at all; two at once do no harm.
+running containers have it mounted. It appears by a rename, whole or not at all; then it is made the current one. Two at
+once do no harm: who ends last says which is current.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Final
 from partage_base.version import VERSION
 from partage_isolation.library import elf
 from partage_isolation.library.building import CUDA, NVML, OBJECTS, built
+from partage_isolation.library.current import NEW, make_current, sync
 from partage_isolation.library.errors import FileRefused, NotInstalled
 from partage_isolation.library.spares import name_spares
 from partage_plugins.builtin.gpu_discovery.libraries import file_below
 
-_NEW: Final = ".new-"
 _FORGOTTEN_S: Final = 3600
 """An installer that was interrupted leaves its folder; nobody takes that long."""
 
@@ -41,7 +42,7 @@ class Installed:
 
 
 def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None = None) -> Installed:
-    """Writes `folder`/<version> if it is not there, and makes it the newest there. Raises `LibraryError`.
+    """Writes `folder`/<version> if it is not there, and makes it the current one. Raises `LibraryError`.
 
     `objects` is where the built ones are. Without a driver below `driver_root` the library has the names of its tables.
     """
@@ -51,7 +52,7 @@ def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None
         _make(folder)
         _forget(folder)
         _put(folder, folder / version, contents)
-        os.utime(folder / version)  # which was installed last is seen by the time of the folder
+        make_current(folder, version)
     except OSError as error:
         raise NotInstalled(f"the preload library cannot be written to {folder}: {error}") from error
     return Installed(version, folder / version, added, left_out)
@@ -105,7 +106,7 @@ def _digest(contents: dict[str, bytes]) -> str:
 def _put(folder: Path, target: Path, contents: dict[str, bytes]) -> None:
     if target.is_dir():
         return _compare(target, contents)
-    fresh = Path(tempfile.mkdtemp(prefix=_NEW, dir=folder))
+    fresh = Path(tempfile.mkdtemp(prefix=NEW, dir=folder))
     try:
         _write(fresh, contents)
         fresh.rename(target)
@@ -114,7 +115,7 @@ def _put(folder: Path, target: Path, contents: dict[str, bytes]) -> None:
             raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    _sync(folder)
+    sync(folder)
     return _compare(target, contents)
 
 
@@ -126,7 +127,7 @@ def _write(fresh: Path, contents: dict[str, bytes]) -> None:
             os.fsync(file.fileno())
         (fresh / name).chmod(0o644)
     fresh.chmod(0o755)
-    _sync(fresh)
+    sync(fresh)
 
 
 def _compare(target: Path, contents: dict[str, bytes]) -> None:
@@ -136,15 +137,7 @@ def _compare(target: Path, contents: dict[str, bytes]) -> None:
 
 
 def _forget(folder: Path) -> None:
-    for left in folder.glob(f"{_NEW}*"):
+    for left in folder.glob(f"{NEW}*"):
         with suppress(FileNotFoundError):  # its owner is done
             if left.stat().st_mtime < time.time() - _FORGOTTEN_S:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,7 +18,8 @@ from partage_isolation.broker.facts import ProcessFacts
 from partage_isolation.broker.folders import INSIDE, LIBRARY, OBJECTS
 from partage_isolation.watching.holders import Holders
 from partage_isolation.watching.installed import Installed
-from partage_isolation.watching.proofs import Birth, birth, container_of, executes, mounts, wrong_places
+from partage_isolation.watching.places import Places
+from partage_isolation.watching.proofs import Birth, birth, container_of, executes
 from partage_isolation.watching.rounds import Sight
 from partage_isolation.watching.runtime import RuntimeContainer
 from partage_plugins.vocabulary.names import ContainerKey
@@ -62,15 +63,13 @@ class Engagement:
         self._proved: dict[int, tuple[Sight, float]] = {}
         self._blocking: dict[int, Birth] = {}
         self._firsts: dict[ContainerKey, tuple[Sight, float]] = {}
-        self._holders = Holders(proc)
+        self._holders, self._places = Holders(proc), Places(installed, proc)
         self._wrong: frozenset[int] = frozenset()
         self._again = 0
         self._looks_at: tuple[int, Birth] | None = None
-        self._namespaces: dict[tuple[ContainerKey, str], tuple[str, ...]] = {}
-        """Wrong places by container and mount namespace, for one look."""
 
     def give_up(self) -> int | None:
-        """Called while a look takes too long: the process that is to blame, whose maps are not read any more."""
+        """Called while a look takes too long: the process to blame, whose maps and links are not read any more."""
         looks_at = self._looks_at
         if looks_at is None:
             return None
@@ -80,7 +79,7 @@ class Engagement:
     def look(self, wanted: Wanted) -> Looked:
         """Now. Raises OSError where even our own mounts can't be read."""
         self._installed.look()
-        self._namespaces.clear()
+        self._places.look()
         self._again = 0
         keys = {container.id: key for key, container in wanted.containers.items()}
         self._firsts = {key: first for key, first in self._firsts.items() if key in wanted.containers}
@@ -137,8 +136,9 @@ class Engagement:
         self._looks_at = pid, born
         container = container_of(self._text(pid, "cgroup") or "", keys)
         key = keys[container] if container is not None else None
-        library = self._has_library(pid) if key is not None and with_maps and self._blocking.get(pid) != born else None
-        wrong = None if key is None else self._wrong_places(pid, key)
+        is_quick = self._blocking.get(pid) != born
+        library = self._has_library(pid) if key is not None and with_maps and is_quick else None
+        wrong = None if key is None else self._places.wrong(pid, key, with_links=is_quick)
         self._looks_at = None
         if self._birth(pid) != born:
             return None
@@ -150,18 +150,6 @@ class Engagement:
     def _has_library(self, pid: int) -> bool | None:
         ours = self._installed.libraries
         return executes(self._text(pid, "maps") or "", ours, path=_LIBRARY) if ours else None
-
-    def _wrong_places(self, pid: int, key: ContainerKey) -> tuple[str, ...] | None:
-        try:
-            place = key, str((self._proc / str(pid) / "ns/mnt").readlink())
-        except OSError:
-            return None
-        if place not in self._namespaces:
-            wrong = wrong_places(mounts(self._text(pid, "mountinfo") or ""), self._installed.expected(key))
-            if wrong is None:
-                return None
-            self._namespaces[place] = wrong
-        return self._namespaces[place]
 
     def _gone(self, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> Iterable[int]:
         """Of those that are not connected: whoever is, lives."""

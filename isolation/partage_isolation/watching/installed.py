@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 
 from partage_isolation.broker.folders import INSIDE, LIBRARY, OBJECTS, PARENT, PRELOAD, PRELOAD_INSIDE
+from partage_isolation.library.current import CURRENT
 from partage_isolation.watching.proofs import Expected, FileId, MountLine, Source, mapped_as, mounted_from, mounts
 from partage_plugins.vocabulary.names import ContainerKey
 
@@ -63,7 +64,7 @@ class Installed:
 
     def _present(self) -> tuple[Path, ...]:
         try:
-            return tuple(sorted(folder for folder in self._library_folder.iterdir() if folder.is_dir()))
+            return tuple(sorted(folder for folder in self._library_folder.iterdir() if _is_version(folder)))
         except FileNotFoundError:
             return ()
 
@@ -75,6 +76,10 @@ class Installed:
             _log.error("the library's file does not show in our own maps, so it is proved for nobody", file=str(path))
             return
         present[place] = found
+
+
+def _is_version(path: Path) -> bool:
+    return path.name != CURRENT and path.is_dir()
 
 
 def _source(seen: Sequence[MountLine], path: Path) -> Source:

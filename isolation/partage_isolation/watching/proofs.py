@@ -136,13 +136,13 @@ def wrong_places(seen: Sequence[MountLine], expected: Sequence[Expected]) -> tup
     All that is at or below one of the places must be expected, on top, and read-only. None where nothing can be said: a
     process whose root is no mount has changed it, and its paths are not the container's.
     """
-    if _topmost(seen, "/") is None:
+    if topmost(seen, "/") is None:
         return None
     return tuple(each.point for each in expected if not _is_as(each, seen, expected))
 
 
 def _is_as(wanted: Expected, seen: Sequence[MountLine], expected: Sequence[Expected]) -> bool:
-    found = _topmost(seen, wanted.point)
+    found = topmost(seen, wanted.point)
     if found is None or found.point != wanted.point or not found.is_readonly:
         return False
     if not _is_from(found, wanted):
@@ -157,8 +157,8 @@ def _is_from(found: MountLine, wanted: Expected) -> bool:
     return was_removed or (found.device, root) in wanted.sources
 
 
-def _topmost(seen: Sequence[MountLine], path: str) -> MountLine | None:
-    """The mount in which a path is: from the root down, what lies over what."""
+def topmost(seen: Sequence[MountLine], path: str) -> MountLine | None:
+    """The mount in which a path is, if it has no links: from the root down, what lies over what."""
     below = dict[int, list[MountLine]]()
     for one in seen:
         below.setdefault(one.parent, []).append(one)
@@ -180,7 +180,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 def mounted_from(ours: Sequence[MountLine], path: str) -> Source | None:
     """Device and root that a mount of this path of ours has, wherever it is mounted."""
-    on = _topmost(ours, path)
+    on = topmost(ours, path)
     if on is None:
         return None
     inside = path.removeprefix(on.point.rstrip("/")).rstrip("/")

@@ -104,6 +104,8 @@ def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(
     assert stage.told().library == installed != before
     assert {library_of(old, stage), library_of(new, stage)} == {before, installed}
     assert ask(old, "take 1000") == NO_MEMORY
+    assert install_library(stage.machine) == before  # as after a downgrade: new containers get it again
+    assert stage.told().library == before
     stage.machine.run("rm", "-r", installed)  # the only one who has it goes with this test
 
 

@@ -6,11 +6,13 @@ import pytest
 
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.telling import Happening
+from rig.images import SymbolicLink
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
-from support.isolation_stage import SERVING, IsolationStage, ask, memory
+from support.isolation_stage import SERVING, IsolationStage, ask, image, memory
 
 pytestmark = pytest.mark.timeout(300)
+_LINKED = "linked"
 
 
 def idle(stage: IsolationStage) -> Pod:
@@ -59,6 +61,21 @@ def test_who_sees_our_files_as_they_are_is_left_alone(stage: IsolationStage) -> 
     cover(stage, wrong)
     wrong.wait_failed()
     assert ask(honest, "take 100") == "took 100"
+
+
+def test_an_image_whose_run_is_a_link_is_left_alone_and_who_covers_its_place_is_stopped(stage: IsolationStage) -> None:
+    stage.rig.registry.push(image().with_entries(SymbolicLink("/run", "/var/run")), _LINKED)
+    pod = stage.limited_pod(memory(2048), image=_LINKED)
+    pod.wait_running()
+    assert ask(pod, "take 500") == "took 500"
+    mounts = stage.machine.run("cat", f"/proc/{stage.inspected(pod)['info']['pid']}/mountinfo")
+    assert " /var/run/partage " in mounts
+    wrong = idle(stage)
+    cover(stage, wrong)
+    wrong.wait_failed()  # the audit has gone its rounds meanwhile
+    assert ask(pod, "take 100") == "took 100"
+    cover(stage, pod)
+    pod.wait_failed()
 
 
 def test_who_only_reports_stops_nobody(stage: IsolationStage) -> None:

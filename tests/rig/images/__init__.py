@@ -9,7 +9,7 @@ from __future__ import annotations
 from rig.images.bases import SANDBOX, busybox, glibc, musl, pause
 from rig.images.compiling import compiled
 from rig.images.image import Image, Settings
-from rig.images.layers import Entry, File, Folder, HardLink
+from rig.images.layers import Entry, File, Folder, HardLink, SymbolicLink
 
 __all__ = [
     "SANDBOX",
@@ -19,6 +19,7 @@ __all__ = [
     "HardLink",
     "Image",
     "Settings",
+    "SymbolicLink",
     "busybox",
     "compiled",
     "glibc",

@@ -3,8 +3,8 @@
 The same entries give the same bytes, whatever machine and time: owner root, no time stamps, in the given order. Layers
 are not compressed: they never leave the machine, and compressors differ between versions.
 
-There are no symbolic links, on purpose. A layer's entry below a link of a lower layer would hide the link, and links
-between a program's names would let who masks one name mask all of them.
+Symbolic links are for a test that is about them. A layer's entry below a link of a lower layer would hide the link, and
+links between a program's names would let who masks one name mask all of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,16 @@ class HardLink:
     target: str
 
 
-Entry = Folder | File | HardLink
+@dataclass(frozen=True)
+class SymbolicLink:
+    """A path that leads to another, whatever is there; it takes the place of a folder of a lower layer."""
+
+    path: str
+    target: str
+    mode: int = 0o777
+
+
+Entry = Folder | File | HardLink | SymbolicLink
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
@@ -73,6 +82,8 @@ def _header(entry: Entry, mode: int) -> tarfile.TarInfo:
             header.size = len(content)
         case HardLink(target=target):
             header.type, header.linkname = tarfile.LNKTYPE, _inside(target)
+        case SymbolicLink(target=target):
+            header.type, header.linkname = tarfile.SYMTYPE, target
     return header
 
 

@@ -75,6 +75,13 @@ def test_a_library_that_is_not_there_or_that_others_cannot_read_is_wrong(made: M
     assert (finding.status, f"{OBJECTS[1]}: is not there" in finding.found) == (Status.WRONG, True)
 
 
+def test_a_library_that_is_not_installed_is_wrong(made: Made) -> None:
+    with serving(made.root, lambda _: told(library="")):
+        finding = only(library(made.node))
+    assert finding.status is Status.WRONG
+    assert "--install-library" in finding.advice
+
+
 def test_without_a_broker_nobody_knows_where_the_library_is(made: Made) -> None:
     assert only(library(made.node)).status is Status.UNKNOWN
 

@@ -61,7 +61,7 @@ def test_every_finding_is_on_the_page_with_what_becomes_of_the_container() -> No
     kinds = [kind for kind in vars(findings).values() if isinstance(kind, type) and issubclass(kind, findings.Finding)]
     found = {kind.__name__: kind.stops for kind in kinds if kind not in {findings.Finding, findings.OfContainer}}
     rows = [row.split("|") for row in PAGE[PAGE.index("| finding |") :].partition("\n\n")[0].splitlines()[2:]]
-    assert {row[1].strip(" `"): row[3].strip() == "is stopped" for row in rows} == found
+    assert {row[1].strip(" `"): row[4].strip() == "is stopped" for row in rows} == found
 
 
 def test_what_a_container_gets_is_on_the_page() -> None:

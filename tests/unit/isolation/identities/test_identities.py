@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from partage_isolation.broker import identities as module
-from partage_isolation.broker.books import Books
 from partage_isolation.broker.containers import Container, Process
-from partage_isolation.broker.counters import Counters
-from partage_isolation.broker.folders import Folders
 from partage_isolation.broker.identities import Identities
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.served import Served, Session
 from partage_isolation.broker.sockets import Connection
-from partage_isolation.broker.specs import Specs
-from partage_plugins.vocabulary.names import ContainerKey
+from partage_isolation.broker.unannounced import Unannounced
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book
 
 MINE, THEIRS = "1a" * 32, "2b" * 32
@@ -59,11 +54,11 @@ def test_who_came_before_is_checked_then_and_once(known: tuple[Identities, Sessi
     assert not list(identities.runtime_has({KEY: THEIRS}))
 
 
-def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_container(tmp_path: Path) -> None:
-    ledger = Ledger(Kept())
-    books = Books(ledger, specs=Specs(tmp_path), folders=Folders(tmp_path), library=lambda: "/lib", counters=Counters())
+def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_container() -> None:
+    ledger, identities = Ledger(Kept()), Identities({})
+    unannounced = Unannounced(ledger, identities)
     ledger.put(KEY, [book(1024 * MIB)])
-    list(books.identities.runtime_has({KEY: MINE}))
-    assert books.found(10, 5, card=CARD, amount=300 * MIB)
-    assert not books.found(12, 5, card=CARD, amount=300 * MIB)
-    assert ledger.containers[ContainerKey(KEY)].charged(0) == 300 * MIB
+    list(identities.runtime_has({KEY: MINE}))
+    assert unannounced.charge((10, 5), CARD, 300 * MIB)
+    assert not unannounced.charge((12, 5), CARD, 300 * MIB)
+    assert ledger.containers[KEY].charged(0) == 300 * MIB

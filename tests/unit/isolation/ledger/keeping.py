@@ -6,8 +6,7 @@ from partage_isolation.broker.containers import CardBook, Process
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.piece_rows import PieceRow, pieces_of, rows_of
 from partage_isolation.broker.pieces import Piece
-from partage_isolation.broker.rows import PLACE_BYTES, Row, pack_piece, pack_row, read_row
-from partage_isolation.broker.rows_file import grouped
+from partage_isolation.broker.rows import PLACE_BYTES, Row, grouped, pack_piece, pack_row, read_row
 from partage_isolation.broker.wire import NO_CARD
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 

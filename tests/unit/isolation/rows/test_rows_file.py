@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from partage_isolation.broker.accounts import Account
 from partage_isolation.broker.containers import Process
-from partage_isolation.broker.rows import PLACE_BYTES, Damaged, Row, pack_empty, pack_row, read_row
-from partage_isolation.broker.rows_file import RowsFile, grouped
+from partage_isolation.broker.rows import PLACE_BYTES, Damaged, Row, grouped, pack_empty, pack_row, read_row
+from partage_isolation.broker.rows_file import RowsFile
 from partage_isolation.broker.states import State
 from partage_isolation.errors import NoRows
 from partage_plugins.vocabulary.names import ContainerKey

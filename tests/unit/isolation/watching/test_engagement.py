@@ -17,6 +17,7 @@ from partage_isolation.broker.facts import ProcessFacts
 from partage_isolation.broker.folders import OBJECTS
 from partage_isolation.watching.engagement import Engagement, Looked, Wanted
 from partage_isolation.watching.installed import Installed
+from partage_isolation.watching.places import Places
 from partage_isolation.watching.proofs import birth
 from partage_isolation.watching.runtime import RuntimeContainer
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -198,7 +199,7 @@ def test_maps_are_read_again_only_now_and_then_of_who_is_connected(
 
     stage.look()  # learns how the library is called in maps
     monkeypatch.setattr(Path, "read_text", counted)
-    monkeypatch.setattr(Engagement, "_wrong_places", lambda *_: ())
+    monkeypatch.setattr(Places, "wrong", lambda *_, **_with: ())
     for rows, again_after_s, times in ((own_row(), 0, 1), (own_row(), 31, 2), (own_row(connected=False), 0, 3)):
         read.clear()
         stage.clock.now_s += 1000

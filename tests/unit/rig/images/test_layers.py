@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from rig.images.layers import Entry, File, Folder, HardLink, archive
+from rig.images.layers import Entry, File, Folder, HardLink, SymbolicLink, archive
 
 ENTRIES: list[Entry] = [
     Folder("/bin"),
@@ -39,6 +39,11 @@ def test_modes_are_kept_bit_by_bit() -> None:
 def test_a_hard_link_says_the_mode_of_its_file_since_unpacking_it_sets_the_mode_of_both() -> None:
     link = members(archive(ENTRIES))["bin/other"]
     assert (link.islnk(), link.linkname, link.mode) == (True, "bin/tool", 0o4755)
+
+
+def test_a_symbolic_link_leads_wherever_it_says() -> None:
+    link = members(archive([SymbolicLink("/run", "/var/run")]))["run"]
+    assert (link.issym(), link.linkname) == (True, "/var/run")
 
 
 def test_a_link_to_what_does_not_come_before_it_is_refused() -> None:

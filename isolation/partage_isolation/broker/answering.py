@@ -1,0 +1,98 @@
+"""What a known process asks, and what it is answered. No answer waits: a question that must wait is parked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from partage_isolation.broker.answering_shared import SHARING
+from partage_isolation.broker.hints import Hints
+from partage_isolation.broker.identities import Identities
+from partage_isolation.broker.ledger import Ledger
+from partage_isolation.broker.served import Session
+from partage_isolation.broker.verdicts import Decide, Park, Patience
+from partage_isolation.broker.viewing import card_answer, processes_answer, verdict_answer, view_answer
+from partage_isolation.broker.watcher import Watcher
+from partage_isolation.broker.wire import Flag, Packet, What
+
+Answer = Callable[[Session, Packet], bytes | None]
+"""To one kind of question; None where nothing is said, or not yet."""
+
+
+class Answering:
+    """Of all containers."""
+
+    def __init__(self, ledger: Ledger, *, identities: Identities, hints: Hints, watcher: Watcher) -> None:
+        self._ledger, self._identities = ledger, identities
+        self._hints, self._watcher = hints, watcher
+        self.answers: Mapping[int, Answer] = {
+            What.CARD: self._card,
+            What.LEND: self._lend,
+            What.RETURN: self._return,
+            What.CONTEXT: self._context,
+            What.AMOUNTS: self._amounts,
+            What.VIEW: self._view,
+            What.PROCESSES_OF: self._processes,
+            **{what: partial(answer, ledger) for what, answer in SHARING.items()},
+        }
+
+    def knows_card(self, session: Session, card: int) -> bool:
+        """Whether its container has it."""
+        container = self._ledger.containers.get(session.process.key)
+        return container is not None and card < len(container.cards)
+
+    # ---- To take and to give back ------------------------------------------------------------------------------------
+
+    def _lend(self, session: Session, packet: Packet) -> bytes | None:
+        decide = partial(self._ledger.lending.lend, session.process, packet.card, packet.amounts, again=packet.is_again)
+        return self._decided(session, packet, decide)
+
+    def _context(self, session: Session, packet: Packet) -> bytes | None:
+        decide = partial(
+            self._ledger.lending.context, session.process, packet.card, packet.amounts, again=packet.is_again
+        )
+        return self._decided(session, packet, decide)
+
+    def _decided(self, session: Session, packet: Packet, decide: Decide) -> bytes | None:
+        verdict = decide(patience=Patience.ALL)
+        if isinstance(verdict, Park):
+            self._watcher.park(session, packet, verdict, decide)
+            return None
+        return verdict_answer(packet, verdict)
+
+    def _return(self, session: Session, packet: Packet) -> None:
+        process, card = session.process, packet.card
+        if self._ledger.lending.returned(process, card, packet.amounts):
+            self._watcher.doubts(process, card)
+        self._hints.returned(process, card)
+
+    def _amounts(self, session: Session, packet: Packet) -> None:
+        process, card, amounts = session.process, packet.card, packet.amounts
+        claims = self._ledger.lending.told(process, card, amounts)
+        self._hints.told(process, packet.number, amounts)
+        if packet.flags & (Flag.CONTEXT_MADE | Flag.CONTEXT_FAILED):
+            made = not packet.flags & Flag.CONTEXT_FAILED
+            self._ledger.lending.context_ended(process, card, made=made)
+            if made:
+                self._watcher.context_made(process, card)
+        if claims:
+            self._watcher.doubts(process, card)
+
+    # ---- To see ------------------------------------------------------------------------------------------------------
+
+    def _card(self, session: Session, packet: Packet) -> bytes:
+        return card_answer(packet, self._ledger.containers[session.process.key].cards[packet.card])
+
+    def _view(self, session: Session, packet: Packet) -> bytes | None:
+        """After a context was made its size is first measured: what is shown is right from the beginning."""
+        if self._watcher.once_measured(session.process, packet.card, partial(self._viewed, session, packet)):
+            return None
+        return view_answer(packet, self._ledger.containers[session.process.key])
+
+    def _viewed(self, session: Session, packet: Packet) -> None:
+        container = self._ledger.containers.get(session.process.key)
+        if session.calls is not None and container is not None:
+            session.calls.send(view_answer(packet, container))
+
+    def _processes(self, session: Session, packet: Packet) -> bytes:
+        return processes_answer(packet, self._identities.served[session.process.key], session)

@@ -1,0 +1,60 @@
+"""Which version new containers get: the one that a link called `current` names, which the installer sets last of all.
+
+Containers are given the version's own folder and never the link, so a running one keeps what it has. The link appears
+by a rename: whoever reads it finds the former version or the new one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from partage_isolation.errors import NoLibrary
+from partage_isolation.library.building import OBJECTS
+
+CURRENT: Final = "current"
+NEW: Final = ".new-"
+"""How whatever is not finished begins; it is a folder."""
+
+
+def library_for_new(folder: Path) -> Path:
+    """The folder of the version that is current in `folder`; raises `NoLibrary`."""
+    try:
+        version = os.readlink(folder / CURRENT)  # noqa: PTH115  a Path would lose a slash at the end
+    except OSError:
+        raise _none_in(folder) from None
+    if version in ("", ".", "..") or "/" in version:
+        raise _none_in(folder, f": {CURRENT} names {version}, which is no version")
+    if not all((folder / version / name).is_file() for name in OBJECTS):
+        raise _none_in(folder, f": {CURRENT} names {version}, which is not there, or not whole")
+    return folder / version
+
+
+def make_current(folder: Path, version: str) -> None:
+    """New containers get that version from now on; on the disk as well, before this returns."""
+    fresh = Path(tempfile.mkdtemp(prefix=NEW, dir=folder))
+    try:
+        (fresh / CURRENT).symlink_to(version)
+        (fresh / CURRENT).rename(folder / CURRENT)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    sync(folder)
+
+
+def sync(folder: Path) -> None:
+    """Its names are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _none_in(folder: Path, why: str = "") -> NoLibrary:
+    return NoLibrary(
+        f"no preload library is installed in {folder}{why}, and without it no limit would hold; "
+        "install it with `partage-broker --install-library`"
+    )

@@ -95,7 +95,11 @@ def assemble(
         booking=booking,
         collector=collector,
         foresight=Foresight(
-            containerd, wanted=inventory.has_devices, expected=grants.expect, rehearse=Rehearsal(grants)
+            containerd,
+            wanted=inventory.has_devices,
+            expected=grants.expect,
+            rehearse=Rehearsal(grants),
+            look_ahead=grants.look_ahead,
         ),
         host=host,
         keyring=keyring,

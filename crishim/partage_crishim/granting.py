@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from partage_base.cri import Changes, CreateRequest, Draft
 from partage_base.keyring import Keyring
 from partage_crishim.ahead import Ahead
@@ -33,7 +35,7 @@ from partage_plugins.codecs import container_key
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
 from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import Container, ContainerKey, ContainerName, Granted, NodeName
+from partage_plugins.vocabulary import Container, ContainerKey, ContainerName, Granted, Kind, NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 
@@ -55,10 +57,14 @@ def default_roots(root: Path, *more: Path) -> Roots:
 
 
 @dataclass
-class Last:
-    """The last request that was granted; for rehearsals."""
+class Near:
+    """What is known of the next container with a grant before it comes."""
 
-    message: bytes | None = None
+    like: bytes | None = None
+    """The last request that was granted."""
+    gen: int = 0
+    grants: Mapping[Kind, msgspec.Raw] | None = None
+    """Of a container of the last pod that was expected."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +83,7 @@ class Granting:
     clean_up: Callable[[], None]
     """Something may be left behind: look soon."""
     signatures: Signatures = field(default_factory=Signatures)
-    last: Last = field(default_factory=Last)
+    near: Near = field(default_factory=Near)
 
     def expect(self, annotations: Mapping[str, str]) -> int:
         """A pod with these has a sandbox, so its creates are near: verifies what will hardly change until then.
@@ -89,10 +95,17 @@ class Granting:
             with contextlib.suppress(AllocationRefused):
                 allocation, by_container = decoded(text)
                 self.signatures.require(text, annotations.get(SIGNATURE), self.keyring.current().keys)
-                for name in by_container:
+                for name, grants in by_container.items():
                     container_key(allocation.pod, ContainerName(name), 0)
+                    self.near.gen, self.near.grants = allocation.gen, grants
                 return len(by_container)
         return 0
+
+    async def look_ahead(self) -> None:
+        """The expected container is near: plugins may look at what it will need; raises what they do."""
+        known, grants = self.inventory.current(), self.near.grants
+        if known is not None and grants is not None:
+            await self.host.expected(_granted(self.near.gen, grants, known))
 
     async def rewrite(self, message: bytes, request: CreateRequest, claim: Claim) -> Rewrite:
         """The request as it goes on; raises a refusal or a plugin's fault."""
@@ -118,7 +131,7 @@ class Granting:
             adjusting.close()
             self._failed(reservation, asked=adjusting.has_begun)
             raise
-        self.last.message = message
+        self.near.like = message
         return Rewrite(written, ended=partial(self._ended, reservation))
 
     def _require_signed(self, claim: Claim) -> None:
@@ -134,8 +147,7 @@ class Granting:
         return known
 
     async def _adjusted(self, container: Container, claim: Claim, known: Known) -> Adjusted:
-        parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
-        return await self.host.adjust(container, Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts))
+        return await self.host.adjust(container, _granted(claim.allocation.gen, claim.raw, known))
 
     async def _written(
         self, draft: Draft, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted
@@ -157,3 +169,9 @@ class Granting:
             self._ended(reservation, Ending.FAILED)
         elif asked:
             self.clean_up()
+
+
+def _granted(gen: int, grants: Mapping[Kind, msgspec.Raw], known: Known) -> Granted:
+    """Grants with the parts of the inventory that they are of."""
+    parts = {kind: known.parts[kind] for kind in grants if kind in known.parts}
+    return Granted(gen=gen, grants=grants, parts=parts)

@@ -25,8 +25,8 @@ class Rehearsal:
         self._grants = grants
 
     def __call__(self) -> None:
-        """Everything but the plugins and what would be written."""
-        message = self._grants.last.message
+        """Everything but the plugins, which look ahead by themselves, and what would be written."""
+        message = self._grants.near.like
         if message is not None:
             with contextlib.suppress(PartageError, OSError):
                 self._go_through(message)

@@ -34,11 +34,13 @@ from bench.measuring.rounds import (
     stretch_of,
     time_rounds,
 )
-from bench.measuring.surroundings import surroundings
+from bench.measuring.surroundings import surroundings, time_now
 from bench.measuring.table import report
 
 EXIT_HOLDS: Final = 0
 EXIT_BROKEN: Final = 3
+STOLEN: Final = 0.02
+"""With more than this gone, a time says less of us than of the neighbours."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Spread)
@@ -59,6 +61,7 @@ class Bench:
         self._figures: dict[str, float] = {}
         self._bars: list[Bar] = []
         self._surroundings = surroundings(libraries)
+        self._before = time_now()
 
     @classmethod
     def from_argv(cls, name: str, *, libraries: Sequence[str] = (), argv: Sequence[str] | None = None) -> Self:
@@ -115,6 +118,12 @@ class Bench:
     def finish(self) -> int:
         """Prints the table and the JSON line; answers the exit status."""
         self._runner.close()
+        stolen = time_now().stolen_since(self._before)
+        self._surroundings["stolen"] = round(stolen, 3)
+        if stolen > STOLEN:
+            sys.stderr.write(
+                f"bench {self.name}: other machines took {stolen:.0%} of the processors: times are too long\n"
+            )
         for text in (report(self._spreads, self._figures, self._bars), "", json.dumps(self._result(), allow_nan=False)):
             sys.stdout.write(text + "\n")
         return EXIT_BROKEN if any(bar.holds is False for bar in self._bars) else EXIT_HOLDS

@@ -1,7 +1,7 @@
 """Hooks of the node side.
 
-The advertiser calls discover and samples; crishim calls adjust and removed, in a child process, one call at a time. A
-plugin returns data and the host applies it. A call that hangs costs the plugin's process, never the node.
+The advertiser calls discover and samples; crishim calls expected, adjust and removed, in a child process, one call at a
+time. A plugin returns data and the host applies it. A call that hangs costs the plugin's process, never the node.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 __all__ = [
     "partage_adjust",
     "partage_discover",
+    "partage_expected",
     "partage_kind",
     "partage_removed",
     "partage_samples",
@@ -65,6 +66,19 @@ def partage_samples() -> Sequence[Gauge]:
 
     """
     raise NotImplementedError
+
+
+@hookspec
+def partage_expected(granted: Granted) -> None:
+    """Look now at what `partage_adjust` will look at: a container with these grants is near; crishim only.
+
+    No container waits meanwhile. May be called several times, or for a container that never comes; `partage_adjust`
+    may come without it, and is what counts: what goes wrong here is of no consequence.
+
+    Args:
+        granted: as `partage_adjust` will get it.
+
+    """
 
 
 @hookspec

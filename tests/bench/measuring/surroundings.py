@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,32 @@ QUIET_LOAD: Final = 0.7
 """A machine with more runnable processes than this, before we start, is doing something else as well."""
 
 Surroundings = dict[str, object]
+_STEAL: Final = 7
+"""Of the columns of /proc/stat; the first eight make up all time."""
+
+
+@dataclass(frozen=True)
+class Time:
+    """Of all processors since the machine was started, in ticks."""
+
+    whole: int
+    stolen: int
+    """Given to other machines by the one that this is a part of, while something here wanted to run."""
+
+    def stolen_since(self, before: "Time") -> float:
+        """As a part of the whole."""
+        return (self.stolen - before.stolen) / max(1, self.whole - before.whole)
+
+
+def time_in(stat: str) -> Time:
+    """As the text of /proc/stat has it."""
+    columns = [int(each) for each in stat.partition("\n")[0].split()[1:]]
+    return Time(whole=sum(columns[: _STEAL + 1]), stolen=columns[_STEAL])
+
+
+def time_now() -> Time:
+    """Ask before and after."""
+    return time_in(Path("/proc/stat").read_text(encoding="utf-8"))
 
 
 def surroundings(libraries: Sequence[str]) -> Surroundings:

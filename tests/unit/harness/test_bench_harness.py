@@ -10,7 +10,7 @@ import pytest
 from bench.harness import Bench
 from bench.measuring.bars import Sense, holds
 from bench.measuring.rounds import Plan, as_difference, as_timing, compare_rounds, quartiles, time_rounds
-from bench.measuring.surroundings import cpu_model_in, surroundings
+from bench.measuring.surroundings import Time, cpu_model_in, surroundings, time_in
 from bench.measuring.table import columns, duration
 
 
@@ -236,3 +236,10 @@ def test_durations_have_three_figures_and_a_unit(nanoseconds: float, text: str) 
 
 def test_columns_stand_under_each_other() -> None:
     assert columns([["a", "1", "x"], ["long", "1000", "y"]]) == "a        1  x\nlong  1000  y"
+
+
+def test_time_that_other_machines_took_is_told() -> None:
+    before = time_in("cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 2 3\n")
+    assert before == Time(whole=100, stolen=10)
+    assert time_in("cpu  20 0 20 140 0 0 0 20 5 0").stolen_since(before) == 0.1
+    assert before.stolen_since(before) == 0

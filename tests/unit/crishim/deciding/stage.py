@@ -138,8 +138,12 @@ class FakeHost(PluginHost):
         self.answer: Adjusted | Exception = enforced()
         self.asked: list[tuple[Container, Granted]] = []
         self.told: list[ContainerKey] = []
+        self.expecting: list[Granted] = []
         self.deaf: Exception | None = None
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def expected(self, granted: Granted) -> None:
+        self.expecting.append(granted)
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
         self.asked.append((container, granted))

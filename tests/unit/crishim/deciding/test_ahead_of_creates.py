@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -112,3 +113,23 @@ def test_a_rehearsal_makes_no_difference_to_who_gets_what_is_left(stage: Stage, 
     crishim.held_back(pod("a", share=400, gen=2)).ended(Ending.FAILED)
     rehearse()
     assert "is older than one that was in force" in crishim.refusal(pod("a", share=500))
+
+
+def test_plugins_look_ahead_at_what_was_signed_for_the_pod_that_is_expected(stage: Stage, crishim: Crishim) -> None:
+    asyncio.run(crishim.grants.look_ahead())
+    assert stage.fake.expecting == []
+    crishim.grants.expect(GOOD)
+    asyncio.run(crishim.grants.look_ahead())
+    crishim.rewrite(Create(annotations=GOOD))
+    assert stage.fake.expecting == [granted for _, granted in stage.fake.asked]
+
+
+def test_plugins_do_not_look_ahead_for_what_nobody_signed_nor_without_an_inventory(
+    stage: Stage, crishim: Crishim
+) -> None:
+    crishim.grants.expect(GOOD | {ALLOCATION: GOOD[ALLOCATION].replace("500", "900")})
+    asyncio.run(crishim.grants.look_ahead())
+    crishim.grants.expect(GOOD)
+    stage.no_inventory()
+    asyncio.run(crishim.grants.look_ahead())
+    assert stage.fake.expecting == []

@@ -10,6 +10,7 @@ from partage_base.cri import ListedSandbox, PeerAway, RuntimeClient
 from partage_crishim.containerd import Containerd
 from partage_crishim.foreseeing import WITHIN_S, Foresight
 from partage_crishim.verdicts import CREATE_CONTAINER, IMAGE_STATUS, RUN_SANDBOX, SANDBOX_STATUS, STATUS
+from partage_plugins.errors import PluginFailed
 from unit.crishim.deciding.stage import NOWHERE
 
 
@@ -51,11 +52,14 @@ class Kubelet:
         self.grants = 0
         """Of each new pod."""
         self.rehearsals = 0
+        self.looks = 0
+        self.plugin_waits: asyncio.Event | None = None
         self.foresight = Foresight(
             self.containerd,
             wanted=lambda: wanted,
             expected=self._expects,
             rehearse=self._rehearse,
+            look_ahead=self._look_ahead,
             clock=lambda: self.now_s,
         )
 
@@ -65,6 +69,12 @@ class Kubelet:
 
     def _rehearse(self) -> None:
         self.rehearsals += 1
+
+    async def _look_ahead(self) -> None:
+        self.looks += 1
+        if self.plugin_waits is not None:
+            await self.plugin_waits.wait()
+        raise PluginFailed("gpu", "partage_expected", "raised OSError")
 
     async def calls(self, *methods: str) -> None:
         for method in methods:
@@ -144,6 +154,19 @@ def test_a_create_with_a_grant_is_rehearsed_before_it_comes_and_no_other() -> No
         assert kubelet.rehearsals == 2
         await kubelet.calls(IMAGE_STATUS, CREATE_CONTAINER)
         assert kubelet.rehearsals == 2
+
+    holds(it)
+
+
+def test_plugins_look_ahead_once_at_a_time_and_what_they_raise_is_of_no_consequence() -> None:
+    async def it(kubelet: Kubelet) -> None:
+        kubelet.grants = 1
+        await kubelet.runs("a")
+        await kubelet.calls(IMAGE_STATUS, IMAGE_STATUS)
+        assert kubelet.looks == 2
+        kubelet.plugin_waits = asyncio.Event()
+        await kubelet.calls(IMAGE_STATUS, IMAGE_STATUS)
+        assert (kubelet.looks, kubelet.rehearsals) == (3, 4)
 
     holds(it)
 

@@ -281,7 +281,7 @@ def test_draining_waits_for_calls_and_new_clients_find_the_next_process(tmp_path
             client = await on.connect()
             stream = client.begin(VERSION, b"x")
             await until(lambda: bool(on.runtime.connections and on.runtime.connections[0][0].calls))
-            draining = asyncio.ensure_future(on.splicer.drain(WITHIN_S))
+            draining = asyncio.ensure_future(on.splicer.drain(within_s=60))
             while not client.model.is_told_to_go:
                 await client.listen()
             on.listening.close()

@@ -17,13 +17,16 @@ from uuid import UUID
 
 from bench.creating.node import CARDS, BenchNode, Way, serving
 from bench.creating.requests import Made, made
-from bench.harness import Bench
-from bench.measuring.rounds import as_difference
+from bench.harness import STOLEN, Bench
+from bench.measuring.rounds import Stolen, as_difference, quiet_rounds
+from bench.measuring.surroundings import time_now
 from partage_plugins.vocabulary import GpuGrant, PodUid
 
 ON_NODE: Final = 50
 AT_ONCE: Final = 5
 ROUNDS: Final = 60
+MOST_TIMES: Final = 3
+"""As many rounds, where other machines are in the way."""
 SMOKE_ROUNDS: Final = 3
 ALONE: Final = 6
 ALONE_AFTER_S: Final = 10.5
@@ -81,11 +84,18 @@ def measure(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
     before = node.figures()
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     orders = itertools.cycle(itertools.permutations(WAYS))
-    for _ in range(SMOKE_ROUNDS if bench.smoke else ROUNDS):
+
+    def once() -> Stolen[dict[str, tuple[str, int]]]:
+        began = time_now()
         found = bench.run(one_round(node, new, next(orders)))
         bench.engaged("crishim's annotation is on its containers and on no other", found)
-        for name, (_, taken_ns) in found.items():
-            times[name].append(taken_ns)
+        return Stolen(time_now().stolen_since(began), found)
+
+    wanted = SMOKE_ROUNDS if bench.smoke else ROUNDS
+    rounds = quiet_rounds(once, wanted, quiet=STOLEN, most=MOST_TIMES * wanted)
+    bench.figure("most that other machines took in a round that counts", max(each.part for each in rounds))
+    for name, (_, taken_ns) in itertools.chain.from_iterable(each.found.items() for each in rounds):
+        times[name].append(taken_ns)
     for name, taken in times.items():
         bench.samples(name, taken)
     inside(bench, before, node.figures())

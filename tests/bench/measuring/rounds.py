@@ -10,6 +10,9 @@ import statistics
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 Clock = Callable[[], int]
 """Nanoseconds since some fixed moment."""
@@ -64,6 +67,21 @@ class Difference(Spread):
     def ratio(self) -> float:
         """The candidate's median in units of the reference's."""
         return self.candidate.median_ns / self.reference.median_ns
+
+
+class Stolen(NamedTuple, Generic[T]):
+    """What a round showed, and which part of the processors' time other machines took meanwhile."""
+
+    part: float
+    found: T
+
+
+def quiet_rounds(one: Callable[[], Stolen[T]], wanted: int, *, quiet: float, most: int) -> list[Stolen[T]]:
+    """As many rounds as wanted: a disturbed one is repeated, and after `most` in all the least disturbed count."""
+    rounds: list[Stolen[T]] = []
+    while sum(each.part <= quiet for each in rounds) < wanted and len(rounds) < most:
+        rounds.append(one())
+    return sorted(rounds, key=lambda each: each.part)[:wanted]
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:

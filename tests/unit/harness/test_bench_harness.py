@@ -9,7 +9,16 @@ import pytest
 
 from bench.harness import Bench
 from bench.measuring.bars import Sense, holds
-from bench.measuring.rounds import Plan, as_difference, as_timing, compare_rounds, quartiles, time_rounds
+from bench.measuring.rounds import (
+    Plan,
+    Stolen,
+    as_difference,
+    as_timing,
+    compare_rounds,
+    quartiles,
+    quiet_rounds,
+    time_rounds,
+)
 from bench.measuring.surroundings import Time, cpu_model_in, surroundings, time_in
 from bench.measuring.table import columns, duration
 
@@ -243,3 +252,14 @@ def test_time_that_other_machines_took_is_told() -> None:
     assert before == Time(whole=100, stolen=10)
     assert time_in("cpu  20 0 20 140 0 0 0 20 5 0").stolen_since(before) == 0.1
     assert before.stolen_since(before) == 0
+
+
+def test_disturbed_rounds_are_repeated_and_at_last_the_least_disturbed_count() -> None:
+    parts = iter([0.0, 0.3, 0.01, 0.2, 0.02, 0.9])
+    assert quiet_rounds(lambda: Stolen(next(parts), "x"), 3, quiet=0.02, most=9) == [
+        (0.0, "x"),
+        (0.01, "x"),
+        (0.02, "x"),
+    ]
+    parts = iter([0.9, 0.3, 0.0, 0.2])
+    assert [each.part for each in quiet_rounds(lambda: Stolen(next(parts), 1), 2, quiet=0.02, most=4)] == [0.0, 0.2]

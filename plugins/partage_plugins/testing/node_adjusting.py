@@ -46,8 +46,8 @@ def adjusting_changes_no_input(case: Case) -> None:
 
 def looking_ahead_makes_no_difference(case: Case) -> None:
     """What it sees when a container is expected changes no answer: the container may differ, or never come."""
-    given, stage = granted_containers(case), NodeStage(case).started()
-    ahead = NodeStage(case).started()
+    root, given = PurePosixPath(case.root()), granted_containers(case)
+    stage, ahead = (NodeStage(case).started(root=root) for _ in range(2))
     for each in given:
         granted = each.typed(ahead.registry.kinds)
         with unchanged("partage_expected", "grants", granted):

@@ -19,7 +19,7 @@ def _export(ledger: Ledger, session: Session, packet: Packet) -> bytes:
 
 def _leave(ledger: Ledger, session: Session, packet: Packet) -> bytes:
     lent = ledger.sharing.left(session.process, packet.card, packet.shared)
-    return wire.answer(packet, Result.OK, wire.amounts_body(wire.Amounts(0, lent)))
+    return wire.lent_answer(packet, Result.OK, lent)
 
 
 def _open(ledger: Ledger, session: Session, packet: Packet) -> bytes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from partage_isolation.broker.containers import Process
 
@@ -25,30 +26,26 @@ class Patience(IntEnum):
     """And that siblings give back what they don't use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lent:
+class Lent(Struct, frozen=True):
     """It may hold so much from now on."""
 
     lent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """The limit does not allow it; it may hold so much, as before."""
 
     lent: int
 
 
-@dataclass(frozen=True, slots=True)
-class Park:
+class Park(Struct, frozen=True):
     """It may become possible in a moment: once those gave back what they don't use, and a sample was taken."""
 
     lent: int
     recall: tuple[Process, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NoRoom:
+class NoRoom(Struct, frozen=True):
     """There is no row for another process."""
 
 

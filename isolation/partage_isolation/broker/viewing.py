@@ -19,7 +19,7 @@ def verdict_answer(packet: Packet, verdict: Verdict) -> bytes:
     if isinstance(verdict, NoRoom):
         return wire.answer(packet, Result.FULL)
     result = Result.OK if isinstance(verdict, Lent) else Result.NO
-    return wire.answer(packet, result, wire.amounts_body(wire.Amounts(0, verdict.lent)))
+    return wire.lent_answer(packet, result, verdict.lent)
 
 
 def card_answer(packet: Packet, book: CardBook) -> bytes:

@@ -60,9 +60,12 @@ class Flag(IntFlag):
     AGAIN = 16
 
 
+_AGAIN: Final = int(Flag.AGAIN)
+"""As a plain number: it is looked at in every question."""
 _HEAD: Final = struct.Struct("<4H2I")
 _PACKET: Final = struct.Struct("<4H2I6Q")
 _AMOUNTS: Final = struct.Struct("<2Q2I")
+_LENT: Final = struct.Struct("<4H2I2Q32x")
 _SHARED: Final = struct.Struct("<4Q")
 _HELLO: Final = struct.Struct("<16s2I")
 _CARD: Final = struct.Struct("<16sQ4I")
@@ -91,7 +94,7 @@ class Packet(NamedTuple):
     @property
     def is_again(self) -> bool:
         """The same call of a program asked before, and was refused."""
-        return bool(self.flags & Flag.AGAIN)
+        return bool(self.flags & _AGAIN)
 
     @property
     def amounts(self) -> Amounts:
@@ -136,6 +139,11 @@ def answer(to: Packet, result: int, body: bytes = b"", *, flags: int = 0) -> byt
     """The answer to a question."""
     head = _HEAD.pack(VERSION, to.what | ANSWER, to.card, result, to.number, flags)
     return (head + body).ljust(BYTES, b"\0")
+
+
+def lent_answer(to: Packet, result: int, lent: int) -> bytes:
+    """The answer to a question for memory: how much is lent now."""
+    return _LENT.pack(VERSION, to.what | ANSWER, to.card, result, to.number, 0, 0, lent)
 
 
 def hint(what: What, card: int, number: int) -> bytes:

@@ -214,7 +214,9 @@ def test_every_hook_of_the_node_is_called(
     assert {gauge.name for gauge in advertiser.samples()} == {"gpu_busy_ratio", "fpga_boards"}
     asked = container(pod=POD.ref)
     running = plugin_host(ON_NODE)
-    running.adjust(asked, granted_to("main", cluster.allocated(cluster.side.requests(POD)), inventory))
+    granted = granted_to("main", cluster.allocated(cluster.side.requests(POD)), inventory)
+    running.expected(granted)
+    running.adjust(asked, granted)
     running.removed(asked.key)
     running.stop()
     assert owners(registry, (GPU.name, FPGA.name)) == ["gpu", "fpga"]

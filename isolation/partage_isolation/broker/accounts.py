@@ -130,7 +130,8 @@ class Account:
         `exact_used`: what the process used all the while, where that is sure. Gives the size of a context where this
         sample shows one.
         """
-        learned = self._measure(shown, exact_used, is_made=began.is_made)
+        # One that was made before the sample began, and still is the last: else another program may run by now.
+        learned = self._measure(shown, exact_used, is_made=began.is_made and self.is_made)
         rest = max(0, shown - self.fixed)
         since = self.doubted - began.doubted
         is_still = self.lent == began.lent and not since

@@ -334,3 +334,15 @@ class World(RuleBasedStateMachine):
 
 World.TestCase.settings = settings(max_examples=300, stateful_step_count=40)
 TestAnyOrder = pytest.mark.slow(World.TestCase)
+
+
+def test_a_sample_from_before_another_program_was_executed_says_nothing_of_the_context_that_is_gone() -> None:
+    world = World()
+    world.begin(reuse=False)
+    world.make_context(index=0)
+    world.sample_begins()
+    world.take(index=0, amount=65 * MIB)
+    world.execute(index=0)
+    world.sample_at_once()
+    world.sample_ends()
+    world.whatever_is_held_is_charged()

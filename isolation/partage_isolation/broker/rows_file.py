@@ -82,8 +82,9 @@ class RowsFile:
     def keep(self, process: Process, card: int | None = None) -> bool:
         """Writes it down; False where there is no room."""
         name = _name(process, card)
+        is_new = name not in self._slots
         slot = self._written(name, partial(pack_row, process=process, card=card))
-        if slot is not None:
+        if is_new and slot is not None:
             self._note(name)
         return slot is not None
 

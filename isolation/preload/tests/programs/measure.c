@@ -100,32 +100,50 @@ static void tell_engaged(void) {
     printf("{");
 }
 
-static void memory_round(const struct side *one, u64 bytes, u64 each, double *alloc_ns, double *free_ns) {
+/* Medians of one round. */
+struct memory_times {
+    double (*alloc)[SIDES], (*free)[SIDES];
+    double (*again)[SIDES]; /* an alloc right after a free, of which the broker still takes note then */
+};
+
+static double one_alloc(const struct side *one, u64 bytes, u64 *address) {
+    const double start = now_ns();
+    require(one->alloc(address, bytes), "cuMemAlloc");
+    return now_ns() - start;
+}
+
+static double one_free(const struct side *one, u64 address) {
+    const double start = now_ns();
+    require(one->free(address), "cuMemFree");
+    return now_ns() - start;
+}
+
+static void memory_round(u64 which, u64 bytes, u64 each, const struct memory_times *times, u64 round) {
     static double allocs[MOST_EACH], frees[MOST_EACH];
+    static u64 addresses[MOST_EACH];
+    const struct side *one = &side[which];
+    for (u64 i = 0; i < each; i++) allocs[i] = one_alloc(one, bytes, &addresses[i]);
+    for (u64 i = 0; i < each; i++) frees[i] = one_free(one, addresses[i]);
+    times->alloc[round][which] = median(allocs, each);
+    times->free[round][which] = median(frees, each);
     for (u64 i = 0; i < each; i++) {
-        u64 address;
-        const double start = now_ns();
-        require(one->alloc(&address, bytes), "cuMemAlloc");
-        const double middle = now_ns();
-        require(one->free(address), "cuMemFree");
-        frees[i] = now_ns() - middle;
-        allocs[i] = middle - start;
+        allocs[i] = one_alloc(one, bytes, &addresses[i]);
+        one_free(one, addresses[i]);
     }
-    *alloc_ns = median(allocs, each);
-    *free_ns = median(frees, each);
+    times->again[round][which] = median(allocs, each);
 }
 
 static void measure_memory(u64 bytes, u64 rounds, u64 each) {
-    double (*allocs)[SIDES] = calloc(rounds, sizeof *allocs), (*frees)[SIDES] = calloc(rounds, sizeof *frees);
-    if (!allocs || !frees) stop_with("no memory");
+    const struct memory_times times = {calloc(rounds, sizeof *times.alloc), calloc(rounds, sizeof *times.free),
+                                       calloc(rounds, sizeof *times.again)};
+    if (!times.alloc || !times.free || !times.again) stop_with("no memory");
     for (u64 round = 0; round < rounds; round++)
-        for (u64 turn = 0; turn < SIDES; turn++) {
-            const u64 which = (round + turn) % SIDES;
-            memory_round(&side[which], bytes, each, &allocs[round][which], &frees[round][which]);
-        }
-    tell("alloc", allocs, rounds);
+        for (u64 turn = 0; turn < SIDES; turn++) memory_round((round + turn) % SIDES, bytes, each, &times, round);
+    tell("alloc", times.alloc, rounds);
     printf(",");
-    tell("free", frees, rounds);
+    tell("free", times.free, rounds);
+    printf(",");
+    tell("again", times.again, rounds);
 }
 
 static double unmetered_round(const struct side *one, u64 each) {

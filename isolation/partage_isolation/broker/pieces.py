@@ -127,20 +127,18 @@ class Pieces:
             self._is_held_no_more(piece)
         return piece
 
-    def give(self, piece: Piece, given: int, living: Iterable[ProcessId]) -> bool:
-        """Its maker has given back so much of it in all; whether that is left to others."""
+    def give(self, piece: Piece, given: int, living: Iterable[ProcessId]) -> int:
+        """Its maker has given back so much of it in all; how much of that is left to others now."""
         more = min(given, piece.size) - piece.given
         if more <= 0:
-            return False
+            return 0
         piece.given += more
         if piece.is_anybodys:
             self._may_be_held(piece, living)
-        is_left = bool(piece.holders)
-        if is_left:
-            self._leave(piece, more)
+        left = self._leave(piece, more) if piece.holders else 0
         if piece.given == piece.size:
             self._is_made_no_more(piece)
-        return is_left
+        return left
 
     def gone(self, who: ProcessId, living: Iterable[ProcessId], card: int | None = None) -> list[Piece]:
         """A process has nothing any more, on that card or on any; the pieces that this changes."""
@@ -160,10 +158,12 @@ class Pieces:
                 piece.holders.add((who, name))
                 self._held[who, name] = piece
 
-    def _leave(self, piece: Piece, more: int) -> None:
+    def _leave(self, piece: Piece, more: int) -> int:
+        """What is charged to the container by it."""
         more = min(more, MOST_LEFT - piece.left)
         piece.left += more
         self.left[piece.card] = self.left.get(piece.card, 0) + more
+        return more
 
     def _is_held_no_more(self, piece: Piece) -> None:
         if not piece.holders:

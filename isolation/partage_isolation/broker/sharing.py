@@ -31,16 +31,17 @@ class Sharing:
     def left(self, process: Process, card: int, said: Shared) -> int:
         """The process has given back `said.size` of the piece in all; what is lent to it then.
 
-        What others have open is charged to the container first, so that nothing is charged to nobody.
+        What others have open is charged to the container first, so that nothing is charged to nobody. The process is rid
+        of no more than that, whatever it says.
         """
         container = self._entries.of(process)
         account = process.on(card)
         piece = container.pieces.made(process.id, card, said.number)
         if piece is not None:
-            is_left = container.pieces.give(piece, said.size, container.living())
+            left = container.pieces.give(piece, said.size, container.living())
             self._entries.piece(process.key, piece)
-            if is_left:
-                account.leave(said.freed)
+            if left:
+                account.leave(min(said.freed, left))
                 self._entries.note(process, card)
         return account.lent
 

@@ -150,6 +150,14 @@ def test_of_a_piece_that_shrinks_only_what_went_is_left() -> None:
     assert shared(ledger) == 0
 
 
+def test_a_maker_is_rid_of_no_more_than_what_is_left_to_others_whatever_he_says() -> None:
+    ledger = ledger_of(GIB)
+    maker = maker_of(ledger)
+    ledger.sharing.opened(process_of(ledger, 11), 0, OPENED)
+    assert ledger.sharing.left(maker, 0, Shared(0, NUMBER, MIB, SIZE)) == SIZE - MIB
+    assert (charged(ledger), shared(ledger)) == (SIZE, MIB)
+
+
 def test_what_has_no_name_is_charged_until_all_who_lived_when_it_was_freed_are_gone() -> None:
     ledger = ledger_of(GIB)
     maker, one = maker_of(ledger), process_of(ledger, 11)

@@ -31,8 +31,8 @@ class Sharing:
     def left(self, process: Process, card: int, said: Shared) -> int:
         """The process has given back `said.size` of the piece in all; what is lent to it then.
 
-        What others have open is charged to the container first, so that nothing is charged to nobody. The process is rid
-        of no more than that, whatever it says.
+        What others have open is charged to the container first, so that nothing is charged to nobody. The process is
+        rid of no more than that, whatever it says.
         """
         container = self._entries.of(process)
         account = process.on(card)

@@ -184,18 +184,21 @@ static CUresult lend(unsigned card, uint64_t bytes, uint32_t flags, uint64_t dea
     return CUDA_SUCCESS;
 }
 
-/* Other threads may spend what was borrowed before we do; then it is borrowed again. */
+/* Other threads may spend what was borrowed before we do; then it is borrowed again, the last time when the time is
+ * over. */
 static CUresult borrow(unsigned card, uint64_t bytes, uint32_t flags, uint64_t deadline) {
     CUresult result = CUDA_SUCCESS;
     if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
     deadline = session_patience(deadline);
-    bool spent = spend_in_flight(&accounts[card], bytes);
-    while (!spent && result == CUDA_SUCCESS) {
-        result = os_now() < deadline ? lend(card, bytes, flags, deadline) : CUDA_ERROR_NOT_INITIALIZED;
+    bool spent = spend_in_flight(&accounts[card], bytes), is_last = false;
+    while (!spent && !is_last && result == CUDA_SUCCESS) {
+        is_last = os_now() >= deadline;
+        result = lend(card, bytes, flags, deadline);
         spent = spend_in_flight(&accounts[card], bytes); /* refused, too: others may have freed meanwhile */
     }
     leave();
-    return spent ? CUDA_SUCCESS : result;
+    if (spent) return CUDA_SUCCESS;
+    return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_INITIALIZED : result;
 }
 
 /* Other calls reserve more than they will take, and may be about to give it back. False: none does. */

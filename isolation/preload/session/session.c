@@ -138,28 +138,42 @@ uint64_t session_patience(uint64_t deadline) {
 }
 
 static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
+static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
 bool session_ask_once(struct wire *packet, uint64_t deadline) { return exchange(&session.calls, packet, deadline); }
 
 /* An answer that is late or makes no sense ends the connection, so that it is never taken for the next one's. */
-bool session_ask(struct wire *packet, uint64_t deadline) {
+static bool attempt(struct wire *packet, uint64_t deadline) {
+    if (!connected() && !renew(deadline)) return false;
+    if (session_ask_once(packet, deadline)) {
+        atomic_store(&heard, os_now());
+        return true;
+    }
+    disconnect();
+    return false;
+}
+
+static bool renew_only(struct wire *unused, uint64_t deadline) {
+    (void)unused;
+    return renew(deadline);
+}
+
+/* The last attempt begins when the time is over, so that none is given up because this process stood still in it. */
+static bool try_until(uint64_t deadline, bool (*once)(struct wire *, uint64_t), struct wire *packet) {
     const struct wire question = *packet;
     uint64_t pause = FIRST_PAUSE_MS * (uint64_t)OS_MS;
     for (;;) {
-        if (connected() || renew(deadline)) {
-            *packet = question;
-            if (session_ask_once(packet, deadline)) {
-                atomic_store(&heard, os_now());
-                return true;
-            }
-            disconnect();
-        }
+        const uint64_t began = os_now();
+        *packet = question;
+        if (once(packet, later(deadline, began + SESSION_GRACE))) return true;
+        if (began >= deadline) return false;
         const uint64_t now = os_now();
-        if (now >= deadline) return false;
-        os_sleep(sooner(pause, deadline - now));
+        if (now < deadline) os_sleep(sooner(pause, deadline - now));
         pause = sooner(2 * pause, LONGEST_PAUSE_MS * (uint64_t)OS_MS);
     }
 }
+
+bool session_ask(struct wire *packet, uint64_t deadline) { return try_until(deadline, attempt, packet); }
 
 bool session_tell(struct wire *packet) {
     const struct os_socket calls = copy_of(&session.calls);
@@ -169,15 +183,10 @@ bool session_tell(struct wire *packet) {
 
 bool session_start(void) {
     KEEP_ERRNO;
+    struct wire nothing = {0};
     const uint64_t deadline = os_now() + SESSION_WAIT;
     if (!session_enter(deadline)) return false;
-    uint64_t pause = FIRST_PAUSE_MS * (uint64_t)OS_MS;
-    bool ready = renew(deadline);
-    while (!ready && os_now() < deadline) {
-        os_sleep(pause);
-        pause = sooner(2 * pause, LONGEST_PAUSE_MS * (uint64_t)OS_MS);
-        ready = renew(deadline);
-    }
+    const bool ready = try_until(deadline, renew_only, &nothing);
     session_leave();
     return ready;
 }

@@ -20,6 +20,9 @@ static inline void errno_restore(const int *kept) { errno = *kept; }
 
 /* How long one call of a program waits for the broker, in all. */
 #define SESSION_WAIT (5000ull * OS_MS)
+/* For who finds its time over because the whole process stood still, as one that was stopped does: the broker may be
+ * there all the while. */
+#define SESSION_GRACE (100ull * OS_MS)
 
 enum { MOST_CARDS = 64, NO_CARD = WIRE_NO_CARD };
 

@@ -5,9 +5,6 @@
 
 enum { FREE, TAKEN, WAITED_FOR };
 
-/* For who holds the turn to hear the answer that came while the whole process stood still. */
-#define GRACE (100ull * OS_MS)
-
 static _Atomic uint32_t turn;
 
 bool session_enter(uint64_t deadline) {
@@ -19,7 +16,7 @@ bool session_enter(uint64_t deadline) {
         if (os_now() >= until) {
             if (has_had_grace) return false; /* the mark stays: one wake-up for nobody */
             has_had_grace = true;
-            until = os_now() + GRACE;
+            until = os_now() + SESSION_GRACE;
         }
         os_wait(&turn, WAITED_FOR, until);
     }

@@ -84,3 +84,23 @@ def test_a_process_that_stood_still_asks_on(one: Program) -> None:
     one.send(signal.SIGCONT)
     assert one.answer() == []
     assert one.used == one.held == 0
+
+
+def test_a_process_that_stood_still_tries_once_more_what_failed(one: Program) -> None:
+    """Its time is over when it goes on, but not because the broker was away."""
+
+    def stops_it(lender: Lender, row: Row, packet: Packet) -> bytes | None:
+        if packet.what == What.LEND and not stopped:
+            stopped.append(packet)
+            one.send(signal.SIGSTOP)
+            return b"cut off"
+        return honest(lender, row, packet)
+
+    stopped: list[Packet] = []
+    one.place.broker.gives_credit = False
+    one.place.broker.answering = stops_it
+    one.say("a = alloc(2 << 20)")
+    assert not one.has_answered(within_s=6)
+    one.send(signal.SIGCONT)
+    assert one.answer() is None
+    assert one.used == one.held == 2 * MIB

@@ -19,66 +19,19 @@ import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from aiohttp import web
 
-from support.fake_objects import COLLECTIONS, Change, No, Object, Objects, matching
+from support.fake_answers import No, Object, matching
+from support.fake_faults import Asked, CutShort, CutWatch, Drop, Fault, Flood, Hang, Late, Refuse, Say, Weather
+from support.fake_objects import COLLECTIONS, Change, Objects
 
+__all__ = ["Asked", "CutShort", "CutWatch", "Drop", "FakeApi", "Fault", "Flood", "Hang", "Late", "Refuse", "Say"]
 
-@dataclass(frozen=True)
-class Refuse:
-    """Answers with a status, in the API server's words or with `body` as it is."""
-
-    status: int
-    reason: str = ""
-    message: str = "told to"
-    retry_after: str | None = None
-    body: bytes | None = None
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True)
-class Say:
-    """Answers 200 with these bytes, whatever was asked."""
-
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Flood:
-    """Answers 200 and goes on until the client has had enough."""
-
-
-@dataclass(frozen=True)
-class Hang:
-    """Takes the request and answers only when `api.release()` says so."""
-
-
-@dataclass(frozen=True)
-class Drop:
-    """Cuts the connection: before anything is done, or after all of it is."""
-
-    after_success: bool = False
-
-
-@dataclass(frozen=True)
-class CutShort:
-    """Does it, and cuts the connection in the middle of the answer."""
-
-
-Fault = Refuse | Say | Flood | Hang | Drop | CutShort
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A request that came."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
+_LATER_S: Final = 0.02
+"""A line that is to come after the next one comes by itself after that."""
+_ENDED: Final = "k8s.io/initial-events-end"
 
 
 @dataclass
@@ -89,8 +42,7 @@ class _Expected:
     times: int
 
     def fits(self, asked: Asked) -> bool:
-        method = "WATCH" if "watch" in asked.query else asked.method
-        return self.times > 0 and self.method in {"", method} and asked.path.startswith(self.under)
+        return self.times > 0 and self.method in {"", asked.verb} and asked.path.startswith(self.under)
 
 
 @dataclass(eq=False)
@@ -98,6 +50,25 @@ class _Watcher:
     matches: Callable[[str, Object], bool]
     lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue[bytes | None])
     """None is the end."""
+    kept: list[bytes] = field(default_factory=list[bytes])
+    """Lines that come later than they should."""
+    is_disordered: bool = False
+
+    def tell(self, line: bytes, weather: Weather | None) -> None:
+        lines, is_late = ((line,), False) if weather is None else weather.disturbed(line)
+        if is_late:
+            self.kept += lines
+            self.is_disordered = True
+            asyncio.get_running_loop().call_later(_LATER_S, self.tell_kept)
+            return
+        for each in lines:
+            self.lines.put_nowait(each)
+        self.tell_kept()
+
+    def tell_kept(self) -> None:
+        for each in self.kept:
+            self.lines.put_nowait(each)
+        self.kept.clear()
 
 
 class FakeApi:
@@ -108,10 +79,13 @@ class FakeApi:
         self.asked: list[Asked] = []
         self.accepts: set[str] | None = None
         """The Authorization headers that are let in; None lets everyone in."""
+        self.weather: Weather | None = None
         self._tls = tls
         self._port = 0
         self._expected: list[_Expected] = []
         self._watchers: set[_Watcher] = set()
+        self._disordered: set[str] = set()
+        """Where a watch ended that was told things out of order: to go on from its last version would skip some."""
         self._released = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._handling: web.Server | None = None
@@ -195,10 +169,11 @@ class FakeApi:
         line = _line(change.kind, change.object)
         for watcher in self._watchers:
             if watcher.matches(change.path, change.object):
-                watcher.lines.put_nowait(line)
+                watcher.tell(line, self.weather)
 
-    def _bookmark(self) -> bytes:
-        return _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.objects.version)}})
+    def _bookmark(self, annotations: Object | None = None) -> bytes:
+        meta = {"resourceVersion": str(self.objects.version), **({"annotations": annotations} if annotations else {})}
+        return _line("BOOKMARK", {"metadata": meta})
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         query = dict(request.query)
@@ -214,18 +189,34 @@ class FakeApi:
             if each.fits(asked):
                 each.times -= 1
                 yield each.fault
+        if self.weather is not None and (fault := self.weather.fault(asked)) is not None:
+            yield fault
 
     async def _misbehave(self, request: web.BaseRequest, asked: Asked, fault: Fault) -> web.StreamResponse:
+        """Answers, though not as it should."""
         match fault:
-            case Refuse(status, reason, message, retry_after, body, headers):
-                more = {"Retry-After": retry_after} if retry_after else {}
-                text = json.dumps(No(status, reason, message).body()).encode() if body is None else body
-                return web.Response(status=status, body=text, headers={**headers, **more})
+            case Refuse(after_success=is_done):
+                if is_done:
+                    await self._behave(request, asked)
+                return _refusal(fault)
             case Say(body):
                 return web.Response(body=body)
             case Flood():
                 return await self._flood(request)
-            case Hang():
+            case Hang(after_success):
+                response = await self._behave(request, asked) if after_success else None
+                await self._released.wait()
+                return response or await self._behave(request, asked)
+            case CutWatch(after_bytes):
+                return await self._watch(request, asked, cut_after=after_bytes)
+            case Late() | Drop() | CutShort():
+                return await self._leave(request, asked, fault)
+
+    async def _leave(self, request: web.BaseRequest, asked: Asked, fault: Late | Drop | CutShort) -> web.StreamResponse:
+        """Answers nothing, or not all of it."""
+        match fault:
+            case Late(seconds):
+                self._later(seconds, asked)
                 await self._released.wait()
             case Drop(after_success=True):
                 await self._behave(request, asked)
@@ -233,7 +224,7 @@ class FakeApi:
                 pass
             case CutShort():
                 await self._half(request, await self._behave(request, asked))
-        return await self._cut(request) if isinstance(fault, Drop | CutShort) else await self._behave(request, asked)
+        return await self._cut(request)
 
     async def _behave(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
         try:
@@ -248,6 +239,15 @@ class FakeApi:
         if self.accepts is not None and asked.headers.get("Authorization") not in self.accepts:
             raise No(401, "Unauthorized", "Unauthorized")
 
+    def _later(self, seconds: float, asked: Asked) -> None:
+        """Whoever asked may have gone by then; so this must not end with his connection."""
+
+        def do() -> None:
+            with contextlib.suppress(No):
+                self._done(asked)
+
+        asyncio.get_running_loop().call_later(seconds, do)
+
     def _done(self, asked: Asked) -> Object:
         body: Object = json.loads(asked.body) if asked.body else {}
         match asked.method:
@@ -260,7 +260,8 @@ class FakeApi:
             case "PUT":
                 return self.objects.replace(asked.path, body)
             case "PATCH" if "json-patch" not in asked.headers["Content-Type"]:
-                return self.objects.patch(asked.path, body)
+                is_strategic = "strategic" in asked.headers["Content-Type"]
+                return self.objects.patch(asked.path, body, strategic=is_strategic)
             case "DELETE":
                 return self.objects.delete(asked.path)
             case _:
@@ -279,11 +280,8 @@ class FakeApi:
             meta["continue"] = f"{version}:{end}"
         return {"kind": "List", "metadata": meta, "items": found[begin:end]}
 
-    async def _watch(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
-        watcher = _Watcher(matching(asked.path, asked.query))
-        for change in self.objects.since(int(asked.query["resourceVersion"])):
-            if watcher.matches(change.path, change.object):
-                watcher.lines.put_nowait(_line(change.kind, change.object))
+    async def _watch(self, request: web.BaseRequest, asked: Asked, *, cut_after: int = -1) -> web.StreamResponse:
+        watcher = self._watcher(asked)
         response = web.StreamResponse()
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -294,10 +292,32 @@ class FakeApi:
                     while (line := await watcher.lines.get()) is not None:
                         if not line:
                             return await self._cut(request)
+                        if 0 <= cut_after < len(line):
+                            await response.write(line[:cut_after])
+                            return await self._cut(request)
+                        cut_after -= len(line) if cut_after >= 0 else 0
                         await response.write(line)
         finally:
             self._watchers.discard(watcher)
+            if watcher.is_disordered:
+                self._disordered.add(asked.path)
         return response
+
+    def _watcher(self, asked: Asked) -> _Watcher:
+        """Who is told first what he asked for: what happened since, or all that there is."""
+        watcher = _Watcher(matching(asked.path, asked.query))
+        if asked.query.get("sendInitialEvents") == "true":
+            for held in self.objects.select(asked.path, asked.query):
+                watcher.lines.put_nowait(_line("ADDED", held))
+            watcher.lines.put_nowait(self._bookmark({_ENDED: "true"}))
+            return watcher
+        if asked.path in self._disordered:
+            self._disordered.discard(asked.path)
+            raise No(410, "Expired", "too old resource version")
+        for change in self.objects.since(int(asked.query["resourceVersion"])):
+            if watcher.matches(change.path, change.object):
+                watcher.lines.put_nowait(_line(change.kind, change.object))
+        return watcher
 
     async def _flood(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -316,6 +336,13 @@ class FakeApi:
         assert request.transport is not None
         request.transport.close()  # what was written still goes out
         return web.StreamResponse()
+
+
+def _refusal(fault: Refuse) -> web.Response:
+    more = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+    words = json.dumps(No(fault.status, fault.reason, fault.message).body()).encode()
+    text = words if fault.body is None else fault.body
+    return web.Response(status=fault.status, body=text, headers={**fault.headers, **more})
 
 
 def _line(kind: str, object_: Object) -> bytes:

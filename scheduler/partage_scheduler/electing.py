@@ -71,6 +71,8 @@ class Elector:
         self._seen_at = float("-inf")
         self._renewed_at = float("-inf")
         self._gained = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._is_released = False
         self._repeats = Repeats(every_s=60)
 
     @property
@@ -96,6 +98,8 @@ class Elector:
         while self.leads:
             await self._sleep(self._terms.retry_s)
             await self._tried()
+        if self._is_released:
+            await asyncio.Event().wait()  # whoever released it is about to end this
         raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
 
     async def release(self) -> None:
@@ -119,6 +123,12 @@ class Elector:
 
     async def _tried(self) -> bool:
         """Whether the Lease is ours as of now."""
+        if self._is_released:
+            return False
+        async with self._writing:
+            return await self._tried_alone()
+
+    async def _tried_alone(self) -> bool:
         began_at = self._clock()
         try:
             async with asyncio.timeout(self._terms.renew_s / 2):  # so that one that hangs is not the last

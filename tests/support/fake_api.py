@@ -166,10 +166,9 @@ class FakeApi:
         self.end_watches()
 
     def _tell(self, change: Change) -> None:
-        line = _line(change.kind, change.object)
         for watcher in self._watchers:
-            if watcher.matches(change.path, change.object):
-                watcher.tell(line, self.weather)
+            if (seen := change.as_seen(watcher.matches)) is not None:
+                watcher.tell(_line(*seen), self.weather)
 
     def _bookmark(self, annotations: Object | None = None) -> bytes:
         meta = {"resourceVersion": str(self.objects.version), **({"annotations": annotations} if annotations else {})}
@@ -315,8 +314,8 @@ class FakeApi:
             self._disordered.discard(asked.path)
             raise No(410, "Expired", "too old resource version")
         for change in self.objects.since(int(asked.query["resourceVersion"])):
-            if watcher.matches(change.path, change.object):
-                watcher.lines.put_nowait(_line(change.kind, change.object))
+            if (seen := change.as_seen(watcher.matches)) is not None:
+                watcher.lines.put_nowait(_line(*seen))
         return watcher
 
     async def _flood(self, request: web.BaseRequest) -> web.StreamResponse:

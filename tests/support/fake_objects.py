@@ -26,6 +26,8 @@ COLLECTIONS: Final = frozenset(
         "configmaps",
         "persistentvolumes",
         "persistentvolumeclaims",
+        "storageclasses",
+        "csinodes",
     }
 )
 
@@ -38,6 +40,14 @@ class Change:
     kind: str
     path: str
     object: Object
+    before: Object | None = None
+
+    def as_seen(self, matches: Callable[[str, Object], bool]) -> tuple[str, Object] | None:
+        """As a watch tells it that selects: what no longer matches is deleted, what does now is added."""
+        was = self.before is not None and matches(self.path, self.before)
+        if not matches(self.path, self.object):
+            return ("DELETED", self.object) if was and self.kind == "MODIFIED" else None
+        return ("ADDED" if self.kind == "MODIFIED" and not was else self.kind), self.object
 
 
 class Objects:
@@ -119,8 +129,9 @@ class Objects:
             return self._held[path]  # nothing is written and nobody is told, as with the real one
         self.version += 1
         object_["metadata"]["resourceVersion"] = str(self.version)
+        before = self._held.get(path)
         self._held[path] = object_
-        change = Change(self.version, kind, path, copy.deepcopy(object_))
+        change = Change(self.version, kind, path, copy.deepcopy(object_), copy.deepcopy(before))
         self._history.append(change)
         self._on_change(change)
         return object_

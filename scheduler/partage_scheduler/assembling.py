@@ -1,0 +1,118 @@
+"""Puts a scheduler together from its settings: who speaks to the API server, around the brain that decides."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from dataclasses import dataclass
+from typing import Final
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.keyring import KeyringError, load_signing_key
+from partage_base.kube import Access, ApiServer, BadAccess
+from partage_base.version import VERSION
+from partage_plugins.registry.registry import Registry
+from partage_plugins.registry.watchdog import Watchdog
+from partage_plugins.vocabulary import PodUid
+from partage_scheduler.apiserver import KINDS, Freshness
+from partage_scheduler.binding import Binder
+from partage_scheduler.brain import Brain, brain
+from partage_scheduler.electing import Elector, Terms
+from partage_scheduler.metering import Figures, TimedActivity
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.signing import Signer
+from partage_scheduler.telling import Conditions, Events
+from partage_scheduler.working import Worker
+
+_CONNECTIONS_BESIDE: Final = 8
+"""For the Lease, events, conditions and looks at pods."""
+_LONGEST_INSTANCE: Final = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a service runs."""
+
+    brain: Brain
+    elector: Elector | None
+    freshness: Freshness
+    worker: Worker
+    events: Events
+    conditions: Conditions
+    watchdog: Watchdog
+
+    @property
+    def may_bind(self) -> bool:
+        """Whether no other scheduler can be leading now."""
+        return self.elector is None or self.elector.leads
+
+
+def assemble(
+    settings: SchedulerSettings, server: ApiServer, *, signer: Signer, registry: Registry, figures: Figures
+) -> Parts:
+    """All parts, none of them started."""
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    elector = _elector(settings, server, identity) if settings.elect else None
+    freshness = Freshness(KINDS)
+    activity = TimedActivity(figures.plugin_seconds)
+
+    def may_bind() -> bool:
+        return elector is None or elector.leads
+
+    def may_decide() -> bool:
+        return not freshness.missing and may_bind()
+
+    def is_busy() -> bool:
+        return worker.in_flight > settings.in_flight // 2
+
+    def let_go(uid: PodUid) -> None:
+        conditions.forget(uid)
+        events.withdraw(uid)
+
+    events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
+    conditions = Conditions(server, written=figures.written)
+    mind = brain(settings, registry, activity=activity, let_go=let_go)
+    worker = Worker(
+        brain=mind,
+        signer=signer,
+        binder=Binder(server, may_bind=may_bind, erred=figures.erred),
+        events=events,
+        conditions=conditions,
+        figures=figures,
+        most_in_flight=settings.in_flight,
+        may_decide=may_decide,
+    )
+    figures.ask(sizes=mind.queue.sizes, ages=freshness.ages, in_flight=lambda: worker.in_flight, cluster=mind.cluster)
+    return Parts(
+        brain=mind,
+        elector=elector,
+        freshness=freshness,
+        worker=worker,
+        events=events,
+        conditions=conditions,
+        watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
+    )
+
+
+async def api_server(settings: SchedulerSettings) -> ApiServer:
+    """As whom we speak; `BadConfiguration` where nobody says."""
+    try:
+        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
+    except BadAccess as error:
+        raise BadConfiguration(str(error)) from None
+    connections = settings.in_flight + _CONNECTIONS_BESIDE
+    return ApiServer(access, user_agent=f"partage-scheduler/{VERSION}", connections=connections)
+
+
+def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:
+    terms = Terms(lease_s=settings.lease_s, renew_s=settings.renew_s, retry_s=settings.retry_s)
+    return Elector(server, namespace=settings.namespace, name=settings.scheduler_name, identity=identity, terms=terms)
+
+
+def signer_of(settings: SchedulerSettings) -> Signer:
+    """With the key that signs; `BadConfiguration` where there is none."""
+    try:
+        return Signer(load_signing_key(settings.below_root(settings.signing_keys)))
+    except KeyringError as error:
+        raise BadConfiguration(f"{error}; `partage keys new` makes a pair, see docs/keys.md") from None

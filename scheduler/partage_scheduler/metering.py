@@ -1,0 +1,177 @@
+"""The scheduler's figures: how long pods wait and why, what deciding and binding cost, and how full the cluster is."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from partage_base.daemon.exposition import Family, Sample
+from partage_base.daemon.metrics import Metrics
+from partage_base.kube import Answered, KubeError
+from partage_plugins.registry.calls import Activity, Call
+from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.names import PluginName
+from partage_scheduler.cluster import Cluster
+
+PluginSeconds = dict[tuple[PluginName, str], float]
+_FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
+_COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
+_CARDS_EVERY_S: Final = 15.0
+"""To count what all pods hold takes a while in a large cluster."""
+
+
+class TimedActivity(Activity):
+    """Adds up the time that each hook of each plugin takes."""
+
+    __slots__ = ("_seconds", "_since")
+
+    def __init__(self, seconds: PluginSeconds) -> None:
+        super().__init__()
+        self._seconds, self._since = seconds, 0.0
+
+    def enter(self, call: Call) -> None:
+        """A call begins."""
+        super().enter(call)
+        self._since = time.perf_counter()
+
+    def leave(self) -> None:
+        """It ends."""
+        call = self.current
+        if call is not None:
+            key = call.plugin, call.hook
+            self._seconds[key] = self._seconds.get(key, 0.0) + time.perf_counter() - self._since
+        super().leave()
+
+
+class Cards(Struct, frozen=True):
+    """What the cards of the cluster have, and what of it is given away."""
+
+    count: int = 0
+    share_milli: int = 0
+    memory_bytes: int = 0
+    given_share_milli: int = 0
+    given_memory_bytes: int = 0
+
+
+def cards_of(cluster: Cluster) -> Cards:
+    """Counted now, over all nodes and pods."""
+    parts = [part for node in cluster.nodes if (part := cluster.inventory(node.name).part(GPU)) is not None]
+    cards = [card for part in parts for card in part.cards if card.pool == "shared" and not card.is_lost]
+    allocations = (allocation for node in cluster.nodes for _, allocation in cluster.holders(node.name))
+    grants = [grant for allocation in allocations for each in allocation.of(GPU).values() for grant in each]
+    return Cards(
+        count=len(cards),
+        share_milli=1000 * len(cards),
+        memory_bytes=sum(card.memory_bytes for card in cards),
+        given_share_milli=sum(grant.share_milli for grant in grants),
+        given_memory_bytes=sum(grant.memory_bytes for grant in grants),
+    )
+
+
+class Figures:
+    """Everything of one scheduler."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.attempts: Counter[str] = Counter()
+        self.plugin_seconds: PluginSeconds = {}
+        self._errors: Counter[str] = Counter()
+        self._events: Counter[str] = Counter()
+        self._conditions: Counter[str] = Counter()
+        self.decide_seconds = metrics.histogram(
+            "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
+        )
+        self.bind_seconds = metrics.histogram(
+            "partage_scheduler_bind_seconds", "From a decision until it was known what became of it.", buckets=_COARSE
+        )
+        self.placing_seconds = metrics.histogram(
+            "partage_scheduler_placing_seconds", "From when a pod was heard of until it was bound.", buckets=_COARSE
+        )
+        self.leads = metrics.gauge("partage_scheduler_leads", "1 while this scheduler leads.")
+        self._registry = metrics.registry
+
+    def sent(self, outcome: str) -> None:
+        """An event."""
+        self._events[outcome] += 1
+
+    def written(self, outcome: str) -> None:
+        """A condition."""
+        self._conditions[outcome] += 1
+
+    def erred(self, error: KubeError) -> None:
+        """A binding, or a look at what became of it."""
+        self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
+
+    def ask(
+        self,
+        *,
+        sizes: Callable[[], Mapping[str, int]],
+        ages: Callable[[], Mapping[str, float]],
+        in_flight: Callable[[], int],
+        cluster: Cluster,
+    ) -> None:
+        """From now on these are on the page, too."""
+        self._registry.register(_Page(sizes, ages, in_flight, cluster))
+        self._registry.register(self)
+
+    def collect(self) -> Iterator[Family]:
+        """What was counted."""
+        yield _family(
+            "attempts_total", "counter", "Tries to place a pod, by what came of them.", "result", self.attempts
+        )
+        yield _family("binding_errors_total", "counter", "Answers to bindings other than yes.", "error", self._errors)
+        yield _family("events_total", "counter", "Events on pods.", "outcome", self._events)
+        yield _family(
+            "conditions_total", "counter", "Writes of the condition PodScheduled.", "outcome", self._conditions
+        )
+        samples = tuple(
+            Sample(seconds, {"plugin": plugin, "hook": hook})
+            for (plugin, hook), seconds in sorted(self.plugin_seconds.items())
+        )
+        yield Family("partage_scheduler_plugin_seconds_total", "counter", "Time in plugins.", samples)
+
+
+class _Page:
+    """What is asked for when somebody looks."""
+
+    def __init__(
+        self,
+        sizes: Callable[[], Mapping[str, int]],
+        ages: Callable[[], Mapping[str, float]],
+        in_flight: Callable[[], int],
+        cluster: Cluster,
+    ) -> None:
+        self._sizes, self._ages, self._in_flight, self._cluster = sizes, ages, in_flight, cluster
+        self._cards, self._counted_at = Cards(), float("-inf")
+
+    def collect(self) -> Iterator[Family]:
+        """One look at everything."""
+        yield _family("queue_pods", "gauge", "Pods that are to be placed.", "place", self._sizes())
+        sentence = "For how long what is known of a kind may be out of date; what is followed is not here."
+        yield _family("cache_age_seconds", "gauge", sentence, "kind", self._ages())
+        yield _gauge("in_flight_pods", "Bindings under way.", self._in_flight())
+        cards = self._of_cards()
+        yield _gauge("cards", "Cards that are shared.", cards.count)
+        share, memory = cards.share_milli or 1, cards.memory_bytes or 1
+        yield _gauge("allocated_share_ratio", "Part of all cards' time given away.", cards.given_share_milli / share)
+        yield _gauge("allocated_memory_ratio", "Part of their memory given away.", cards.given_memory_bytes / memory)
+
+    def _of_cards(self) -> Cards:
+        now = time.monotonic()
+        if now - self._counted_at >= _CARDS_EVERY_S:
+            self._cards, self._counted_at = cards_of(self._cluster), now
+        return self._cards
+
+
+def _gauge(name: str, sentence: str, value: float) -> Family:
+    return Family(f"partage_scheduler_{name}", "gauge", sentence, (Sample(value),))
+
+
+def _family(
+    name: str, kind: Literal["counter", "gauge"], sentence: str, label: str, values: Mapping[str, float]
+) -> Family:
+    samples = tuple(Sample(value, {label: each}) for each, value in sorted(values.items()))
+    return Family(f"partage_scheduler_{name}", kind, sentence, samples)

@@ -1,0 +1,127 @@
+"""The scheduler as a daemon: waits for the lead, learns all that there is, places pods until it is told to stop.
+
+It listens to nothing before it leads: lists that were asked for after the lead was gained are as new as the lead, so
+whatever the one before it did is in them. A lead that is lost ends the process. At the end bindings that are under way
+are waited for, then the lead is handed back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.life import Daemon
+from partage_base.kube import ApiServer
+from partage_scheduler import apiserver
+from partage_scheduler.apiserver import Sink, Stream, T, keep
+from partage_scheduler.assembling import Parts, api_server, assemble, signer_of
+from partage_scheduler.brain import plugins
+from partage_scheduler.metering import Figures
+from partage_scheduler.settings import SchedulerSettings
+
+SETTLE_S: Final = 5.0
+"""For bindings that are under way when a stop begins."""
+_COLLECT_AFTER: Final = 50_000
+"""New objects; what is known of a large cluster is a million, and need not be looked through for garbage."""
+_log = structlog.get_logger()
+
+
+class SchedulerService:
+    """A `partage_base.daemon.life.Service`."""
+
+    def __init__(self, settings: SchedulerSettings, daemon: Daemon) -> None:
+        self._settings, self._daemon = settings, daemon
+        self._figures = Figures(daemon.metrics)
+        self._server: ApiServer | None = None
+        self._parts: Parts | None = None
+
+    async def start(self) -> None:
+        """Keys, plugins and access are there; the API server need not be."""
+        signer, registry = signer_of(self._settings), plugins()
+        self._server = await api_server(self._settings)
+        self._parts = assemble(self._settings, self._server, signer=signer, registry=registry, figures=self._figures)
+        self._parts.watchdog.start()
+        _log.info("allocations are signed", key=signer.key.id)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Leads, as soon as it may."""
+        if self._server is None or self._parts is None:
+            raise RuntimeError("run before start")
+        leading = asyncio.create_task(self._lead(self._server, self._parts), name="leading")
+        asked = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait({leading, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if leading.done():
+                leading.result()
+            await stopping.wait()
+        finally:
+            asked.cancel()
+            leading.cancel()
+
+    async def stop(self) -> None:
+        """Bindings under way may end, and the next one may lead at once."""
+        try:
+            if self._parts is not None:
+                self._parts.worker.stop()
+                await self._parts.worker.settle(SETTLE_S)
+                if self._parts.elector is not None:
+                    await self._parts.elector.release()
+        finally:
+            if self._parts is not None:
+                self._parts.watchdog.stop()
+            if self._server is not None:
+                await self._server.close()
+
+    async def _lead(self, server: ApiServer, parts: Parts) -> None:
+        tasks, health = self._daemon.tasks, self._daemon.health
+        if parts.elector is not None:
+            health.unready("lead", "another scheduler leads, or none does yet")
+            tasks.start(parts.elector.run(), name="election")
+            await parts.elector.gained()
+            health.ready("lead")
+        self._figures.leads.set(1)
+        self._follow(server, parts)
+        tasks.start(parts.events.run(), name="events")
+        tasks.start(parts.conditions.run(), name="conditions")
+        tasks.start(parts.worker.run(), name="placing")
+
+    def _follow(self, server: ApiServer, parts: Parts) -> None:
+        intake = parts.brain.intake
+
+        def told(_kind: str) -> None:
+            self._judge(parts)
+            parts.worker.wake()
+
+        def start(stream: Stream[T], sink: Sink[T]) -> None:
+            work = keep(server, stream, sink, parts.freshness, told)
+            self._daemon.tasks.start(work, name=f"following {stream.name}")
+
+        self._judge(parts)
+        start(apiserver.NODES, intake.nodes)
+        start(apiserver.heartbeats(self._settings.namespace), intake.heartbeats)
+        start(apiserver.NAMESPACES, intake.namespaces)
+        start(apiserver.VOLUMES, intake.volumes)
+        start(apiserver.CLAIMS, intake.claims)
+        start(apiserver.CLASSES, intake.classes)
+        start(apiserver.CSI_NODES, intake.csi_nodes)
+        start(apiserver.PODS, intake.pods)
+
+    def _judge(self, parts: Parts) -> None:
+        """Whether all is known."""
+        missing = tuple(parts.freshness.missing)
+        was_ready = "caches" not in self._daemon.health.against_ready
+        if missing:
+            self._daemon.health.unready("caches", f"not known as of now: {', '.join(sorted(missing))}")
+        elif not was_ready:
+            self._daemon.health.ready("caches")
+            _leave_alone_what_stays()
+            _log.info("all that there is is known", **parts.brain.queue.sizes())
+
+
+def _leave_alone_what_stays() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)

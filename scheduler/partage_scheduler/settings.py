@@ -1,0 +1,82 @@
+"""What the scheduler can be told. Everything has a default that is right in our Deployment.
+
+How pods are placed on cards is set by the allocator's own variables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from partage_base.daemon.settings import CommonSettings, Setting
+from partage_base.keyring import KeyFolders
+
+_KEYS = KeyFolders.at_root(Path("/"))
+_NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"
+
+
+class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
+    """Of the daemon that places pods."""
+
+    kubeconfig: Annotated[
+        Path | None,
+        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
+    ] = None
+    namespace: Annotated[
+        str,
+        Meta(pattern=_NAME),
+        Setting("Namespace of partage: where nodes have their heartbeats, and schedulers the Lease that one leads by."),
+    ] = "partage-system"
+    scheduler_name: Annotated[
+        str,
+        Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z"),
+        Setting("Pods that name this one in schedulerName are placed; also the name of the Lease."),
+    ] = "partage-scheduler"
+    keys: Annotated[Path, Setting("Folder of the public keys that allocations on pods are believed by.")] = _KEYS.public
+    signing_keys: Annotated[
+        Path, Setting("Folder of the private key that allocations are signed with, and of what says which one.")
+    ] = _KEYS.private
+    in_flight: Annotated[
+        int,
+        Meta(ge=1, le=256),
+        Setting("Bindings under way at once; more than 32 cost an API server more than they bring."),
+    ] = 32
+    back_off_s: Annotated[
+        float, Meta(gt=0, le=60), Setting("Seconds for which a pod rests after its first failure; doubled with each.")
+    ] = 1.0
+    most_back_off_s: Annotated[float, Meta(gt=0, le=600), Setting("Seconds for which it rests at most.")] = 10.0
+    gang_timeout_s: Annotated[
+        float, Meta(ge=1, le=86400), Setting("Seconds after which a gang whose pods are not all there is told so.")
+    ] = 300.0
+    silent_after_s: Annotated[
+        float,
+        Meta(ge=5, le=3600),
+        Setting("Seconds without a heartbeat after which a node takes no new pods with devices; four of them missed."),
+    ] = 40.0
+    elect: Annotated[
+        bool, Setting("Lead only while holding the Lease; off only where nobody else can ever run beside this one.")
+    ] = True
+    lease_s: Annotated[
+        float, Meta(ge=2, le=300), Setting("Seconds after the last renewal of the Lease until another one may lead.")
+    ] = 15.0
+    renew_s: Annotated[
+        float, Meta(ge=1, le=300), Setting("Seconds after its last renewal when a leader gives up by itself.")
+    ] = 10.0
+    retry_s: Annotated[
+        float, Meta(ge=0.1, le=60), Setting("Seconds between renewals, and between looks of others.")
+    ] = 2.0
+    plugin_deadline_s: Annotated[
+        float, Meta(gt=0, le=600), Setting("A plugin that takes longer than this hangs, and ends the process.")
+    ] = 30.0
+
+    def __post_init__(self) -> None:
+        """What must fit together."""
+        if not self.retry_s < self.renew_s < self.lease_s:
+            raise ValueError(
+                f"retry_s is {self.retry_s:g}, renew_s {self.renew_s:g} and lease_s {self.lease_s:g}; "
+                "each must be less than the next, or two would lead at once"
+            )
+        if self.back_off_s > self.most_back_off_s:
+            raise ValueError(f"back_off_s is {self.back_off_s:g} and most_back_off_s {self.most_back_off_s:g}")

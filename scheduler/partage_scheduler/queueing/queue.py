@@ -1,9 +1,9 @@
 """Which pod is next.
 
 A pod that failed waits for one of the causes that may make it fit, not for a timer; then it rests until its back-off is
-over, as many failures make it long, and comes up by priority and age. While nothing else is to be done a pod whose
+over, which grows with its failures, and comes up by priority and age. While nothing else is to be done, a pod whose
 cause has come need not finish its rest, once for each rest: an idle scheduler keeps nobody waiting, and a storm of
-events still costs no more than two tries for each rest. What happens while a pod is in flight counts when it comes back.
+events still costs no more than two tries for each rest. What happens while a pod is in flight counts when it is back.
 
 A gang comes up as one as soon as enough of its pods are there, those that run counted, and holds nothing before: two
 gangs can't each hold what the other needs. Pure: times are what callers say.
@@ -170,8 +170,10 @@ class Queue:
     def _move(self, unit: Unit, place: Place) -> None:
         """The only place where a unit changes its own."""
         concerned = self._concerned.get(unit.causes)
-        if concerned is not None and concerned.pop(unit.key, None) and not concerned:
-            del self._concerned[unit.causes]
+        if concerned is not None:
+            concerned.pop(unit.key, None)
+            if not concerned:
+                del self._concerned[unit.causes]
         if place is Place.GATHERING:
             self._gathering[unit.key] = unit
         else:

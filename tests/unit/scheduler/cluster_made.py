@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from partage_plugins.vocabulary import keys
-from partage_scheduler.objects import ApiPod
+from partage_plugins.codecs import encode_allocation, encode_inventory
+from partage_plugins.vocabulary import Allocation, Inventory, keys
+from partage_scheduler.objects import ApiNode, ApiPod
 
 OURS = "partage-scheduler"
 
@@ -31,6 +32,7 @@ def pod(  # noqa: PLR0913  each is said where it matters
     going: bool = False,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
+    status_nominated: str = "",
     **spec: Any,
 ) -> ApiPod:
     """A pod of one container, `main`; `size` makes it one of a gang."""
@@ -62,6 +64,38 @@ def pod(  # noqa: PLR0913  each is said where it matters
             "containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}],
         }
         | spec,
-        "status": {"phase": phase or ("Running" if node else "Pending")},
+        "status": {"phase": phase or ("Running" if node else "Pending"), "nominatedNodeName": status_nominated},
     }
     return msgspec.convert(whole, ApiPod)
+
+
+def node(  # noqa: PLR0913  each is said where it matters
+    name: str,
+    inventory: Inventory | str | None = None,
+    *,
+    uid: str = "",
+    version: int = 0,
+    cpu: str = "8",
+    memory: str = "8Gi",
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> ApiNode:
+    """A node with that much room; its inventory is one, or what stands where one should."""
+    text = encode_inventory(inventory).decode() if isinstance(inventory, Inventory) else inventory
+    whole = {
+        "metadata": {
+            "name": name,
+            "uid": uid or f"uid-{name}",
+            "resourceVersion": str(version) if version else "",
+            "labels": dict(labels or {}),
+            "annotations": {} if text is None else {keys.INVENTORY: text},
+        },
+        "spec": spec,
+        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": "110"}},
+    }
+    return msgspec.convert(whole, ApiNode)
+
+
+def given(allocation: Allocation, signature: str = "good") -> dict[str, str]:
+    """The annotations of a pod that was given this."""
+    return {keys.ALLOCATION: encode_allocation(allocation), keys.SIGNATURE: signature}

@@ -16,8 +16,8 @@ FREED = frozenset((Cause.FREED,))
 NONE: frozenset[Cause] = frozenset()
 
 
-def members(count: int, *, size: int = 3, gang: str = "train", **fields: int) -> list[ApiPod]:
-    return [pod(f"{gang}-{number}", gang=gang, size=size, **fields) for number in range(count)]
+def members(count: int, *, size: int = 3, gang: str = "train") -> list[ApiPod]:
+    return [pod(f"{gang}-{number}", gang=gang, size=size) for number in range(count)]
 
 
 class Stage:
@@ -25,9 +25,7 @@ class Stage:
 
     def __init__(self, *pods: ApiPod, timeout_s: float = 60.0) -> None:
         self.running: dict[str, int] = {}
-        self.queue = Queue(
-            QueueSettings(gang_timeout_s=timeout_s), seated=lambda gang: self.running.get(gang.name, 0)
-        )
+        self.queue = Queue(QueueSettings(gang_timeout_s=timeout_s), seated=lambda gang: self.running.get(gang.name, 0))
         self.offer(*pods)
 
     def offer(self, *pods: ApiPod, now: float = 0.0) -> None:

@@ -38,7 +38,11 @@ def fail(queue: Queue, causes: frozenset[Cause], now: float, *pods: str) -> None
 
 def test_the_higher_priority_comes_first_then_the_older_then_the_one_offered_first() -> None:
     queue = queue_of(
-        pod("c", created=5), pod("d", created=5), pod("b", created=1), pod("a", priority=9, created=9), pod("z", priority=-1)
+        pod("c", created=5),
+        pod("d", created=5),
+        pod("b", created=1),
+        pod("a", priority=9, created=9),
+        pod("z", priority=-1),
     )
     assert names(queue) == ["a", "b", "c", "d", "z"]
 

@@ -28,7 +28,7 @@ from partage_plugins.vocabulary import (
 )
 from partage_plugins.vocabulary.answers import Flags, Scores
 from partage_scheduler.deciding.books import Books, Holding
-from partage_scheduler.deciding.explaining import Barred, Explanation, said_by_plugins
+from partage_scheduler.deciding.explaining import Barred, Explanation, said_of
 from partage_scheduler.deciding.numbering import Numbering
 from partage_scheduler.deciding.rooms import Rooms
 from partage_scheduler.deciding.side import Side
@@ -116,16 +116,19 @@ class Decider:
         self._tell_room(holding.slot)
         return True
 
-    def decide(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Decision | None:
+    def decide(
+        self, request: PodRequest, barred: Sequence[Barred] = (), preferences: Scores | None = None
+    ) -> Decision | None:
         """The best node and the grants there; None where it fits nowhere, which `explain` explains.
 
-        Among equally good nodes the first by name. Nothing is taken. Raises what plugins raise (it costs this pod), and
-        `Refused` where owners refuse node after node that all said fit.
+        `preferences` are added to what plugins say, by slot. Among equally good nodes the first by name. Nothing is
+        taken. Raises what plugins raise (it costs this pod), and `Refused` where owners refuse node after node that all
+        said fit.
         """
         standing = self._standing(request)
         refusals = 0
         possible = self._possible(request, barred)
-        while (best := best_of(standing.scores[: self.end], possible)).size:
+        while (best := best_of(self._liked(standing, preferences), possible)).size:
             slot = self._numbering.first_by_name(best)
             try:
                 return Decision(request, self._numbering.name(slot), self._side.allocate(request, slot))
@@ -142,8 +145,8 @@ class Decider:
         return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
 
     def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
-        """Why it does not fit, counted over nodes: asks plugins about all of them, so only ask for what was decided."""
-        slots = np.array([slot for slot, _, _ in self._books.nodes()], dtype=np.intp)
+        """Why it does not fit, counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
+        slots = self._numbering.all()
         nodes, reasons = slots.size, Counter[str]()
         for each in barred:
             out = each.flags(self.end)[slots]
@@ -152,13 +155,35 @@ class Decider:
         reasons.update(self._rooms.lacking(request.needs, slots))
         slots = slots[self._rooms.fit(request.needs, slots)]
         if slots.size:
-            verdict = self._side.fits(request, slots.astype(np.int32))
-            reasons += said_by_plugins(verdict, slots, self._standing(request).refused)
+            reasons += said_of(self._said(request), slots)
         return Explanation(nodes, nodes - reasons.total(), reasons)
+
+    def why_not(self, request: PodRequest, node: NodeName, barred: Sequence[Barred] = ()) -> str | None:
+        """Why it does not fit on one node, or None where it does."""
+        slot = np.array([self._known(node)], dtype=np.intp)
+        found = [each.reason for each in barred if each.flags(self.end)[slot][0]]
+        found += [reason for reason, count in self._rooms.lacking(request.needs, slot).items() if count]
+        found += said_of(self._said(request), slot)
+        return found[0] if found else None
 
     def renewed(self) -> None:
         """A plugin was made anew: what it said before may have been wrong."""
         self._standings.forget()
+
+    def _liked(self, standing: Standing, preferences: Scores | None) -> Scores:
+        scores = standing.scores[: self.end]
+        return scores if preferences is None else scores + preferences[: self.end]
+
+    def _said(self, request: PodRequest) -> Standing:
+        """A standing with the reasons why it does not fit, right for all nodes."""
+        standing = self._standing(request)
+        stale = self._numbering.taken(self._standings.unexplained(standing))
+        if stale.size:
+            verdict = self._side.fits(request, stale.astype(np.int32))
+            codes, table = verdict.reasons()
+            standing.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), ("", *table))
+        self._standings.explained(standing)
+        return standing
 
     def _standing(self, request: PodRequest) -> Standing:
         def ask(stale: NDArray[np.intp], scores: Scores) -> None:

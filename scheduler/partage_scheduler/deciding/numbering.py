@@ -51,6 +51,10 @@ class Numbering:
         """Those of these slots that have a node."""
         return slots[self._taken[slots]]
 
+    def all(self) -> NDArray[np.intp]:
+        """All slots that have a node."""
+        return np.flatnonzero(self._taken[: self.end])
+
     def give(self, node: NodeName) -> Slot:
         """A slot for a node that has none."""
         if node in self._slots:

@@ -30,13 +30,17 @@ SHAPES: Final = 512
 class Standing:
     """The scores of one shape, by slot."""
 
-    __slots__ = ("refused", "right_until", "scores")
+    __slots__ = ("codes", "refused", "right_until", "said", "said_until", "scores")
 
     def __init__(self) -> None:
         self.scores: Scores = np.zeros(0, dtype=np.float32)
         self.right_until = 0
         self.refused: dict[int, str] = {}
         """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
+        self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
+        """Why it does not fit, as places in `said`; 0 where it does, or where nobody asked. Kept up only when asked."""
+        self.said: list[str] = [""]
+        self.said_until = 0
 
     def refuse(self, slot: Slot, why: str) -> None:
         """It does not fit there after all."""
@@ -50,6 +54,15 @@ class Standing:
         if self.refused:
             for slot in slots.tolist():
                 self.refused.pop(slot, None)
+
+    def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[str, ...]) -> None:
+        """Plugins said this of these slots: a reason's place in the table, or 0 for none."""
+        places = {"": 0} | {reason: place for place, reason in enumerate(self.said)}
+        for reason in table:
+            if reason not in places:
+                places[reason] = len(self.said)
+                self.said.append(reason)
+        self.codes[slots] = np.array([places[reason] for reason in table], dtype=np.uint16)[codes]
 
 
 def best_of(scores: Scores, possible: Flags) -> NDArray[np.intp]:
@@ -101,6 +114,17 @@ class Standings:
             ask(stale, standing.scores)
             standing.right_until = self._tick
         return standing
+
+    def unexplained(self, standing: Standing) -> NDArray[np.intp]:
+        """The slots of which it is to be asked anew why nothing fits; `explained` when that is done."""
+        stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)
+        standing.codes = grown(standing.codes, self._end, 0)
+        standing.codes[stale] = 0
+        return stale
+
+    def explained(self, standing: Standing) -> None:
+        """Its reasons are right now."""
+        standing.said_until = self._tick
 
     def _made(self, shape: Hashable) -> Standing:
         if len(self._by_shape) >= self._shapes:

@@ -1,0 +1,12 @@
+"""What is known of the cluster, pure.
+
+`cluster` has a method for everything that happens and answers for whom it matters (`causes`). `seats` are pods on
+nodes, `readiness` says which nodes take part in sharing, `promised` is room that others keep for pods which wait,
+`versions` tells news from what comes late, `rules` is what predicates are told.
+"""
+
+from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.cluster import Cluster, ClusterSettings
+from partage_scheduler.cluster.rules import Rules
+
+__all__ = ["NOTHING", "Cause", "Cluster", "ClusterSettings", "Rules"]

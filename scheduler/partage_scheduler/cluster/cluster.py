@@ -1,0 +1,343 @@
+"""The cluster as it is known: everything that happens is a method, and the answer is for whom it matters.
+
+What is known comes from objects alone: told of the same objects in any order, and however often, it is the same. A pod
+that was decided on is assumed to be on its node until it is seen there, seen elsewhere, gone, or undone. Pods that have
+ended hold nothing; pods that are being deleted hold what they held until they are gone. A pod on a node that is not
+known is kept for when the node comes. An allocation counts if it is trusted: of other pods CPU and memory count alone.
+
+Pure: it tells the decider and the predicates what changed, and reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import (
+    GPU,
+    Allocation,
+    AnyKind,
+    Gang,
+    Inventory,
+    NodeName,
+    PodRequest,
+    PodUid,
+    Room,
+    Slot,
+)
+from partage_plugins.vocabulary.keys import INVENTORY
+from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.promised import Promised
+from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
+from partage_scheduler.cluster.rules import Rules
+from partage_scheduler.cluster.seats import Seat, Seats, is_as_decided, lower, notes_of, nothing_for, says_otherwise
+from partage_scheduler.cluster.versions import Versions
+from partage_scheduler.deciding import Barred, Decider, Decision
+from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.predicates.asking import amount, needs
+
+Causes = frozenset[Cause]
+_EMPTY: Final = Inventory(kinds={})
+_NODE, _INVENTORY, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.INVENTORY, Cause.FREED, Cause.POD))
+FORGED: Final = "its allocation is not signed by us, or for another pod or node: it counts for nothing on devices"
+
+
+class ClusterSettings(Struct, frozen=True, kw_only=True):
+    """What the operator decides."""
+
+    silent_after_s: float = 40.0
+    """A node of which nothing was heard for so long takes no new pods with devices."""
+
+
+class _Known(Struct, frozen=True):
+    """A node."""
+
+    node: ApiNode
+    slot: Slot
+    inventory: Inventory
+    total: Room
+
+
+class Cluster:
+    """Nodes, and who is on them."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        predicates: Rules,
+        *,
+        trusted: Callable[[ApiPod], Allocation | None],
+        settings: ClusterSettings | None = None,
+        kinds: Iterable[AnyKind] = (GPU,),
+    ) -> None:
+        """`trusted` says what the signed allocation on a pod is; None where it has none that we believe."""
+        self._decider, self._predicates, self._trusted = decider, predicates, trusted
+        self._kinds = tuple(kinds)
+        self._nodes: dict[NodeName, _Known] = {}
+        self._seats = Seats()
+        self._readiness = Readiness((settings or ClusterSettings()).silent_after_s)
+        self._promised = Promised()
+        self._pods_seen, self._nodes_seen = Versions(), Versions()
+        self._flagged: dict[PodUid, str] = {}
+
+    @property
+    def flagged(self) -> Mapping[PodUid, str]:
+        """Pods whose allocation is not believed, and why."""
+        return self._flagged
+
+    @property
+    def nodes(self) -> Iterable[ApiNode]:
+        """All nodes."""
+        return [known.node for known in self._nodes.values()]
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self._nodes)
+
+    def inventory(self, node: NodeName) -> Inventory:
+        """The devices of a known node."""
+        return self._nodes[node].inventory
+
+    def holders(self, node: NodeName) -> list[tuple[ApiPod, Allocation]]:
+        """Who is on a node, and what each was given there."""
+        return [(seat.pod, seat.allocation) for seat in self._seats.on(node)]
+
+    def seated(self, gang: Gang) -> int:
+        """How many pods of a gang are on nodes, or assumed to be."""
+        return self._seats.of_gang(gang)
+
+    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+        """Nodes that take no part in sharing, for pods that ask for devices; and room that is promised to others."""
+        silent = self._readiness.barred(now) if request.containers else []
+        decider = self._decider
+        return [*silent, *self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free)]
+
+    def why_not(self, node: NodeName, now: float) -> str | None:
+        """Why a node takes no part in sharing; None where it does."""
+        return self._readiness.why_not(self._nodes[node].slot, now)
+
+    def node(self, node: ApiNode, now: float) -> Causes:
+        """A node, as it is now."""
+        known = self._nodes.get(node.name)
+        if known is not None and known.node.metadata.uid != node.metadata.uid:
+            if not self._nodes_seen.is_news(node.metadata.uid, node.metadata.resource_version):
+                return NOTHING
+            return self.node_gone(node.name, now) | self._node_comes(node)
+        if not self._nodes_seen.is_news(node.metadata.uid, node.metadata.resource_version):
+            return NOTHING
+        return self._node_comes(node) if known is None else self._node_changes(known, node)
+
+    def node_gone(self, name: str, now: float, *, uid: str = "") -> Causes:
+        """It is no more; pods that are still bound to it hold nothing until it is there again.
+
+        With a `uid`: only if it is that one, and not another that has its name since.
+        """
+        del now
+        known = self._nodes.get(NodeName(name))
+        if known is None or uid not in {"", known.node.metadata.uid}:
+            return NOTHING
+        for seat in self._seats.on(known.node.name):
+            self._predicates.remove_pod(seat.pod.uid)
+        self._predicates.remove_node(known.slot)
+        self._decider.remove_node(known.node.name)
+        self._readiness.remove(known.node.name)
+        self._nodes_seen.gone(known.node.metadata.uid)
+        del self._nodes[known.node.name]
+        return _NODE | _FREED  # pods elsewhere may have kept others away from its whole zone
+
+    def heartbeat(self, name: str, renewed_s: float | None, now: float) -> Causes:
+        """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
+        return _NODE if self._readiness.beat(NodeName(name), renewed_s, now) else NOTHING
+
+    def relisted_nodes(self, nodes: Iterable[ApiNode], now: float) -> Causes:
+        """All nodes that there are."""
+        listed = {node.name: node for node in nodes}
+        causes = NOTHING
+        for name in [name for name in self._nodes if name not in listed]:
+            causes |= self.node_gone(name, now)
+        for node in listed.values():
+            causes |= self.node(node, now)
+        return causes
+
+    def relisted_pods(self, pods: Iterable[ApiPod], now: float) -> Causes:
+        """All pods that there are."""
+        listed = {pod.uid: pod for pod in pods}
+        causes = NOTHING
+        for uid in [uid for uid in self._pods_seen.known() if uid not in listed]:
+            causes |= self.pod_gone(PodUid(uid), now)
+        for pod in listed.values():
+            causes |= self.pod(pod, now)
+        return causes
+
+    def pod(self, pod: ApiPod, now: float) -> Causes:
+        """A pod of anybody's, as it is now."""
+        if not self._pods_seen.is_news(pod.uid, pod.metadata.resource_version):
+            return NOTHING
+        if pod.is_terminal:
+            return self.pod_gone(pod.uid, now)
+        if not pod.node:
+            return self._waits(pod)
+        let_go = _FREED if self._promised.remove(pod.uid) else NOTHING
+        seat = self._seats.get(pod.uid)
+        if seat is None:
+            return let_go | self._is_seen(pod)
+        if seat.node != pod.node:
+            self._get_up(seat)
+            return _FREED | self._is_seen(pod)
+        return let_go | self._is_still(seat, pod)
+
+    def pod_gone(self, uid: PodUid, now: float) -> Causes:
+        """It is deleted, or has ended."""
+        del now
+        self._pods_seen.gone(uid)
+        self._flagged.pop(uid, None)
+        promised = self._promised.remove(uid)
+        seat = self._seats.get(uid)
+        if seat is not None:
+            self._get_up(seat)
+        return _FREED if promised or seat is not None else NOTHING
+
+    def assume(self, pod: ApiPod, decision: Decision) -> None:
+        """It was decided on, and is about to be bound."""
+        if self._seats.get(pod.uid) is not None:
+            raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
+        self._promised.remove(pod.uid)
+        self._sit_down(Seat(pod, decision.node, decision.allocation(), assumed=True))
+
+    def confirmed(self, uid: PodUid, now: float) -> Causes:
+        """The API server said that it is bound; the watch will say so too."""
+        del now
+        seat = self._seats.get(uid)
+        if seat is not None:
+            seat.assumed = False
+        return NOTHING
+
+    def undo(self, uid: PodUid, now: float) -> Causes:
+        """Its binding came to nothing. What has been seen on its node meanwhile stays."""
+        del now
+        seat = self._seats.get(uid)
+        if seat is None or not seat.assumed:
+            return NOTHING
+        self._get_up(seat)
+        return _FREED
+
+    def _node_comes(self, node: ApiNode) -> Causes:
+        inventory, obstacle = self._inventory_of(node, _EMPTY)
+        total = _total_of(node)
+        self._decider.add_node(node.name, inventory, total)
+        slot = self._decider.slot(node.name)
+        if slot is None:
+            raise AssertionError(f"node {node.name} was added and has no slot")
+        self._nodes[node.name] = _Known(node, slot, inventory, total)
+        self._readiness.put(node.name, slot, obstacle)
+        self._predicates.put_node(slot, node)
+        for seat in self._seats.on(node.name):
+            self._decider.take(seat.allocation, seat.needs)
+            self._predicates.put_pod(slot, seat.pod)
+        return _NODE
+
+    def _node_changes(self, known: _Known, node: ApiNode) -> Causes:
+        causes = NOTHING
+        before, inventory, total = known.node, known.inventory, known.total
+        if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
+            inventory, obstacle = self._inventory_of(node, known.inventory)
+            if inventory.kinds != known.inventory.kinds:
+                self._decider.replace_inventory(node.name, inventory)
+                causes |= _INVENTORY
+            if self._readiness.put(node.name, known.slot, obstacle):
+                causes |= _INVENTORY
+        if node.status.allocatable != before.status.allocatable:
+            total = _total_of(node)
+            if total != known.total:
+                self._decider.resize_node(node.name, total)
+        if _matters(node, before):
+            self._predicates.put_node(known.slot, node)
+            causes |= _NODE
+        elif node.status != before.status or node.metadata.annotations != before.metadata.annotations:
+            self._predicates.put_node(known.slot, node)  # images, conditions: worth knowing, worth no try
+        self._nodes[node.name] = _Known(node, known.slot, inventory, total)
+        return causes
+
+    def _inventory_of(self, node: ApiNode, before: Inventory) -> tuple[Inventory, int]:
+        """What a node says it has, and what keeps it from taking part."""
+        text = node.metadata.annotations.get(INVENTORY)
+        if text is None:
+            return _EMPTY, SAID_NOTHING
+        try:
+            inventory = decode_inventory(text, self._kinds)
+        except DecodeError:
+            return before, UNREADABLE
+        return inventory, obstacle_of(inventory)
+
+    def _waits(self, pod: ApiPod) -> Causes:
+        if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
+            return NOTHING
+        return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
+
+    def _is_seen(self, pod: ApiPod) -> Causes:
+        node = NodeName(pod.node)
+        self._sit_down(Seat(pod, node, self._believed(pod, node), noted=notes_of(pod)))
+        return _POD
+
+    def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
+        """It is seen where it was, or was assumed to be."""
+        is_first, before, notes = seat.noted is None, seat.pod, notes_of(pod)
+        allocation = seat.allocation
+        if notes != seat.noted and not (is_first and is_as_decided(seat, notes[0])):
+            allocation = self._believed(pod, seat.node)
+        now = Seat(pod, seat.node, allocation, noted=notes)
+        if allocation != seat.allocation or now.needs != seat.needs:
+            self._get_up(seat)
+            self._sit_down(now)
+            return _POD | (_FREED if allocation != seat.allocation or lower(now.needs, seat.needs) else NOTHING)
+        seat.assumed, seat.noted = False, notes
+        self._seats.update(seat, pod)
+        is_other = says_otherwise(pod, before)
+        if is_other and (known := self._nodes.get(seat.node)):
+            self._predicates.put_pod(known.slot, pod)
+        return _POD if is_first or is_other else NOTHING
+
+    def _believed(self, pod: ApiPod, node: NodeName) -> Allocation:
+        """What a pod on a node holds there of devices."""
+        self._flagged.pop(pod.uid, None)
+        if notes_of(pod)[0] is None:
+            return nothing_for(pod, node)
+        found = self._trusted(pod)
+        if found is not None and (found.pod, found.node) == (pod.uid, node):
+            return found
+        self._flagged[pod.uid] = FORGED
+        return nothing_for(pod, node)
+
+    def _sit_down(self, seat: Seat) -> None:
+        self._seats.add(seat)
+        known = self._nodes.get(seat.node)
+        if known is not None:
+            self._decider.take(seat.allocation, seat.needs)
+            self._predicates.put_pod(known.slot, seat.pod)
+
+    def _get_up(self, seat: Seat) -> None:
+        self._seats.remove(seat)
+        if seat.node in self._nodes:
+            self._decider.give_back(seat.pod.uid)
+            self._predicates.remove_pod(seat.pod.uid)
+
+
+def _total_of(node: ApiNode) -> Room:
+    found = node.status.allocatable
+    return Room(
+        cpu_milli=amount("cpu", found.get("cpu", "0"), 0), memory_bytes=amount("memory", found.get("memory", "0"), 0)
+    )
+
+
+def _matters(node: ApiNode, before: ApiNode) -> bool:
+    """Whether a pod may fit now that did not."""
+    return (
+        node.spec != before.spec
+        or node.metadata.labels != before.metadata.labels
+        or node.status.allocatable != before.status.allocatable
+    )

@@ -96,6 +96,8 @@ class Freshness:
     def __init__(self, kinds: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lost: dict[str, float] = dict.fromkeys(kinds, clock())
+        self.is_other = False
+        """Whether a kind was lost or found since somebody looked, who then says no."""
 
     @property
     def missing(self) -> Iterable[str]:
@@ -109,17 +111,18 @@ class Freshness:
 
     def fresh(self, kind: str) -> None:
         """All of it is known."""
-        self._lost.pop(kind, None)
+        self.is_other |= self._lost.pop(kind, None) is not None
 
     def lost(self, kind: str) -> None:
         """It may have changed since."""
+        self.is_other |= kind not in self._lost
         self._lost.setdefault(kind, self._clock())
 
 
 async def keep(
-    server: ApiServer, stream: Stream[T], sink: Sink[T], freshness: Freshness, told: Callable[[str], None]
+    server: ApiServer, stream: Stream[T], sink: Sink[T], freshness: Freshness, told: Callable[[], None]
 ) -> None:
-    """Tells `sink` for ever; `told` is called after each thing with the kind's name."""
+    """Tells `sink` for ever; `told` is called after each thing."""
     backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S, random=random.random)
     repeats = Repeats(every_s=30)
     following = follow(server, stream.path, stream.item_type, fields=stream.fields, backoff=backoff)
@@ -136,7 +139,7 @@ async def keep(
                 case Lost(error):
                     freshness.lost(stream.name)
                     _say(repeats, stream.name, error)
-            told(stream.name)
+            told()
 
 
 def _say(repeats: Repeats, kind: str, error: KubeError) -> None:

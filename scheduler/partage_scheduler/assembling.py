@@ -16,7 +16,7 @@ from partage_plugins.registry.registry import Registry
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.apiserver import KINDS, Freshness
-from partage_scheduler.binding import Binder
+from partage_scheduler.binding import DOUBT_S, Binder
 from partage_scheduler.brain import Brain, brain
 from partage_scheduler.electing import Elector, Terms
 from partage_scheduler.metering import Figures, TimedActivity
@@ -42,14 +42,15 @@ class Parts:
     conditions: Conditions
     watchdog: Watchdog
 
-    @property
-    def may_bind(self) -> bool:
-        """Whether no other scheduler can be leading now."""
-        return self.elector is None or self.elector.leads
 
-
-def assemble(
-    settings: SchedulerSettings, server: ApiServer, *, signer: Signer, registry: Registry, figures: Figures
+def assemble(  # noqa: PLR0913 - said once, and by name
+    settings: SchedulerSettings,
+    server: ApiServer,
+    *,
+    signer: Signer,
+    registry: Registry,
+    figures: Figures,
+    doubt_s: float = DOUBT_S,
 ) -> Parts:
     """All parts, none of them started."""
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -76,14 +77,20 @@ def assemble(
     worker = Worker(
         brain=mind,
         signer=signer,
-        binder=Binder(server, may_bind=may_bind, erred=figures.erred),
+        binder=Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s),
         events=events,
         conditions=conditions,
         figures=figures,
         most_in_flight=settings.in_flight,
         may_decide=may_decide,
     )
-    figures.ask(sizes=mind.queue.sizes, ages=freshness.ages, in_flight=lambda: worker.in_flight, cluster=mind.cluster)
+    figures.ask(
+        sizes=mind.queue.sizes,
+        ages=freshness.ages,
+        in_flight=lambda: worker.in_flight,
+        leads=may_bind,
+        cluster=mind.cluster,
+    )
     return Parts(
         brain=mind,
         elector=elector,

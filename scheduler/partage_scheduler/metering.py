@@ -90,7 +90,6 @@ class Figures:
         self.placing_seconds = metrics.histogram(
             "partage_scheduler_placing_seconds", "From when a pod was heard of until it was bound.", buckets=_COARSE
         )
-        self.leads = metrics.gauge("partage_scheduler_leads", "1 while this scheduler leads.")
         self._registry = metrics.registry
 
     def sent(self, outcome: str) -> None:
@@ -111,10 +110,11 @@ class Figures:
         sizes: Callable[[], Mapping[str, int]],
         ages: Callable[[], Mapping[str, float]],
         in_flight: Callable[[], int],
+        leads: Callable[[], bool],
         cluster: Cluster,
     ) -> None:
         """From now on these are on the page, too."""
-        self._registry.register(_Page(sizes, ages, in_flight, cluster))
+        self._registry.register(_Page(sizes, ages, in_flight, leads, cluster))
         self._registry.register(self)
 
     def collect(self) -> Iterator[Family]:
@@ -142,9 +142,10 @@ class _Page:
         sizes: Callable[[], Mapping[str, int]],
         ages: Callable[[], Mapping[str, float]],
         in_flight: Callable[[], int],
+        leads: Callable[[], bool],
         cluster: Cluster,
     ) -> None:
-        self._sizes, self._ages, self._in_flight, self._cluster = sizes, ages, in_flight, cluster
+        self._sizes, self._ages, self._in_flight, self._leads, self._cluster = sizes, ages, in_flight, leads, cluster
         self._cards, self._counted_at = Cards(), float("-inf")
 
     def collect(self) -> Iterator[Family]:
@@ -152,6 +153,7 @@ class _Page:
         yield _family("queue_pods", "gauge", "Pods that are to be placed.", "place", self._sizes())
         sentence = "For how long what is known of a kind may be out of date; what is followed is not here."
         yield _family("cache_age_seconds", "gauge", sentence, "kind", self._ages())
+        yield _gauge("leads", "1 while this scheduler leads.", self._leads())
         yield _gauge("in_flight_pods", "Bindings under way.", self._in_flight())
         cards = self._of_cards()
         yield _gauge("cards", "Cards that are shared.", cards.count)

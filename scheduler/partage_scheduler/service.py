@@ -15,10 +15,9 @@ import structlog
 
 from partage_base.daemon.life import Daemon
 from partage_base.kube import ApiServer
-from partage_scheduler import apiserver
-from partage_scheduler.apiserver import Sink, Stream, T, keep
 from partage_scheduler.assembling import Parts, api_server, assemble, signer_of
 from partage_scheduler.brain import plugins
+from partage_scheduler.leading import Leader
 from partage_scheduler.metering import Figures
 from partage_scheduler.settings import SchedulerSettings
 
@@ -50,7 +49,16 @@ class SchedulerService:
         """Leads, as soon as it may."""
         if self._server is None or self._parts is None:
             raise RuntimeError("run before start")
-        leading = asyncio.create_task(self._lead(self._server, self._parts), name="leading")
+        tasks, health = self._daemon.tasks, self._daemon.health
+        leader = Leader(
+            self._parts,
+            self._server,
+            namespace=self._settings.namespace,
+            tasks=tasks,
+            health=health,
+            known=_leave_alone_what_stays,
+        )
+        leading = asyncio.create_task(leader.lead(), name="leading")
         asked = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait({leading, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -74,51 +82,6 @@ class SchedulerService:
                 self._parts.watchdog.stop()
             if self._server is not None:
                 await self._server.close()
-
-    async def _lead(self, server: ApiServer, parts: Parts) -> None:
-        tasks, health = self._daemon.tasks, self._daemon.health
-        if parts.elector is not None:
-            health.unready("lead", "another scheduler leads, or none does yet")
-            tasks.start(parts.elector.run(), name="election")
-            await parts.elector.gained()
-            health.ready("lead")
-        self._figures.leads.set(1)
-        self._follow(server, parts)
-        tasks.start(parts.events.run(), name="events")
-        tasks.start(parts.conditions.run(), name="conditions")
-        tasks.start(parts.worker.run(), name="placing")
-
-    def _follow(self, server: ApiServer, parts: Parts) -> None:
-        intake = parts.brain.intake
-
-        def told(_kind: str) -> None:
-            self._judge(parts)
-            parts.worker.wake()
-
-        def start(stream: Stream[T], sink: Sink[T]) -> None:
-            work = keep(server, stream, sink, parts.freshness, told)
-            self._daemon.tasks.start(work, name=f"following {stream.name}")
-
-        self._judge(parts)
-        start(apiserver.NODES, intake.nodes)
-        start(apiserver.heartbeats(self._settings.namespace), intake.heartbeats)
-        start(apiserver.NAMESPACES, intake.namespaces)
-        start(apiserver.VOLUMES, intake.volumes)
-        start(apiserver.CLAIMS, intake.claims)
-        start(apiserver.CLASSES, intake.classes)
-        start(apiserver.CSI_NODES, intake.csi_nodes)
-        start(apiserver.PODS, intake.pods)
-
-    def _judge(self, parts: Parts) -> None:
-        """Whether all is known."""
-        missing = tuple(parts.freshness.missing)
-        was_ready = "caches" not in self._daemon.health.against_ready
-        if missing:
-            self._daemon.health.unready("caches", f"not known as of now: {', '.join(sorted(missing))}")
-        elif not was_ready:
-            self._daemon.health.ready("caches")
-            _leave_alone_what_stays()
-            _log.info("all that there is is known", **parts.brain.queue.sizes())
 
 
 def _leave_alone_what_stays() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import structlog
@@ -61,6 +61,11 @@ class Worker:
     def in_flight(self) -> int:
         """Bindings that are under way."""
         return len(self._in_flight)
+
+    @property
+    def tasks(self) -> Collection[asyncio.Task[None]]:
+        """Those that bind."""
+        return tuple(self._in_flight)
 
     def stop(self) -> None:
         """Decides on nothing more."""

@@ -41,7 +41,7 @@ def stands(api: FakeApi, name: str = "p") -> ApiPod:
 
 
 def node_body(name: str, inventory: Inventory | None = None, **allocatable: str) -> dict[str, Any]:
-    annotations = {INVENTORY: encode_inventory(inventory)} if inventory else {}
+    annotations = {INVENTORY: encode_inventory(inventory).decode()} if inventory else {}
     room = {"cpu": "64", "memory": "512Gi", "pods": "110", "ephemeral-storage": "1Ti", **allocatable}
     return {
         "metadata": {"name": name, "annotations": annotations, "labels": {"kubernetes.io/hostname": name}},

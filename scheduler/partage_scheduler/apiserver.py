@@ -119,11 +119,21 @@ class Freshness:
         self._lost.setdefault(kind, self._clock())
 
 
-async def keep(
-    server: ApiServer, stream: Stream[T], sink: Sink[T], freshness: Freshness, told: Callable[[], None]
+def patience(first_s: float = FIRST_AGAIN_S, most_s: float = MOST_AGAIN_S) -> Backoff:
+    """How long one stream waits after what went wrong."""
+    return Backoff(first_s=first_s, most_s=most_s, random=random.random)
+
+
+async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
+    server: ApiServer,
+    stream: Stream[T],
+    sink: Sink[T],
+    *,
+    freshness: Freshness,
+    told: Callable[[], None],
+    backoff: Backoff,
 ) -> None:
     """Tells `sink` for ever; `told` is called after each thing."""
-    backoff = Backoff(first_s=FIRST_AGAIN_S, most_s=MOST_AGAIN_S, random=random.random)
     repeats = Repeats(every_s=30)
     following = follow(server, stream.path, stream.item_type, fields=stream.fields, backoff=backoff)
     async with aclosing(following):

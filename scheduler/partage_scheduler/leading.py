@@ -11,7 +11,7 @@ import structlog
 
 from partage_base.daemon.health import Health
 from partage_base.daemon.tasks import Tasks
-from partage_base.kube import ApiServer
+from partage_base.kube import ApiServer, Backoff
 from partage_scheduler import apiserver
 from partage_scheduler.apiserver import Sink, Stream, T, keep
 from partage_scheduler.assembling import Parts
@@ -31,9 +31,10 @@ class Leader:
         tasks: Tasks,
         health: Health,
         known: Callable[[], None] = lambda: None,
+        patience: Callable[[], Backoff] = apiserver.patience,
     ) -> None:
         """`known` is called when all that there is is known, at first and after something was lost."""
-        self._known = known
+        self._known, self._patience = known, patience
         self._parts, self._server, self._namespace = parts, server, namespace
         self._tasks, self._health = tasks, health
         health.unready("caches", "nothing is known before it leads")
@@ -64,7 +65,14 @@ class Leader:
         self._start(apiserver.PODS, intake.pods)
 
     def _start(self, stream: Stream[T], sink: Sink[T]) -> None:
-        work = keep(self._server, stream, sink, self._parts.freshness, self._told)
+        work = keep(
+            self._server,
+            stream,
+            sink,
+            freshness=self._parts.freshness,
+            told=self._told,
+            backoff=self._patience(),
+        )
         self._tasks.start(work, name=f"following {stream.name}")
 
     def _told(self) -> None:

@@ -207,7 +207,7 @@ class FakeApi:
                 await self._released.wait()
                 return response or await self._behave(request, asked)
             case CutWatch(after_bytes):
-                return await self._watch(request, asked, cut_after=after_bytes)
+                return await self._behave(request, asked, cut_after=after_bytes)
             case Late() | Drop() | CutShort():
                 return await self._leave(request, asked, fault)
 
@@ -225,11 +225,11 @@ class FakeApi:
                 await self._half(request, await self._behave(request, asked))
         return await self._cut(request)
 
-    async def _behave(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _behave(self, request: web.BaseRequest, asked: Asked, *, cut_after: int = -1) -> web.StreamResponse:
         try:
             self._require_accepted(asked)
             if "watch" in asked.query:
-                return await self._watch(request, asked)
+                return await self._watch(request, asked, cut_after=cut_after)
             return _json(self._done(asked))
         except No as no:
             return _json(no.body(), status=no.status)
@@ -286,7 +286,7 @@ class FakeApi:
         await response.prepare(request)
         self._watchers.add(watcher)
         try:
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, ConnectionResetError):
                 async with asyncio.timeout(float(asked.query.get("timeoutSeconds", "3600"))):
                     while (line := await watcher.lines.get()) is not None:
                         if not line:

@@ -127,4 +127,4 @@ class Storm:
             CutShort(),
             Hang(after_success=True),
         )
-        return (*plain, *done, Refuse(409, "Conflict"), Late(self._random.random() / 4), Late(0.4))
+        return (*plain, *done, Refuse(409, "Conflict"), Late(self._random.random() / 4), *[Late(0.4)] * 4)

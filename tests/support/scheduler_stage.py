@@ -21,6 +21,7 @@ from partage_base.kube import ApiServer, micro_time
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
+from partage_scheduler.apiserver import patience
 from partage_scheduler.assembling import Parts, assemble, signer_of
 from partage_scheduler.brain import plugins
 from partage_scheduler.leading import Leader
@@ -86,7 +87,14 @@ async def scheduler(
             doubt_s=doubt_s,
         )
         running = Running(parts, Tasks(failures.append), Health(), failures)
-        leader = Leader(parts, server, namespace=settings.namespace, tasks=running.tasks, health=running.health)
+        leader = Leader(
+            parts,
+            server,
+            namespace=settings.namespace,
+            tasks=running.tasks,
+            health=running.health,
+            patience=lambda: patience(0.01, 0.05),
+        )
         running.tasks.start(_for_ever(leader), name="leading")
         try:
             yield running

@@ -96,8 +96,8 @@ async def lived_through(root: Path, seed: int, strength: float, lives: list[int]
 )
 @given(
     seed=st.integers(0, 1 << 32),
-    strength=st.floats(0.02, 0.5),
-    lives=st.lists(st.integers(20, 80), min_size=1, max_size=3),
+    strength=st.floats(0.05, 0.6),
+    lives=st.lists(st.integers(50, 250), min_size=1, max_size=2),
 )
 def test_nothing_is_given_twice_and_nobody_is_lost(seed: int, strength: float, lives: list[int]) -> None:
     with TemporaryDirectory() as root:

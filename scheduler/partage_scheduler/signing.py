@@ -1,7 +1,7 @@
 """What is signed, and what is believed: the allocation on a pod, as text that nobody can change unseen.
 
 Whoever reads it later trusts no key but those of the ring, so a scheduler that starts anew believes what it or another
-one signed, and nothing that users wrote. What this process signed itself it need not verify when it comes back.
+one signed, and nothing that users wrote.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 from partage_base.keyring import SigningKey
 from partage_plugins.codecs import decode_allocation, encode_allocation, sign, verify
 from partage_plugins.errors import PartageError, Refused
-from partage_plugins.vocabulary import Allocation, PodUid
+from partage_plugins.vocabulary import Allocation
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import KeyId
@@ -53,7 +53,8 @@ class Signer:
             return Signed(allocation, {})
         text = encode_allocation(allocation)
         ours = {ALLOCATION: text, SIGNATURE: sign(text, self.key.private)}
-        size = sum(len(key.encode()) + len(value.encode()) for key, value in (pod.metadata.annotations | ours).items())
+        written = {**pod.metadata.annotations, **ours}
+        size = sum(len(key.encode()) + len(value.encode()) for key, value in written.items())
         if size > MOST_ANNOTATION_BYTES:
             raise Refused(f"with its allocation the pod's annotations would be {size} bytes; remove some of them")
         return Signed(allocation, ours)
@@ -71,24 +72,12 @@ class Trust:
     ) -> None:
         """`on_refused` is told of allocations that nobody should believe."""
         self._keys, self._kinds, self._on_refused = keys, tuple(kinds), on_refused
-        self._own: dict[PodUid, Signed] = {}
-
-    def remember(self, signed: Signed) -> None:
-        """This process signed it and is about to write it."""
-        self._own[signed.allocation.pod] = signed
-
-    def forget(self, pod: PodUid) -> None:
-        """It was not written after all, or the pod is gone."""
-        self._own.pop(pod, None)
 
     def trusted(self, pod: ApiPod) -> Allocation | None:
         """What a bound pod was given; None where it says nothing, or nothing that is to be believed."""
         text = pod.metadata.annotations.get(ALLOCATION)
         if text is None:
             return None
-        own = self._own.get(pod.uid)
-        if own is not None and own.annotations.items() <= pod.metadata.annotations.items():
-            return own.allocation
         try:
             return self._verified(pod, text)
         except PartageError as error:

@@ -14,7 +14,11 @@ from rig.identity.people import KUBELET_CLIENT, SCHEDULER, TEAM, ServiceAccount
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _READ: Final = ["get", "list", "watch"]
-_LEASES: Final = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}
+_LEASES: Final = {
+    "apiGroups": ["coordination.k8s.io"],
+    "resources": ["leases"],
+    "verbs": [*_READ, "create", "update"],  # nodes' heartbeats are read, and the lead is taken
+}
 
 SCHEDULER_RULES: Final = [
     # Unlike kube-scheduler it never deletes a pod: it leaves preemption to kube-scheduler.
@@ -23,7 +27,7 @@ SCHEDULER_RULES: Final = [
     {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},  # why a pod is not scheduled
     {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": _READ},
     {"apiGroups": [""], "resources": ["persistentvolumes", "persistentvolumeclaims"], "verbs": _READ},
-    {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": _READ},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses", "csinodes"], "verbs": _READ},
     {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
 ]
 ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")

@@ -69,7 +69,6 @@ def holder(api: FakeApi) -> str:
 def test_the_first_one_leads_and_goes_on_leading() -> None:
     async def story(api: FakeApi, candidate: Candidates) -> None:
         one = candidate("one")
-        assert not one.leads
         run = asyncio.create_task(one.run())
         await one.gained()
         await passed(2 * TERMS.renew_s)
@@ -88,8 +87,7 @@ def test_the_second_one_waits_until_the_first_one_is_late() -> None:
         await one.gained()
         runs.append(asyncio.create_task(two.run()))
         await passed(2 * TERMS.lease_s)
-        assert one.leads
-        assert not two.leads
+        assert [one.leads, two.leads] == [True, False]
         assert two.leader == "one"
         await ended(runs[0])  # without a word, as by SIGKILL
         await two.gained()
@@ -107,7 +105,7 @@ def test_a_lead_that_is_handed_back_is_taken_at_once() -> None:
         await one.gained()
         await ended(first)
         await one.release()
-        assert not one.leads
+        assert [one.leads] == [False]
         assert not holder(api)
         second = asyncio.create_task(two.run())
         at = TIME.now

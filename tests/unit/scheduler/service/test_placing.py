@@ -54,10 +54,8 @@ def test_pods_of_other_schedulers_are_left_alone_and_count(tmp_path: Path) -> No
         async with FakeApi() as api:
             add_node(api, "n1")
             api.objects.create(PODS, pod_body("other", schedulerName="default-scheduler"))
-            held = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "63500m"}}}]}
-            api.objects.create(PODS, pod_body("held", nodeName="n1", **held))
-            asks = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}
-            api.objects.create(PODS, pod_body("ours", **asks))
+            api.objects.create(PODS, pod_body("held", nodeName="n1", limits={"cpu": "63500m"}))
+            api.objects.create(PODS, pod_body("ours", limits={"cpu": "1"}))
             async with scheduler(api, settings_below(tmp_path)):
                 await until(lambda: stands(api, "ours").status.conditions)
                 assert "Insufficient cpu" in stands(api, "ours").status.conditions[0].message

@@ -11,30 +11,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from msgspec.structs import replace
 
-from partage_plugins.codecs import read_gang
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
-from partage_plugins.vocabulary import Allocation, NodeName, Pod, PodRequest
+from partage_plugins.vocabulary import Allocation, NodeName, PodRequest
 from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.deciding import Barred, Decider, Decision
-from partage_scheduler.objects import ApiPod, seen
-from partage_scheduler.predicates.asking import needs
+from partage_scheduler.objects import ApiPod
 from partage_scheduler.queueing import Waiting
+from partage_scheduler.reading import Reading, Requests
 from partage_scheduler.wording import NEVER, causes_of, in_all, lacks, nowhere, with_gang
 
 _LATER = frozenset((Cause.TIME,))
 _VOLUMES = frozenset((Cause.VOLUME,))
 _ELSEWHERE = "another node is nominated"
-
-
-class Requests(Protocol):
-    """Who reads what a pod asks for."""
-
-    def requests(self, pod: Pod) -> PodRequest:
-        """What it asks for of every kind; refused where it is written wrongly."""
-        ...
 
 
 class Filters(Protocol):
@@ -81,7 +71,8 @@ class Cycle:
     """Decides."""
 
     def __init__(self, decider: Decider, side: Requests, cluster: Cluster, predicates: Filters) -> None:
-        self._decider, self._side, self._cluster, self._predicates = decider, side, cluster, predicates
+        self._decider, self._cluster, self._predicates = decider, cluster, predicates
+        self._requests = Reading(side)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
         """On what the queue handed out; a verdict for each of the pods. Who is to be bound is assumed there."""
@@ -99,8 +90,7 @@ class Cycle:
     def weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
         """Where one pod would go; nothing is assumed."""
         try:
-            read_gang(pod.namespace, pod.metadata.annotations)
-            request = self.request(pod)
+            request = self._requests.of(pod)
         except PluginError:
             raise
         except PartageError as error:  # written wrongly: only its owner can help
@@ -114,10 +104,6 @@ class Cycle:
         explanation = self._decider.explain(request, barred)
         causes = causes_of(pod, explanation, has_devices=bool(request.containers))
         return Stay(pod, nowhere(explanation), causes)
-
-    def request(self, pod: ApiPod) -> PodRequest:
-        """What it asks for, of devices and beside them."""
-        return replace(self._side.requests(seen(pod)), needs=needs(pod))
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room; in the order in which reasons are told."""

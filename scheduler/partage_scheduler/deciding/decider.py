@@ -195,7 +195,8 @@ class Decider:
         asked = self._numbering.taken(stale).astype(np.int32)
         if not asked.size:
             return
-        fitting = asked[self._side.fits(request, asked).fits]
+        fits = self._side.fits(request, asked).fits
+        fitting = asked if fits.all() else asked[fits]
         if fitting.size:
             scores[fitting] = self._side.scores(request, fitting)
 

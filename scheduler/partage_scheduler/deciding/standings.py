@@ -23,6 +23,7 @@ from partage_scheduler.deciding.arrays import grown
 
 NO_FIT: Final = -math.inf
 """The score of a node where a request does not fit, and of a slot without a node."""
+_NO_FIT: Final = np.float32(NO_FIT)
 SHAPES: Final = 512
 """Standings that are kept: 10 MB for each 5,000 nodes."""
 
@@ -67,10 +68,11 @@ class Standing:
 
 def best_of(scores: Scores, possible: Flags) -> NDArray[np.intp]:
     """The possible places with the highest score; none where it fits nowhere."""
-    highest = scores.max(initial=NO_FIT, where=possible)
+    open_to = np.where(possible, scores, _NO_FIT)
+    highest = open_to.max(initial=NO_FIT)
     if highest == NO_FIT:
         return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero((scores == highest) & possible)
+    return np.flatnonzero(open_to == highest)
 
 
 Ask = Callable[[NDArray[np.intp], Scores], None]

@@ -70,6 +70,8 @@ class Cluster:
         """How many cards that pods may be given there are of each model."""
         self.changes = 0
         """Grows when nodes come, go or become larger."""
+        self.moment = 0
+        """Grows whenever anything here changes."""
         self._boards: dict[Closeness, Closeness] = {}
         """Nodes of one build have one table."""
         self._make_numbers: dict[Make, int] = {self.makes[0]: 0}
@@ -91,6 +93,8 @@ class Cluster:
         """How many cards of each node pods may be given."""
         self.main_make: Ints = np.zeros(nodes, np.int64)
         """The make of the node's first card; nodes of mixed makes are rare."""
+        self.changed: Ints = np.zeros(nodes, np.int64)
+        """The moment of each node's last change."""
 
     def add(self, slot: Slot, part: GpuPart | None) -> None:
         """A node without any allocation."""
@@ -103,6 +107,7 @@ class Cluster:
                 self.by_id.setdefault(card_id, set()).add((slot, place))
             self.make[slot, place] = self._make_number(Make(card.model, card.memory_bytes))
             self._write(slot, place, node)
+        self._touch(slot)
         self.cards[slot] = len(node.places)
         self.main_make[slot] = self.make[slot, 0] if node.cards else 0
 
@@ -129,6 +134,7 @@ class Cluster:
         ):
             array[slot] = 0
         self.cpu_left[slot] = UNLIMITED
+        self._touch(slot)
 
     def room(self, slot: Slot, total: Room, free: Room) -> None:
         """A node's CPU."""
@@ -136,6 +142,7 @@ class Cluster:
             self.cpu_total[slot] = total.cpu_milli
             self.changes += 1
         self.cpu_left[slot] = free.cpu_milli
+        self._touch(slot)
 
     def take(self, slot: Slot, usages: Iterable[Usage]) -> None:
         """Counts what a pod uses of a node's cards; cards that no pod may be given have no count."""
@@ -147,6 +154,7 @@ class Cluster:
 
     def _count(self, slot: Slot, usages: Iterable[Usage], *, sign: int) -> None:
         node = self.nodes[slot]
+        self._touch(slot)
         for usage in usages:
             place = node.places.get(usage.card)
             if place is None:
@@ -159,6 +167,10 @@ class Cluster:
                 if tags.exclusion is not None:
                     self.walled[slot, place] += sign
             self._write(slot, place, node)
+
+    def _touch(self, slot: Slot) -> None:
+        self.moment += 1
+        self.changed[slot] = self.moment
 
     def _count_models(self, node: Node, sign: int) -> None:
         self.changes += 1
@@ -195,7 +207,19 @@ class Cluster:
 
 
 _BY_SLOT: Final = frozenset(
-    ("share_left", "memory_left", "level", "make", "holders", "walled", "cpu_left", "cpu_total", "cards", "main_make")
+    (
+        "share_left",
+        "memory_left",
+        "level",
+        "make",
+        "holders",
+        "walled",
+        "cpu_left",
+        "cpu_total",
+        "cards",
+        "main_make",
+        "changed",
+    )
 )
 
 

@@ -58,10 +58,19 @@ class Trial:
 
     def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
         self.cluster, self.slots = cluster, slots
-        self._share, self._memory = cluster.share_left[slots], cluster.memory_left[slots]
         self._cpu_milli = cpu_milli
         self._put: list[tuple[Ask, Flags]] = []
         self._sums: dict[str, tuple[Ints, Ints]] = {}
+
+    @cached_property
+    def _share(self) -> Ints:
+        share: Ints = self.cluster.share_left[self.slots]
+        return share
+
+    @cached_property
+    def _memory(self) -> Ints:
+        memory: Ints = self.cluster.memory_left[self.slots]
+        return memory
 
     @cached_property
     def level(self) -> Ints:

@@ -103,15 +103,17 @@ class Elector:
         raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
 
     async def release(self) -> None:
-        """Nobody has to wait for us to be late."""
-        if not self.leads or self._seen is None:
-            return
-        self._renewed_at = float("-inf")
-        spec = replace(self._seen.spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
-        try:
-            await self._server.replace(self._path, replace(self._seen, spec=spec), Lease)
-        except KubeError as error:
-            _log.warning("the lead was not handed back; others wait until it is late", why=str(error))
+        """Nobody has to wait for us to be late; this one leads no more, and that is no loss."""
+        self._is_released = True
+        async with self._writing:
+            if not self.leads or self._seen is None:
+                return
+            self._renewed_at = float("-inf")
+            spec = replace(self._seen.spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
+            try:
+                await self._server.replace(self._path, replace(self._seen, spec=spec), Lease)
+            except KubeError as error:
+                _log.warning("the lead was not handed back; others wait until it is late", why=str(error))
 
     @property
     def _path(self) -> str:

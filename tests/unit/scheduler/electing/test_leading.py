@@ -103,8 +103,11 @@ def test_a_lead_that_is_handed_back_is_taken_at_once() -> None:
         one, two = candidate("one"), candidate("two")
         first = asyncio.create_task(one.run())
         await one.gained()
-        await ended(first)
         await one.release()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not first.done()  # whoever handed it back ends it
+        await ended(first)
         assert [one.leads] == [False]
         assert not holder(api)
         second = asyncio.create_task(two.run())

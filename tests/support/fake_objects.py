@@ -59,7 +59,7 @@ class Objects:
         """Versions before this one are compacted."""
         self._on_change = on_change
         self._held: dict[str, Object] = {}
-        self._history: list[Change] = []
+        self.history: list[Change] = []
         self._numbers = count(1)
 
     def get(self, path: str) -> Object:
@@ -74,13 +74,13 @@ class Objects:
     def since(self, version: int) -> Iterator[Change]:
         if version < self.oldest:
             raise No(410, "Expired", f"too old resource version: {version} ({self.oldest})")
-        return iter([change for change in self._history if change.version > version])
+        return iter([change for change in self.history if change.version > version])
 
     def compact(self) -> None:
         """Forgets history, as etcd does after five minutes."""
         self.version += 1
         self.oldest = self.version
-        self._history.clear()
+        self.history.clear()
 
     def create(self, path: str, body: Object) -> Object:
         if path.endswith("/binding"):
@@ -132,6 +132,6 @@ class Objects:
         before = self._held.get(path)
         self._held[path] = object_
         change = Change(self.version, kind, path, copy.deepcopy(object_), copy.deepcopy(before))
-        self._history.append(change)
+        self.history.append(change)
         self._on_change(change)
         return object_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -74,7 +74,7 @@ class Running:
 @asynccontextmanager
 async def scheduler(
     api: FakeApi, settings: SchedulerSettings, *, deadline_s: float = 10.0, doubt_s: float = 0.5
-) -> AsyncIterator[Running]:
+) -> AsyncGenerator[Running]:
     """It runs inside, and is killed at the end: nothing is waited for or handed back."""
     failures: list[Exception] = []
     async with ApiServer(access_to(api.url), user_agent="test", deadline_s=deadline_s, connections=40) as server:
@@ -128,7 +128,7 @@ class Truth:
     """What the API server took, from the first change to the last; `check` raises where anything was wrong."""
 
     def __init__(self, api: FakeApi, root: Path) -> None:
-        self._changes, self._keys = api.objects._history, load_public_keys(KeyFolders.at_root(root).public).keys
+        self._changes, self._keys = api.objects.history, load_public_keys(KeyFolders.at_root(root).public).keys
 
     def check(self) -> Counter[str]:
         """How often what happened."""

@@ -71,7 +71,7 @@ class Scheduler:
 
     @property
     def said(self) -> str:
-        return self._log.read_text()
+        return self._log.read_text() if self._log.exists() else ""
 
 
 @pytest.fixture(scope="package")
@@ -107,7 +107,7 @@ def of(cluster: Cluster, control: ControlPlane, root: Path) -> Generator[Schedul
         yield made
     finally:
         made.kill()
-        sys.stdout.write(made.said[-6000:] if made._log.exists() else "")  # for the report of a failure
+        sys.stdout.write(made.said[-6000:])  # for the report of a failure
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from partage_base.keyring import KeyFolders, load_public_keys
 from partage_plugins.codecs import decode_allocation, verify
-from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary import GPU, ContainerName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from real.scheduler.conftest import Scheduler
 from rig.identity.people import OUR_NAMESPACE, TEAM
@@ -39,7 +39,7 @@ def require_good(pods: Sequence[Pod], root: Path) -> None:
         verify(pod.annotations[ALLOCATION], pod.annotations[SIGNATURE], keys)
         allocation = decode_allocation(pod.annotations[ALLOCATION], [GPU])
         assert (allocation.pod, allocation.node) == (pod.uid, pod.node)
-        for grant in allocation.of(GPU)["main"]:
+        for grant in allocation.of(GPU)[ContainerName("main")]:
             shares[grant.card] = shares.get(grant.card, 0) + grant.share_milli
     assert max(shares.values()) <= 1000
 

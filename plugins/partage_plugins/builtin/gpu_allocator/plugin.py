@@ -89,7 +89,7 @@ class GpuAllocator:
         plan = self._plan(request)
         if wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
-            fits: Flags = possible.any(axis=1)
+            fits: Flags = np.logical_or.reduce(possible, axis=1)
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
@@ -109,7 +109,8 @@ class GpuAllocator:
             possible = possible_for(self.cluster, plan, slots)
         ranked = ranked_for(self._judge, plan, slots, possible)
         self._bests.note(self._shape(request), self.cluster, slots, ranked)
-        return ranked.max(axis=1).astype(np.float32)
+        best: Scores = ranked.max(axis=1).astype(np.float32)
+        return best
 
     @hookimpl
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[GpuGrant]]:

@@ -34,9 +34,9 @@ def test_the_card_that_is_remembered_from_scoring_is_the_one_that_choosing_anew_
             fleet.plugin.partage_scores(wanted, slots)
         for slot in fitting:
             remembered = fleet.allocation(wanted, slot)
-            memory, fleet.plugin._bests = fleet.plugin._bests, Bests()
+            memory, fleet.plugin.bests = fleet.plugin.bests, Bests()
             assert fleet.allocation(wanted, slot) == remembered
-            fleet.plugin._bests = memory
+            fleet.plugin.bests = memory
         if fitting:
             fleet.place_on(fitting[0], wanted, f"p{number}")
         if f"p{number - gone}" in fleet.taken:

@@ -47,7 +47,8 @@ class GpuAllocator:
         self._learnt = Learnt() if self._settings.shapes is None else None
         self._judge = Judge(self.cluster, self._settings.shapes or GUESSED)
         self._plans = Plans(self._settings.mix)
-        self._bests = Bests()
+        self.bests = Bests()
+        """What scoring found out; only what choosing anew would find."""
         self._possible: Possible | None = None
         self._epoch = 0
         """Grows when scores of all nodes change."""
@@ -108,7 +109,7 @@ class GpuAllocator:
         if possible is None:
             possible = possible_for(self.cluster, plan, slots)
         ranked = ranked_for(self._judge, plan, slots, possible)
-        self._bests.note(self._shape(request), self.cluster, slots, ranked)
+        self.bests.note(self._shape(request), self.cluster, slots, ranked)
         best: Scores = ranked.max(axis=1).astype(np.float32)
         return best
 
@@ -116,7 +117,7 @@ class GpuAllocator:
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[GpuGrant]]:
         """The cards by which the node was scored."""
         plan = self._plan(request)
-        best = self._bests.best(self._shape(request), self.cluster, slot) if wants_one(plan) else []
+        best = self.bests.best(self._shape(request), self.cluster, slot) if wants_one(plan) else []
         if best:
             node, ask = self.cluster.nodes[slot], plan.asks[0]
             return {ask.container: [_grant(ask, node.cards[one_of(ask.mix, node, best)])]}

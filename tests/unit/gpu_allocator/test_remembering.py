@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from support.gpu_fleet import Fleet, ask, cards, pod
 LINKS = ((0, 4, 1, 1), (4, 0, 1, 1), (1, 1, 0, 4), (1, 1, 4, 0))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from([100, 250, 500, 900, 1000]), st.integers(0, 3)), max_size=12),
     st.sampled_from([*POLICIES, "fgd+:2,topology:1"]),

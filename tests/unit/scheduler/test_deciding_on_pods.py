@@ -222,6 +222,7 @@ def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_sa
     assert isinstance(stage.cycle.decide(Waiting((other,)), NOW)[0], Stay)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given_(
     rooms=st.integers(1, 4),

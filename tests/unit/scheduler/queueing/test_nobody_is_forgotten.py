@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -167,4 +168,4 @@ class Anything(RuleBasedStateMachine):
 
 
 Anything.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
-TestAnything = Anything.TestCase
+TestAnything = pytest.mark.slow(Anything.TestCase)

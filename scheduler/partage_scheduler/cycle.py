@@ -71,7 +71,7 @@ class Cycle:
     """Decides."""
 
     def __init__(self, decider: Decider, side: Requests, cluster: Cluster, predicates: Filters) -> None:
-        self._decider, self._cluster, self._predicates = decider, cluster, predicates
+        self.decider, self.cluster, self._predicates = decider, cluster, predicates
         self._requests = Reading(side)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
@@ -90,24 +90,28 @@ class Cycle:
     def weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
         """Where one pod would go; nothing is assumed."""
         try:
-            request = self._requests.of(pod)
+            request = self.request(pod)
         except PluginError:
             raise
         except PartageError as error:  # written wrongly: only its owner can help
             return Stay(pod, str(error), NEVER)
         if (why := self._predicates.unsupported(pod)) is not None:
-            return Stay(pod, in_all(self._cluster.size, [why.removesuffix(".")]), _VOLUMES)
+            return Stay(pod, in_all(self.cluster.size, [why.removesuffix(".")]), _VOLUMES)
         barred = self.barred(pod, request, now)
         decision = self._best(pod, request, barred)
         if decision is not None:
             return decision
-        explanation = self._decider.explain(request, barred)
+        explanation = self.decider.explain(request, barred)
         causes = causes_of(pod, explanation, has_devices=bool(request.containers))
         return Stay(pod, nowhere(explanation), causes)
 
+    def request(self, pod: ApiPod) -> PodRequest:
+        """What it asks for, of devices and beside them; raises where it is written wrongly."""
+        return self._requests.of(pod)
+
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room; in the order in which reasons are told."""
-        return self._predicates.barred(pod, self._decider.end) + self._cluster.barred(pod, request, now)
+        return self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)
 
     def _one(self, pod: ApiPod, now: float) -> Verdict:
         try:
@@ -120,25 +124,25 @@ class Cycle:
             return Stay(pod, str(error), _LATER)
         if isinstance(decision, Stay):
             return decision
-        self._cluster.assume(pod, decision)
+        self.cluster.assume(pod, decision)
         return Bind(pod, decision, decision.allocation())
 
     def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay, now: float) -> list[Stay]:
         """All or none."""
         for bind in found:
-            self._cluster.undo(bind.pod.uid, now)
+            self.cluster.undo(bind.pod.uid, now)
         if waiting.gang is None:
             return [stay]
         message = with_gang(waiting.gang.name, stay.pod.name, stay.message)
         return [stay if pod is stay.pod else Stay(pod, message, stay.causes) for pod in waiting.pods]
 
     def _best(self, pod: ApiPod, request: PodRequest, barred: list[Barred]) -> Decision | None:
-        preferences = self._predicates.preferences(pod, self._decider.end)
+        preferences = self._predicates.preferences(pod, self.decider.end)
         nominated = pod.status.nominated_node_name
-        if nominated and (slot := self._decider.slot(NodeName(nominated))) is not None:
-            others = np.ones(self._decider.end, dtype=np.bool_)
+        if nominated and (slot := self.decider.slot(NodeName(nominated))) is not None:
+            others = np.ones(self.decider.end, dtype=np.bool_)
             others[slot] = False
-            there = self._decider.decide(request, [*barred, Barred(_ELSEWHERE, others)], preferences)
+            there = self.decider.decide(request, [*barred, Barred(_ELSEWHERE, others)], preferences)
             if there is not None:
                 return there
-        return self._decider.decide(request, barred, preferences)
+        return self.decider.decide(request, barred, preferences)

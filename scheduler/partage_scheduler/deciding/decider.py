@@ -158,13 +158,14 @@ class Decider:
             reasons += said_of(self._said(request), slots)
         return Explanation(nodes, nodes - reasons.total(), reasons)
 
-    def why_not(self, request: PodRequest, node: NodeName, barred: Sequence[Barred] = ()) -> str | None:
-        """Why it does not fit on one node, or None where it does."""
+    def said_of(self, request: PodRequest, node: NodeName) -> str | None:
+        """Why plugins say that it does not fit on one node, whatever room there is; None where they say it does."""
         slot = np.array([self._known(node)], dtype=np.intp)
-        found = [each.reason for each in barred if each.flags(self.end)[slot][0]]
-        found += [reason for reason, count in self._rooms.lacking(request.needs, slot).items() if count]
-        found += said_of(self._said(request), slot)
-        return found[0] if found else None
+        return next(iter(said_of(self._said(request), slot)), None)
+
+    def names(self, slots: NDArray[np.intp]) -> list[NodeName]:
+        """The nodes in slots that are taken."""
+        return [self._numbering.name(slot) for slot in slots.tolist()]
 
     def renewed(self) -> None:
         """A plugin was made anew: what it said before may have been wrong."""

@@ -11,10 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.vocabulary.answers import Flags
 from partage_scheduler.deciding import Barred
 from partage_scheduler.deciding.arrays import grown
 from partage_scheduler.objects import ApiNode
 from partage_scheduler.predicates.asking import CPU, MEMORY, counted
+from partage_scheduler.predicates.counters import Counter
 
 TOO_MANY_PODS: Final = "Too many pods"
 PODS: Final = "pods"
@@ -25,9 +27,11 @@ class Rest:
     """What is free of everything that the decider does not count itself."""
 
     def __init__(self) -> None:
-        self._end = 0
         self._allocatable: dict[int, dict[str, int]] = {}
         self._free: dict[str, NDArray[np.int64]] = {}
+        self._places: dict[int, int] = {}
+        self._full = Counter()
+        """Nodes without a place for another pod: every pod asks for one, and most for nothing else that is counted."""
 
     def put(self, slot: int, node: ApiNode) -> None:
         """This is the node in that slot, as it is now."""
@@ -35,8 +39,8 @@ class Rest:
         now = {name: most for name, most in found.items() if name not in _UNCOUNTED}
         before = self._allocatable.get(slot, {})
         self._allocatable[slot] = now
-        self._end = max(self._end, slot + 1)
-        if now != before:
+        if now != before or slot not in self._places:
+            self._give_places(slot, 0)
             for name in now.keys() | before.keys():
                 self._give(slot, name, now.get(name, 0) - before.get(name, 0))
 
@@ -44,6 +48,9 @@ class Rest:
         """There is no node in that slot any more; its pods were taken off before."""
         for name, most in self._allocatable.pop(slot, {}).items():
             self._give(slot, name, -most)
+        if self._full.at(slot):
+            self._full.add(slot, -1)
+        self._places.pop(slot, None)
 
     def take(self, slot: int, asked: Mapping[str, int]) -> None:
         """One more pod is on that node, which asks for this."""
@@ -59,22 +66,29 @@ class Rest:
 
     def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:
         """Where there is not enough for another pod that asks for this."""
-        found = [self._too_small(PODS, 1, TOO_MANY_PODS, end)]
-        found += [self._too_small(name, number, f"Insufficient {name}", end) for name, number in asked.items()]
-        return [each for each in found if each is not None]
+        found = [Barred(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
+        for name, number in asked.items():
+            lacking = self._lacking(name, number, end)
+            if lacking.any():
+                found.append(Barred(f"Insufficient {name}", lacking))
+        return found
 
-    def _too_small(self, name: str, number: int, reason: str, end: int) -> Barred | None:
+    def _lacking(self, name: str, number: int, end: int) -> Flags:
         free = self._free.get(name)
         if free is None:
-            return Barred(reason, np.ones(end, dtype=np.bool_))
-        lacking = free[:end] < number
-        if free.size < end:
-            lacking = np.concatenate([lacking, np.ones(end - free.size, dtype=np.bool_)])
-        return Barred(reason, lacking) if lacking.any() else None
+            return np.ones(end, dtype=np.bool_)
+        return grown(free, end, 0)[:end] < number
 
     def _give(self, slot: int, name: str, number: int) -> None:
+        if name == PODS:
+            self._give_places(slot, number)
+            return
         free = self._free.get(name)
         if free is None or free.size <= slot:
-            free = np.zeros(0, dtype=np.int64) if free is None else free
-            free = self._free[name] = grown(free, slot + 1, 0)
+            free = self._free[name] = grown(np.zeros(0, dtype=np.int64) if free is None else free, slot + 1, 0)
         free[slot] += number
+
+    def _give_places(self, slot: int, number: int) -> None:
+        self._places[slot] = now = self._places.get(slot, 0) + number
+        if (now <= 0) != bool(self._full.at(slot)):
+            self._full.add(slot, 1 if now <= 0 else -1)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from partage_plugins.codecs import parse_quantity
-from partage_plugins.errors import DecodeError
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selecting import Expression, LabelSelector, PodTerm
+from partage_scheduler.predicates.asking import amount
 from partage_scheduler.predicates.choosing import OPERATORS
 from partage_scheduler.predicates.wishes import ANYWAY, DO_NOT
 
 _OF_NODES: Final = OPERATORS | {"Gt", "Lt"}
 _OF_TOLERATIONS: Final = frozenset(("", "Equal", "Exists"))
 _POLICIES: Final = frozenset(("Honor", "Ignore"))
+_UNREADABLE: Final = -1
 _CLAIMS: Final = (
     "pod has resource claims (DRA), which this scheduler does not allocate: let kube-scheduler place it with partage "
     "as its extender"
@@ -104,10 +104,8 @@ def _amounts(pod: ApiPod) -> Iterator[str]:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         for amounts in (container.resources.requests, container.resources.limits):
             for name, text in amounts.items():
-                try:
-                    parse_quantity(text, path=f"containers.{container.name}.{name}")
-                except DecodeError as error:
-                    yield str(error)
+                if amount(name, text, _UNREADABLE) == _UNREADABLE:
+                    yield f"container {container.name} asks for {text[:63]!r} of {name[:63]}, which is no amount"
 
 
 def _unknown(what: str, word: str) -> str:

@@ -13,7 +13,7 @@ from partage_scheduler.predicates.holding import Terms
 from partage_scheduler.predicates.kinds import Kinds
 from partage_scheduler.predicates.namespaces import Namespaces
 from partage_scheduler.predicates.nodes import Nodes
-from partage_scheduler.predicates.wishes import Wishes
+from partage_scheduler.predicates.wishes import NONE, Wishes
 
 NOT_NEAR: Final = "node(s) didn't match pod affinity rules"
 NOT_APART: Final = "node(s) didn't match pod anti-affinity rules"
@@ -39,6 +39,8 @@ class Nearness:
 
     def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
         """Where it can't be for the sake of other pods."""
+        if wishes is NONE and not self._apart:
+            return []
         reasons = (NOT_NEAR, self._too_far(pod, wishes)), (NOT_APART, self._too_near(wishes)), self._unwelcome(pod)
         return [Barred(reason, flags) for reason, flags in reasons if flags is not None]
 

@@ -69,8 +69,8 @@ def _having(nodes: Nodes, key: str, values: tuple[str, ...]) -> Flags:
     codes = [column.values[value] for value in values if value in column.values]
     here = column.codes[: nodes.end]
     if len(codes) == 1:
-        return np.equal(here, np.int32(codes[0]))
-    return np.isin(here, np.array(codes, dtype=np.int32))
+        return np.equal(here, np.intp(codes[0]))
+    return np.isin(here, np.array(codes, dtype=np.intp))
 
 
 def _compared(nodes: Nodes, asked: Expression) -> Flags:

@@ -23,9 +23,9 @@ _QUESTIONS: Final = 16
 class Places:
     """Counts by the values of one label, over all nodes or over some."""
 
-    __slots__ = ("_at", "_codes", "_counted", "_within", "counts", "total")
+    __slots__ = ("_at", "_codes", "_counted", "_unlabelled", "_within", "counts", "total")
 
-    def __init__(self, codes: NDArray[np.int32], values: int, within: Flags | None) -> None:
+    def __init__(self, codes: NDArray[np.intp], values: int, within: Flags | None) -> None:
         self._codes = codes
         self._within = within
         self.counts = np.zeros(values + 1, dtype=np.int64)
@@ -33,6 +33,7 @@ class Places:
         self.total = 0
         self._at: Flags | None = None
         self._counted: Flags | None = None
+        self._unlabelled: tuple[Flags, bool] | None = None
 
     def add(self, slot: int, number: int) -> None:
         """So many more on a node."""
@@ -63,9 +64,21 @@ class Places:
             self._counted[NOWHERE] = False
         return self._counted
 
+    def where(self, of_place: Flags) -> Flags:
+        """The nodes whose place is flagged, by code."""
+        return of_place[self._codes]
+
     def labelled(self) -> Flags:
         """The nodes that are in any place."""
         return self._codes >= 0
+
+    def unlabelled(self) -> Flags | None:
+        """The nodes that are in none; None where that is no node."""
+        if self._unlabelled is None:
+            lacking = self._codes < 0
+            self._unlabelled = lacking, bool(lacking.any())
+        lacking, is_any = self._unlabelled
+        return lacking if is_any else None
 
 
 class Tally:

@@ -17,7 +17,7 @@ from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.choosing import hold
 from partage_scheduler.predicates.kinds import Kinds
-from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.nodes import NOWHERE, Nodes
 from partage_scheduler.predicates.places import Places
 from partage_scheduler.predicates.selectors import Selectors, asked_of_nodes
 from partage_scheduler.predicates.taints import Tainted
@@ -37,15 +37,16 @@ class Spreading:
         """Where it would be."""
         if not wishes.spread:
             return []
-        uneven = np.zeros(self._nodes.end, dtype=np.bool_)
-        unlabelled = uneven.copy()
         keys = topology_keys(wishes.spread)
+        found: list[Barred] = []
+        out: Flags | None = None
         for spread in wishes.spread:
             places = self.places(pod, spread, keys)
-            lacking = ~places.labelled() & ~uneven
-            unlabelled |= lacking
-            uneven |= ~unlabelled & _too_many(places, spread, pod)[self._nodes.codes(spread.topology_key)]
-        return [Barred(UNLABELLED, unlabelled), Barred(UNEVEN, uneven)]
+            for reason, flags in ((UNLABELLED, places.unlabelled()), (UNEVEN, _uneven(places, spread, pod))):
+                if flags is not None:
+                    found.append(Barred(reason, flags if out is None else flags & ~out))
+                    out = flags if out is None else out | flags
+        return found if len(wishes.spread) == 1 else _told_once(found)
 
     def places(self, pod: ApiPod, spread: Spread, keys: tuple[str, ...]) -> Places:
         """How many of the pods that are spread are in each place, over the nodes that count.
@@ -77,15 +78,23 @@ def topology_keys(together: Sequence[Spread]) -> tuple[str, ...]:
     return tuple(sorted({each.topology_key for each in together}))
 
 
-def _too_many(places: Places, spread: Spread, pod: ApiPod) -> Flags:
-    """By code: the places with so many of them already that one more is too many."""
-    existing = places.existing()
-    fewest = _fewest(places.counts, existing, spread.min_domains)
+def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
+    """The nodes in whose place there are so many of them already that one more is too many."""
+    fewest = _fewest(places.counts, places.existing(), spread.min_domains)
     selector = spread.chooser.selector
     itself = selector is not None and hold(selector, pod.metadata.labels)
-    flags = places.counts + int(itself) - fewest > spread.max_skew
-    flags[-1] = False
-    return flags
+    too_many = places.counts > spread.max_skew + fewest - int(itself)
+    too_many[NOWHERE] = False
+    return places.where(too_many) if too_many.any() else None
+
+
+def _told_once(found: Sequence[Barred]) -> list[Barred]:
+    """Each reason once, for all constraints together."""
+    by_reason: dict[str, Flags] = {}
+    for each in found:
+        before = by_reason.get(each.reason)
+        by_reason[each.reason] = each.slots if before is None else before | each.slots
+    return [Barred(reason, flags) for reason, flags in by_reason.items()]
 
 
 def _fewest(counts: NDArray[np.int64], existing: Flags, min_domains: int) -> int:

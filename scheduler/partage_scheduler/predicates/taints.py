@@ -41,7 +41,7 @@ class Tainted:
         self._classes: dict[Taints, int] = {(): 0}
         self._members = [0]
         """Nodes of each class; those without taints are not counted."""
-        self._codes: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self._codes: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._answers: dict[Tolerations, list[Barred]] = {}
 
     def put(self, slot: int, node: ApiNode) -> None:
@@ -72,12 +72,12 @@ class Tainted:
         hard = self._firsts(tolerations)
         return None if not hard else ~self._where(hard)
 
-    def disliked(self, tolerations: Tolerations) -> NDArray[np.int32] | None:
+    def disliked(self, tolerations: Tolerations) -> NDArray[np.intp] | None:
         """How many taints that merely prefer that it be elsewhere each node has; None where there are none at all."""
         if len(self._classes) == 1:
             return None
         for_soft = tuple(each for each in tolerations if each.effect in {"", "PreferNoSchedule"})
-        counts = np.zeros(max(self._classes.values()) + 1, dtype=np.int32)
+        counts = np.zeros(max(self._classes.values()) + 1, dtype=np.intp)
         for taints, code in self._classes.items():
             soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")
             counts[code] = sum(not tolerates(for_soft, taint) for taint in soft)
@@ -102,8 +102,8 @@ class Tainted:
     def _number_anew(self) -> None:
         """Classes without nodes go, so that what pods are set against stays as much as there is."""
         kept = [(taints, code) for taints, code in self._classes.items() if not code or self._members[code]]
-        anew = np.zeros(len(self._members), dtype=np.int32)
-        anew[[code for _, code in kept]] = np.arange(len(kept), dtype=np.int32)
+        anew = np.zeros(len(self._members), dtype=np.intp)
+        anew[[code for _, code in kept]] = np.arange(len(kept), dtype=np.intp)
         self._codes = anew[self._codes]
         self._members = [self._members[code] for _, code in kept]
         self._classes = {taints: place for place, (taints, _) in enumerate(kept)}

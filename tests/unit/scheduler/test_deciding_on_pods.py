@@ -76,8 +76,10 @@ def test_a_pod_without_devices_has_an_allocation_without_containers() -> None:
         ),
         (
             pod("a", nodeSelector={"name": "m"}, milli=2000),
-            "0/3 nodes are available: 1 node(s) had too few healthy cards to share, "
-            "2 node(s) didn't match Pod's node affinity/selector.",
+            (
+                "0/3 nodes are available: 1 node(s) had too few healthy cards to share, "
+                "2 node(s) didn't match Pod's node affinity/selector."
+            ),
         ),
         (
             pod("a", milli=1, annotations={"partage.dev/models": "H100"}),
@@ -194,7 +196,8 @@ class Strange(Predicates):
 
 def test_an_error_of_a_plugin_costs_the_pod_a_rest_and_one_that_lost_count_ends_the_process() -> None:
     stays = Stage(Strange(PluginFailed("p", "fits", "raised")), m=1).stays(pod("a"))
-    assert (stays.message, stays.causes) == ("plugin p: fits: raised", {Cause.TIME})
+    assert stays.message == "plugin p: fits: raised"
+    assert stays.causes == {Cause.TIME}
     with pytest.raises(PluginBroken):
         Stage(Strange(PluginBroken("p", "fits", "again")), m=1).stays(pod("a"))
 
@@ -219,6 +222,7 @@ def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_sa
     assert isinstance(stage.cycle.decide(Waiting((other,)), NOW)[0], Stay)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given_(
     rooms=st.integers(1, 4),
@@ -244,12 +248,12 @@ def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_
         while (waiting := queue.next(NOW + 100 * turn)) is not None:
             verdicts = stage.cycle.decide(waiting, NOW)
             assert len({type(each) for each in verdicts}) == 1, "all or none"
-            for each in verdicts:
-                if isinstance(each, Bind):
-                    queue.withdraw(each.pod.uid)
-                    running.append(each.pod)
+            for verdict in verdicts:
+                if isinstance(verdict, Bind):
+                    queue.withdraw(verdict.pod.uid)
+                    running.append(verdict.pod)
                 else:
-                    queue.failed(each.pod.uid, each.causes, NOW + 100 * turn)
+                    queue.failed(verdict.pod.uid, verdict.causes, NOW + 100 * turn)
         for each in running:
             done.add(each.name)
             queue.happened(stage.cluster.pod_gone(each.uid, NOW), NOW + 100 * turn)

@@ -96,7 +96,8 @@ def ranked_for(judge: Judge, plan: Plan, slots: Slots, possible: Flags) -> Reals
 def scored(judge: Judge, plan: Plan, slots: Slots) -> Reals:
     """How good nodes are. A pod that needs no card should not take the CPU that cards need."""
     if wants_one(plan):
-        return ranked_for(judge, plan, slots, possible_for(judge.cluster, plan, slots)).max(axis=1)
+        best: Reals = ranked_for(judge, plan, slots, possible_for(judge.cluster, plan, slots)).max(axis=1)
+        return best
     if plan.asks:
         return placed(judge, plan, slots).scores
     trial = Trial(judge.cluster, slots, plan.cpu_milli)

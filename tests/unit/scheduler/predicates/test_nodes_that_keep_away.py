@@ -71,6 +71,17 @@ def test_taints_that_come_and_go_are_followed() -> None:
     assert world.where(pod("p")) == "a b"
 
 
+def test_what_was_said_of_taints_is_said_anew_once_one_of_them_changes() -> None:
+    world = World(node("a", taints=(GPU,)), node("b", taints=({**GPU, "value": "no"},)), node("c"))
+    tolerant = pod("p", tolerations=tolerating(key="gpu", value="no"))
+    assert world.where(tolerant) == "b c"
+    world.put(node("a", taints=({**GPU, "value": "no"},)))
+    world.put(node("c", taints=({"key": "k", "effect": "NoExecute"},)))
+    assert world.where(tolerant) == "a b"
+    world.put(node("b", unschedulable=True))
+    assert world.where(tolerant) == "a"
+
+
 def required(*terms: Json) -> Json:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
 

@@ -19,6 +19,8 @@ from partage_scheduler.apiserver import KINDS, Freshness
 from partage_scheduler.binding import DOUBT_S, Binder
 from partage_scheduler.brain import Brain, brain
 from partage_scheduler.electing import Elector, Terms
+from partage_scheduler.extending.extender import Extender
+from partage_scheduler.extending.yielding import Nobody
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Signer
@@ -41,6 +43,7 @@ class Parts:
     events: Events
     conditions: Conditions
     watchdog: Watchdog
+    extender: Extender | None
 
 
 def assemble(  # noqa: PLR0913 - said once, and by name
@@ -71,13 +74,21 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         conditions.forget(uid)
         events.withdraw(uid)
 
+    def why_not() -> str | None:
+        if not may_bind():
+            return "this scheduler of partage does not lead; the one that does is ready behind its Service"
+        if missing := sorted(freshness.missing):
+            return f"partage does not know as of now: {', '.join(missing)}"
+        return None
+
     events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
     conditions = Conditions(server, written=figures.written)
     mind = brain(settings, registry, activity=activity, let_go=let_go)
+    binder = Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s)
     worker = Worker(
         brain=mind,
         signer=signer,
-        binder=Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s),
+        binder=binder,
         events=events,
         conditions=conditions,
         figures=figures,
@@ -91,6 +102,18 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         leads=may_bind,
         cluster=mind.cluster,
     )
+    extender = None
+    if settings.extender_address:
+        extender = Extender(
+            settings,
+            brain=mind,
+            signer=signer,
+            binder=binder,
+            server=server,
+            finder=Nobody(),
+            why_not=why_not,
+            observe=figures.asked,
+        )
     return Parts(
         brain=mind,
         elector=elector,
@@ -99,6 +122,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         events=events,
         conditions=conditions,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
+        extender=extender,
     )
 
 

@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import PartageError, PluginError
-from partage_plugins.vocabulary import NodeName, PodRequest, Room
-from partage_plugins.vocabulary.answers import Flags, Scores
+from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
+from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.deciding import Barred, Decision
-from partage_scheduler.extending.messages import Args, FilterResult, Host
+from partage_scheduler.extending.messages import Args, FilterResult, Host, PrioritizeArgs
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.wording import lasts, said_as
 
@@ -29,8 +30,20 @@ BEST: Final = 10
 UNKNOWN: Final = "node(s) were not known to partage yet"
 GANG: Final = "gangs are bound by partage's own scheduler alone: name it in schedulerName"
 NO_MORE: Final = "the node has no room for the pod's devices any more"
+_MOST_ASKED: Final = 1024
 _NOWHERE: Final = np.float32("-inf")
 _NOTHING: Final = Room()
+
+
+class Asked(NamedTuple):
+    """What filter was asked and said, for what comes next of the same pod."""
+
+    pod: ApiPod
+    request: PodRequest
+    names: tuple[NodeName, ...]
+    """Where it can be."""
+    scores: Scores
+    """How good each of them was."""
 
 
 class Offers(NamedTuple):
@@ -49,6 +62,16 @@ class Chooser:
     def __init__(self, cycle: Cycle, *, most_nodes: int = 0) -> None:
         """Of more nodes than `most_nodes` those are left that are best for devices; 0 leaves all."""
         self._cycle, self._most_nodes = cycle, most_nodes
+        self._asked: OrderedDict[PodUid, Asked] = OrderedDict()
+
+    def asked(self, uid: PodUid) -> ApiPod | None:
+        """A pod that fitted somewhere when it was asked about; a binding has its name alone."""
+        found = self._asked.get(uid)
+        return None if found is None else found.pod
+
+    def forget(self, uid: PodUid) -> None:
+        """It is bound."""
+        self._asked.pop(uid, None)
 
     def filter(self, args: Args, now: float) -> FilterResult:
         """Where it can be; the reasons are told where that is nowhere."""
@@ -62,34 +85,27 @@ class Chooser:
             return self._nowhere(offers, names)
         if 0 < self._most_nodes < places.size and not _prefers(args.pod):
             places = _best_of(offers.scores, places, self._most_nodes)
-        if places.size == len(names):
-            return FilterResult(node_names=names)
-        return FilterResult(node_names=tuple([names[place] for place in places.tolist()]))
+        if places.size < len(names):
+            names = tuple([names[place] for place in places.tolist()])
+        self._remember(Asked(args.pod, request, names, offers.scores[places]))
+        return FilterResult(node_names=names)
 
-    def prioritize(self, args: Args, now: float) -> tuple[Host, ...]:
-        """How good they are. One is best alone, so that kube-scheduler does not draw lots."""
-        names = args.node_names or ()
-        request = self._request(args.pod)
-        if isinstance(request, str):
+    def prioritize(self, args: PrioritizeArgs) -> tuple[Host, ...]:
+        """How good they are, as filter saw them. One is best alone, so that kube-scheduler does not draw lots."""
+        asked = self._asked.get(args.pod.metadata.uid)
+        if asked is None or not args.node_names:
             return ()
-        scores = self._offers(args.pod, request, names, now).scores
-        places = np.flatnonzero(scores > _NOWHERE)
-        if not places.size:
-            return ()
-        best = min(np.flatnonzero(scores == scores.max()).tolist(), key=names.__getitem__)
-        levels = _levels(scores[places])
-        return (
-            Host(host=names[best], score=BEST),
-            *(
-                Host(host=names[place], score=level)
-                for place, level in zip(places.tolist(), levels.tolist(), strict=True)
-                if level and place != best
-            ),
-        )
+        names, scores = args.node_names, asked.scores
+        if names != asked.names:
+            known = dict(zip(asked.names, scores.tolist(), strict=True))
+            names = tuple([name for name in names if name in known])
+            scores = np.array([known[name] for name in names], dtype=np.float32)
+        return _hosts(names, scores) if names else ()
 
     def on(self, pod: ApiPod, node: NodeName, now: float) -> Decision | str:
         """What it gets on one node; in words, why it can't be there now."""
-        request = self._request(pod)
+        asked = self._asked.get(pod.uid)
+        request = self._request(pod) if asked is None else asked.request
         if isinstance(request, str):
             return request
         offers = self._offers(pod, request, (node,), now)
@@ -98,6 +114,12 @@ class Chooser:
             return decision
         (why,) = self._reasons(offers)
         return f"{NO_MORE}: {why}"
+
+    def _remember(self, asked: Asked) -> None:
+        self._asked[asked.pod.uid] = asked
+        self._asked.move_to_end(asked.pod.uid)
+        if len(self._asked) > _MOST_ASKED:
+            self._asked.popitem(last=False)
 
     def _request(self, pod: ApiPod) -> PodRequest | str:
         """What it asks for, or what is wrong with that."""
@@ -116,8 +138,10 @@ class Chooser:
         barred = self._cycle.cluster.barred(pod, replace(request, needs=_NOTHING), now)
         if not decider.end:
             return Offers(request, slots, barred, np.full(slots.shape, _NOWHERE))
-        scores = np.where(_out(barred, decider.end), _NOWHERE, decider.liked(request))
-        return Offers(request, slots, barred, np.where(slots < 0, _NOWHERE, scores[slots]))
+        scores = np.where(slots < 0, _NOWHERE, decider.liked(request)[slots])
+        for each in barred:
+            scores[each.flags(decider.end)[slots]] = _NOWHERE
+        return Offers(request, slots, barred, scores)
 
     def _nowhere(self, offers: Offers, names: Sequence[NodeName]) -> FilterResult:
         found = list(zip(names, self._reasons(offers), strict=True))
@@ -141,17 +165,17 @@ class Chooser:
         return reasons
 
 
-def _out(barred: Sequence[Barred], end: int) -> Flags:
-    out = np.zeros(end, dtype=np.bool_)
-    for each in barred:
-        out |= each.flags(end)
-    return out
-
-
 def _best_of(scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The best places, in the order in which they came."""
     kept = np.argpartition(scores[places], places.size - most)[-most:]
     return np.sort(places[kept])
+
+
+def _hosts(names: Sequence[NodeName], scores: Scores) -> tuple[Host, ...]:
+    best = min(np.flatnonzero(scores == scores.max()).tolist(), key=names.__getitem__)
+    levels = enumerate(_levels(scores).tolist())
+    rest = (Host(host=names[place], score=level) for place, level in levels if level and place != best)
+    return (Host(host=names[best], score=BEST), *rest)
 
 
 def _levels(scores: Scores) -> NDArray[np.intp]:

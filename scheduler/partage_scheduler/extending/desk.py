@@ -21,6 +21,7 @@ from partage_scheduler.extending.messages import (
     FilterResult,
     PreemptionArgs,
     PreemptionResult,
+    PrioritizeArgs,
     Result,
     T,
     Unreadable,
@@ -97,21 +98,12 @@ class Desk:
             result = self._chooser.filter(args, time.monotonic())
         except PartageError as error:
             return Answer(ERROR, FilterResult(error=self._told(_name(args.pod), error)))
-        if not result.node_names:
-            return Answer(NOWHERE, result)
-        self._placer.remember(args.pod)
-        return Answer(FITS, result)
+        return Answer(FITS if result.node_names else NOWHERE, result)
 
     def _prioritize(self, body: bytes) -> Answer:
-        """Where there is no opinion all nodes are alike."""
-        args = _read(body, Args)
-        if self._against(args.pod) is not None:
-            return Answer(ERROR, ())
-        try:
-            return Answer(FITS, self._chooser.prioritize(args, time.monotonic()))
-        except PartageError as error:
-            self._told(_name(args.pod), error)
-            return Answer(ERROR, ())
+        """Of a pod that filter was not asked about there is no opinion: all nodes are alike."""
+        found = self._chooser.prioritize(_read(body, PrioritizeArgs))
+        return Answer(FITS if found else NOWHERE, found)
 
     def _preempt(self, body: bytes) -> Answer:
         args = _read(body, PreemptionArgs)

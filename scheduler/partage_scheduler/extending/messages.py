@@ -28,9 +28,28 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, rename="pascal", omit
 
 
 class Args(Message, frozen=True, kw_only=True):
-    """Of filter and prioritize: a pod, and the nodes that are left of what others said."""
+    """Of filter: a pod, and the nodes that are left of what others said."""
 
     pod: ApiPod
+    node_names: tuple[NodeName, ...] | None = None
+
+
+class Uid(Struct, frozen=True, gc=False):
+    """As much of a pod's metadata as tells which one it is."""
+
+    uid: PodUid
+
+
+class KnownPod(Struct, frozen=True, gc=False):
+    """A pod that filter was asked about."""
+
+    metadata: Uid
+
+
+class PrioritizeArgs(Message, frozen=True, kw_only=True):
+    """Of prioritize, which comes after filter."""
+
+    pod: KnownPod
     node_names: tuple[NodeName, ...] | None = None
 
 

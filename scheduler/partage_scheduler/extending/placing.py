@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -28,7 +27,6 @@ from partage_scheduler.signing import Signer
 
 ANSWERED_WITHIN_S: Final = 25.0
 """The configuration that we deliver lets kube-scheduler wait for 30 s."""
-_MOST_KNOWN: Final = 4096
 BOUND, CONFLICT, ALREADY, LOST, FAILED, LATE = "bound", "conflict", "already", "lost", "failed", "late"
 
 
@@ -62,20 +60,12 @@ class Placer:
     ) -> None:
         self._brain, self._chooser, self._signer, self._binder = brain, chooser, signer, binder
         self._server, self._clock, self._answered_within_s = server, clock, answered_within_s
-        self._known: OrderedDict[PodUid, ApiPod] = OrderedDict()
         self._under_way: dict[PodUid, _UnderWay] = {}
 
     @property
     def tasks(self) -> tuple[asyncio.Task[Placed], ...]:
         """Bindings that are under way."""
         return tuple(each.task for each in self._under_way.values())
-
-    def remember(self, pod: ApiPod) -> None:
-        """It was asked about, so it may be bound soon: a binding has its name alone."""
-        self._known[pod.uid] = pod
-        self._known.move_to_end(pod.uid)
-        if len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
 
     async def bind(self, args: BindingArgs) -> Placed:
         """Until it is certain what became of it, or that takes too long to be waited for."""
@@ -99,7 +89,7 @@ class Placer:
     async def _bound(self, args: BindingArgs) -> Placed:
         if (node := self._brain.cluster.node_of(args.pod_uid)) is not None:
             return Placed(BOUND) if node == args.node else Placed(ALREADY, f"it is on node {node} already")
-        pod = self._known.pop(args.pod_uid, None) or await self._looked_up(args)
+        pod = self._chooser.asked(args.pod_uid) or await self._looked_up(args)
         if isinstance(pod, Placed):
             return pod
         decision = self._decided(pod, args.node)
@@ -139,6 +129,7 @@ class Placer:
         match outcome:
             case Bound():
                 self._brain.cluster.confirmed(pod.uid, self._clock())
+                self._chooser.forget(pod.uid)
                 return Placed(BOUND)
             case Already(other):
                 return self._back(pod, ALREADY, f"somebody else bound it to {other}, and not to {node}")

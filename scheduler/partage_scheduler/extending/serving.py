@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, cast
 
 import structlog
 
@@ -102,9 +102,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody calls."""
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(f"{type(transport).__name__} is no stream")
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by name
         self._port.came(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

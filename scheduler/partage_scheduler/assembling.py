@@ -18,6 +18,7 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.apiserver import KINDS, Freshness
 from partage_scheduler.binding import DOUBT_S, Binder
 from partage_scheduler.brain import Brain, brain
+from partage_scheduler.displacing import Displacer
 from partage_scheduler.electing import Elector, Terms
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
@@ -40,6 +41,7 @@ class Parts:
     worker: Worker
     events: Events
     conditions: Conditions
+    displacer: Displacer
     watchdog: Watchdog
 
 
@@ -69,17 +71,20 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
     def let_go(uid: PodUid) -> None:
         conditions.forget(uid)
+        displacer.forget(uid)
         events.withdraw(uid)
 
     events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
     conditions = Conditions(server, written=figures.written)
     mind = brain(settings, registry, activity=activity, let_go=let_go)
+    displacer = Displacer(server, mind.considering, events, may_act=may_bind, ended=figures.removed)
     worker = Worker(
         brain=mind,
         signer=signer,
         binder=Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s),
         events=events,
         conditions=conditions,
+        displacer=displacer,
         figures=figures,
         most_in_flight=settings.in_flight,
         may_decide=may_decide,
@@ -98,6 +103,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         worker=worker,
         events=events,
         conditions=conditions,
+        displacer=displacer,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
     )
 

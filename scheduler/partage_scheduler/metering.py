@@ -81,6 +81,7 @@ class Figures:
         self._errors: Counter[str] = Counter()
         self._events: Counter[str] = Counter()
         self._conditions: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
         self.decide_seconds = metrics.histogram(
             "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
         )
@@ -99,6 +100,10 @@ class Figures:
     def written(self, outcome: str) -> None:
         """A condition."""
         self._conditions[outcome] += 1
+
+    def removed(self, outcome: str) -> None:
+        """A pod that was to leave its node."""
+        self._removed[outcome] += 1
 
     def erred(self, error: KubeError) -> None:
         """A binding, or a look at what became of it."""
@@ -127,6 +132,7 @@ class Figures:
         yield _family(
             "conditions_total", "counter", "Writes of the condition PodScheduled.", "outcome", self._conditions
         )
+        yield _family("removed_pods_total", "counter", "Pods that were to leave nodes.", "outcome", self._removed)
         samples = tuple(
             Sample(seconds, {"plugin": plugin, "hook": hook})
             for (plugin, hook), seconds in sorted(self.plugin_seconds.items())

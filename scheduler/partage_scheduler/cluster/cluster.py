@@ -85,7 +85,7 @@ class Cluster:
         self._readiness = Readiness((settings or ClusterSettings()).silent_after_s)
         self._promised = Promised()
         self._kept = Kept(decider, predicates)
-        self._pointless: list[PodUid] = []
+        self._pointless: list[ApiPod] = []
         self._pods_seen, self._nodes_seen = Versions(), Versions()
         self._flagged: dict[PodUid, str] = {}
 
@@ -156,7 +156,7 @@ class Cluster:
         """Where room is kept for a pod that waits."""
         return self._kept.node_of(uid)
 
-    def pointless(self) -> list[PodUid]:
+    def pointless(self) -> list[ApiPod]:
         """Pods that wait and have lost what was kept for them since this was asked last."""
         found, self._pointless = self._pointless, []
         return found

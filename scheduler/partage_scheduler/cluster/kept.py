@@ -52,21 +52,14 @@ class Kept:
         self._give_back(place)
         return True
 
-    def node_gone(self, node: NodeName) -> list[PodUid]:
+    def node_gone(self, node: NodeName) -> list[ApiPod]:
         """What was kept there, when the node is about to go; for whom."""
-        found = [uid for uid, place in self._places.items() if place.decision.node == node]
-        for uid in found:
-            self.remove(uid)
-        return found
+        return self._without([each.pod for each in self._places.values() if each.decision.node == node])
 
-    def yields(self, node: NodeName, priority: int) -> list[PodUid]:
+    def yields(self, node: NodeName, priority: int) -> list[ApiPod]:
         """Who must look for another place, since somebody of a higher priority has taken one on that node."""
-        found = [
-            uid for uid, place in self._places.items() if place.decision.node == node and place.pod.priority < priority
-        ]
-        for uid in found:
-            self.remove(uid)
-        return found
+        places = [each for each in self._places.values() if each.decision.node == node]
+        return self._without([each.pod for each in places if each.pod.priority < priority])
 
     @contextmanager
     def lifted(self, pod: ApiPod) -> Generator[None]:
@@ -79,6 +72,11 @@ class Kept:
         finally:
             for place in lifted:
                 self._take(place)
+
+    def _without(self, pods: list[ApiPod]) -> list[ApiPod]:
+        for pod in pods:
+            self.remove(pod.uid)
+        return pods
 
     def _take(self, place: _Place) -> None:
         decision = place.decision

@@ -88,22 +88,34 @@ class Preempting:
         """`utc` is the time of day in seconds, to tell who is overdue."""
         self._cycle, self._budgets, self._utc = cycle, budgets, utc
         self._from = 0
+        self._sent_away: dict[PodUid, float] = {}
 
     @property
-    def _cluster(self) -> Cluster:
+    def cluster(self) -> Cluster:
+        """Where."""
         return self._cycle.cluster
+
+    def sent_away(self, pods: Iterable[PodUid]) -> None:
+        """These are about to be deleted, whether or not that was seen yet."""
+        now = self._utc()
+        self._sent_away = {uid: until for uid, until in self._sent_away.items() if now < until}
+        self._sent_away |= dict.fromkeys(pods, now + OVERDUE_S)
+
+    def stays(self, pod: PodUid) -> None:
+        """It could not be deleted."""
+        self._sent_away.pop(pod, None)
 
     def may(self, pod: ApiPod) -> bool:
         """Whether it is worth a look: its policy allows it, and there are pods of a lower priority."""
-        return pod.spec.preemption_policy != NEVER and self._cluster.has_lower(pod.priority)
+        return pod.spec.preemption_policy != NEVER and self.cluster.has_lower(pod.priority)
 
     def victims(self, pod: ApiPod, now: float) -> Victims | Nobody:
         """For a pod that fits nowhere. Raises what reading its request and plugins raise."""
-        nodes = self._cluster.size
+        nodes = self.cluster.size
         if not self.may(pod):
             return Nobody(nodes=nodes)
         request, best = self._cycle.request(pod), None
-        with self._cluster.room_for(pod):
+        with self.cluster.room_for(pod):
             helpless = self._helpless(pod, request, now)
             for cost, node, guessed in self._promising(pod, request, helpless):
                 if best is not None and best.cost <= cost:
@@ -118,7 +130,7 @@ class Preempting:
         if pod.spec.preemption_policy == NEVER:
             return None
         request = self._cycle.request(pod)
-        with self._cluster.room_for(pod):
+        with self.cluster.room_for(pod):
             guessed = self._guess(pod, request, node)
             look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen))
             return None if guessed is None else self._look(look, guessed)
@@ -130,13 +142,13 @@ class Preempting:
         for each in self._cycle.barred(pod, request, now):
             if lasts(said_as(each.reason)):
                 out |= each.flags(decider.end)
-        return frozenset(node.name for node in self._cluster.nodes if out[self._slot(node.name)])
+        return frozenset(node.name for node in self.cluster.nodes if out[self._slot(node.name)])
 
     def _promising(
         self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
     ) -> Iterable[tuple[Cost, NodeName, Sequence[Seat]]]:
         """The best guesses first; another part of a large cluster each time."""
-        names = [node.name for node in self._cluster.nodes]
+        names = [node.name for node in self.cluster.nodes]
         start = self._from % max(1, len(names))
         viable: list[tuple[Cost, NodeName, Sequence[Seat]]] = []
         for place, name in enumerate((*names[start:], *names[:start]), start=1):
@@ -149,7 +161,7 @@ class Preempting:
         return sorted(viable, key=lambda each: (each[0], each[1]))[:LOOKS]
 
     def _guess(self, pod: ApiPod, request: PodRequest, node: NodeName) -> Sequence[Seat] | None:
-        present = self._cluster.seats_on(node)
+        present = self.cluster.seats_on(node)
         lower = [seat for seat in present if seat.pod.priority < pod.priority]
         if not lower:
             return None
@@ -159,18 +171,18 @@ class Preempting:
         for seat in lower:
             room = plus(room, seat.needs) if seat.pod.uid in free else room
         candidates = [seat for seat in lower if seat.pod.uid not in free]
-        found = guess(self._cluster.inventory(node).part(GPU), room, staying, candidates, request)
+        found = guess(self.cluster.inventory(node).part(GPU), room, staying, candidates, request)
         return None if found is None else tuple(found.values())
 
     def _look(self, look: _Look, guessed: Sequence[Seat]) -> Victims | None:
         """As the node would be without them."""
-        forced, seats = look.forced, self._cluster.seats_on(look.node)
+        forced, seats = look.forced, self.cluster.seats_on(look.node)
         lower = [seat for seat in seats if seat.pod.priority < look.pod.priority]
         leaving = [seat for seat in lower if self._leaves(seat.pod) and seat.pod.uid not in forced]
         must = [seat for seat in lower if seat.pod.uid in forced]
         may = [seat for seat in lower if seat not in leaving and seat not in must]
         best: Victims | None = None
-        with self._cluster.imagined() as world:
+        with self.cluster.imagined() as world:
             for seat in (*leaving, *must):
                 world.remove(seat)
             for some in ([seat for seat in guessed if seat in may], may):
@@ -229,7 +241,7 @@ class Preempting:
         """Whether it is being deleted, and can be expected to be gone soon."""
         text = pod.metadata.deletion_timestamp
         if text is None:
-            return False
+            return self._utc() < self._sent_away.get(pod.uid, 0.0)
         try:
             return self._utc() < datetime.fromisoformat(text).timestamp() + OVERDUE_S
         except ValueError:

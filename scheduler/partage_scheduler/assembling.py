@@ -18,9 +18,9 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.apiserver import KINDS, Freshness
 from partage_scheduler.binding import DOUBT_S, Binder
 from partage_scheduler.brain import Brain, brain
+from partage_scheduler.displacing import Displacer
 from partage_scheduler.electing import Elector, Terms
 from partage_scheduler.extending.extender import Extender
-from partage_scheduler.extending.yielding import Nobody
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Signer
@@ -42,6 +42,7 @@ class Parts:
     worker: Worker
     events: Events
     conditions: Conditions
+    displacer: Displacer
     watchdog: Watchdog
     extender: Extender | None
 
@@ -72,6 +73,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
     def let_go(uid: PodUid) -> None:
         conditions.forget(uid)
+        displacer.forget(uid)
         events.withdraw(uid)
 
     def why_not() -> str | None:
@@ -85,12 +87,14 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     conditions = Conditions(server, written=figures.written)
     mind = brain(settings, registry, activity=activity, let_go=let_go)
     binder = Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s)
+    displacer = Displacer(server, mind.considering, events, may_act=may_bind, ended=figures.removed)
     worker = Worker(
         brain=mind,
         signer=signer,
         binder=binder,
         events=events,
         conditions=conditions,
+        displacer=displacer,
         figures=figures,
         most_in_flight=settings.in_flight,
         may_decide=may_decide,
@@ -110,7 +114,6 @@ def assemble(  # noqa: PLR0913 - said once, and by name
             signer=signer,
             binder=binder,
             server=server,
-            finder=Nobody(),
             why_not=why_not,
             observe=figures.asked,
         )
@@ -121,6 +124,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         worker=worker,
         events=events,
         conditions=conditions,
+        displacer=displacer,
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,
     )

@@ -26,6 +26,7 @@ from partage_scheduler.intake import Intake
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.plugged import decider_over
 from partage_scheduler.predicates import Predicates
+from partage_scheduler.preempting import Budgets, Considering, Preempting
 from partage_scheduler.queueing import Queue, QueueSettings
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Trust
@@ -41,6 +42,7 @@ class Brain:
     queue: Queue
     cycle: Cycle
     intake: Intake
+    considering: Considering
 
 
 def plugins() -> Registry:
@@ -68,6 +70,7 @@ def brain(
         settings=ClusterSettings(silent_after_s=settings.silent_after_s),
         kinds=registry.kinds,
     )
+    budgets = Budgets()
     queue = Queue(_queue_settings(settings), seated=cluster.seated)
     intake = Intake(
         cluster,
@@ -77,8 +80,11 @@ def brain(
         clock=clock,
         wall_clock=time.time,
         let_go=let_go,
+        budgets=budgets,
     )
-    return Brain(cluster=cluster, queue=queue, cycle=Cycle(decider, side, cluster, predicates), intake=intake)
+    cycle = Cycle(decider, side, cluster, predicates)
+    considering = Considering(Preempting(cycle, budgets, utc=time.time))
+    return Brain(cluster=cluster, queue=queue, cycle=cycle, intake=intake, considering=considering)
 
 
 def _queue_settings(settings: SchedulerSettings) -> QueueSettings:

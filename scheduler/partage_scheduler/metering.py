@@ -82,6 +82,7 @@ class Figures:
         self._errors: Counter[str] = Counter()
         self._events: Counter[str] = Counter()
         self._conditions: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
         self.decide_seconds = metrics.histogram(
             "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
         )
@@ -111,6 +112,10 @@ class Figures:
         """Something, by kube-scheduler."""
         self._asked_seconds.labels(question=question, result=result).observe(seconds)
 
+    def removed(self, outcome: str) -> None:
+        """A pod that was to leave its node."""
+        self._removed[outcome] += 1
+
     def erred(self, error: KubeError) -> None:
         """A binding, or a look at what became of it."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
@@ -138,6 +143,7 @@ class Figures:
         yield _family(
             "conditions_total", "counter", "Writes of the condition PodScheduled.", "outcome", self._conditions
         )
+        yield _family("removed_pods_total", "counter", "Pods that were to leave nodes.", "outcome", self._removed)
         samples = tuple(
             Sample(seconds, {"plugin": plugin, "hook": hook})
             for (plugin, hook), seconds in sorted(self.plugin_seconds.items())

@@ -79,7 +79,8 @@ class Chooser:
         request = self._request(args.pod)
         if isinstance(request, str):
             return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
-        offers = self._offers(args.pod, request, names, now)
+        with self._cycle.cluster.room_for(args.pod):
+            offers = self._offers(args.pod, request, names, now)
         places = np.flatnonzero(offers.scores > _NOWHERE)
         if not places.size:
             return self._nowhere(offers, names)
@@ -108,8 +109,9 @@ class Chooser:
         request = self._request(pod) if asked is None else asked.request
         if isinstance(request, str):
             return request
-        offers = self._offers(pod, request, (node,), now)
-        decision = self._cycle.decider.decide_on(request, node) if offers.scores[0] > _NOWHERE else None
+        with self._cycle.cluster.room_for(pod):
+            offers = self._offers(pod, request, (node,), now)
+            decision = self._cycle.decider.decide_on(request, node) if offers.scores[0] > _NOWHERE else None
         if decision is not None:
             return decision
         (why,) = self._reasons(offers)

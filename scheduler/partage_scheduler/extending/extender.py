@@ -8,6 +8,7 @@ from collections.abc import Callable
 from partage_base.daemon.tasks import Tasks
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PluginBroken
+from partage_plugins.vocabulary import NodeName
 from partage_scheduler.binding import Binder
 from partage_scheduler.brain import Brain
 from partage_scheduler.extending.choosing import Chooser
@@ -15,7 +16,7 @@ from partage_scheduler.extending.desk import Desk, Observe
 from partage_scheduler.extending.placing import Placer
 from partage_scheduler.extending.serving import Port
 from partage_scheduler.extending.trusting import context_of, keep_fresh
-from partage_scheduler.extending.yielding import Finder, Yielding
+from partage_scheduler.extending.yielding import Yielding
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Signer
 
@@ -31,7 +32,6 @@ class Extender:
         signer: Signer,
         binder: Binder,
         server: ApiServer,
-        finder: Finder,
         why_not: Callable[[], str | None],
         observe: Observe,
     ) -> None:
@@ -40,10 +40,14 @@ class Extender:
         self._placer = Placer(brain=brain, chooser=chooser, signer=signer, binder=binder, server=server)
         self._broken: list[PluginBroken] = []
         self._ended = asyncio.Event()
+
+        def is_known(node: NodeName) -> bool:
+            return brain.cycle.decider.slot(node) is not None
+
         desk = Desk(
             chooser=chooser,
             placer=self._placer,
-            yielding=Yielding(finder),
+            yielding=Yielding(brain.considering.preempting, is_known=is_known),
             ours=settings.scheduler_name,
             why_not=why_not,
             observe=observe,

@@ -6,7 +6,7 @@ stay chosen; if the devices need it, more are added, as few and as little as in 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from partage_plugins.vocabulary import NodeName, PodUid
@@ -36,30 +36,24 @@ class Finder(Protocol):
         ...
 
 
-class Nobody:
-    """A finder that never finds anybody."""
-
-    def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid]) -> Found | None:
-        """None."""
-        del pod, node, now, chosen
-        return None
-
-
 class Yielding:
     """Chooses victims."""
 
-    def __init__(self, finder: Finder) -> None:
-        self._finder = finder
+    def __init__(self, finder: Finder, *, is_known: Callable[[NodeName], bool]) -> None:
+        self._finder, self._is_known = finder, is_known
 
     def victims(self, args: PreemptionArgs, now: float) -> Mapping[NodeName, Victims]:
         """By node; nodes where nothing helps are left out."""
         asked = args.node_name_to_meta_victims or {}
-        found = ((node, self._on(args.pod, node, victims, now)) for node, victims in asked.items())
+        known = {node: victims for node, victims in asked.items() if self._is_known(node)}
+        found = ((node, self._on(args.pod, node, victims, now)) for node, victims in known.items())
         return {node: victims for node, victims in found if victims is not None}
 
     def _on(self, pod: ApiPod, node: NodeName, victims: Victims, now: float) -> Victims | None:
-        found = self._finder.victims_on(pod, node, now, chosen=frozenset(each.uid for each in victims.pods))
+        chosen = dict.fromkeys(each.uid for each in victims.pods)
+        found = self._finder.victims_on(pod, node, now, chosen=chosen)
         if found is None:
             return None
-        pods = tuple(MetaPod(uid=each.uid) for each in found.pods)
+        all_of_them = chosen | dict.fromkeys(each.uid for each in found.pods)
+        pods = tuple(MetaPod(uid=uid) for uid in all_of_them)
         return Victims(pods=pods, violations=max(found.violations, victims.violations))

@@ -94,6 +94,12 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         Setting("Nodes, the best for a pod's devices, that are left to kube-scheduler to choose from; 0 leaves all."),
     ] = 100
 
+    extender_answers_within_s: Annotated[
+        float,
+        Meta(ge=0.1, le=600),
+        Setting("Seconds for which an answer waits for a binding; less than httpTimeout in kube-scheduler's file."),
+    ] = 25.0
+
     def __post_init__(self) -> None:
         """What must fit together."""
         if not self.retry_s < self.renew_s < self.lease_s:

@@ -37,7 +37,14 @@ class Extender:
     ) -> None:
         """`why_not` says why nothing may be decided now. Raises `BadConfiguration` where certificates can't be read."""
         chooser = Chooser(brain.cycle, most_nodes=settings.extender_nodes)
-        self._placer = Placer(brain=brain, chooser=chooser, signer=signer, binder=binder, server=server)
+        self._placer = Placer(
+            brain=brain,
+            chooser=chooser,
+            signer=signer,
+            binder=binder,
+            server=server,
+            answered_within_s=settings.extender_answers_within_s,
+        )
         self._broken: list[PluginBroken] = []
         self._ended = asyncio.Event()
 

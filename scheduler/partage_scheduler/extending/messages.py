@@ -117,7 +117,7 @@ def read(body: bytes, type_: type[T]) -> T:
     """A message; raises `Unreadable`, saying where."""
     try:
         return msgspec.json.decode(body, type=type_)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(f"the body can't be read as {type_.__name__}: {error}") from None
 
 

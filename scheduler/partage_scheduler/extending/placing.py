@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from partage_base.kube import ApiServer, KubeError, pod_path
 from partage_plugins.errors import PartageError, PluginBroken
@@ -25,8 +25,6 @@ from partage_scheduler.extending.messages import BindingArgs
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.signing import Signer
 
-ANSWERED_WITHIN_S: Final = 25.0
-"""The configuration that we deliver lets kube-scheduler wait for 30 s."""
 BOUND, CONFLICT, ALREADY, LOST, FAILED, LATE = "bound", "conflict", "already", "lost", "failed", "late"
 
 
@@ -55,9 +53,10 @@ class Placer:
         signer: Signer,
         binder: Binder,
         server: ApiServer,
-        answered_within_s: float = ANSWERED_WITHIN_S,
+        answered_within_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """An answer waits for `answered_within_s` at most; what is under way goes on."""
         self._brain, self._chooser, self._signer, self._binder = brain, chooser, signer, binder
         self._server, self._clock, self._answered_within_s = server, clock, answered_within_s
         self._under_way: dict[PodUid, _UnderWay] = {}

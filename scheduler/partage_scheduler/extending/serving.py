@@ -65,6 +65,7 @@ class Port:
 
     def abort(self) -> None:
         """Nothing more."""
+        self.close()
         for connection in tuple(self._connections):
             connection.abort()
 

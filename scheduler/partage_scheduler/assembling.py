@@ -18,8 +18,10 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.apiserver import KINDS, Freshness
 from partage_scheduler.binding import DOUBT_S, Binder
 from partage_scheduler.brain import Brain, brain
+from partage_scheduler.clearing import Clearing
 from partage_scheduler.displacing import Displacer
 from partage_scheduler.electing import Elector, Terms
+from partage_scheduler.evicting import EvictingSettings, Leaving
 from partage_scheduler.extending.extender import Extender
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
@@ -43,6 +45,7 @@ class Parts:
     events: Events
     conditions: Conditions
     displacer: Displacer
+    clearing: Clearing
     watchdog: Watchdog
     extender: Extender | None
 
@@ -125,6 +128,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         events=events,
         conditions=conditions,
         displacer=displacer,
+        clearing=Clearing(server, _leaving(settings, mind), events, may_act=may_decide, ended=figures.removed),
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,
     )
@@ -138,6 +142,11 @@ async def api_server(settings: SchedulerSettings) -> ApiServer:
         raise BadConfiguration(str(error)) from None
     connections = settings.in_flight + _CONNECTIONS_BESIDE
     return ApiServer(access, user_agent=f"partage-scheduler/{VERSION}", connections=connections)
+
+
+def _leaving(settings: SchedulerSettings, mind: Brain) -> Leaving:
+    wanted = EvictingSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
+    return Leaving(mind.cluster, wanted)
 
 
 def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:

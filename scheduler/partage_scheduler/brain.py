@@ -19,7 +19,7 @@ from partage_plugins.registry.calls import Activity
 from partage_plugins.registry.finding import blocked_names, installed, tracing
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import SideSettings
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary import Allocation, PodUid
 from partage_scheduler.cluster import Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.intake import Intake
@@ -50,15 +50,19 @@ def plugins() -> Registry:
     return load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
 
 
-def brain(
+def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
     settings: SchedulerSettings,
     registry: Registry,
     *,
     activity: Activity | None = None,
     clock: Callable[[], float] = time.monotonic,
     let_go: Callable[[PodUid], None] = lambda _uid: None,
+    trusted: Callable[[ApiPod], Allocation | None] | None = None,
 ) -> Brain:
-    """One that knows nothing yet; `let_go` hears of pods that need no place any more."""
+    """One that knows nothing yet; `let_go` hears of pods that need no place any more.
+
+    `trusted` reads allocations on pods instead of the keys that the settings name.
+    """
     decider, side = decider_over(
         registry, settings=SideSettings(traced=tracing(os.environ)), on_renewed=_renewed, activity=activity
     )
@@ -66,7 +70,7 @@ def brain(
     cluster = Cluster(
         decider,
         predicates,
-        trusted=_trust(settings, registry).trusted,
+        trusted=trusted or _trust(settings, registry).trusted,
         settings=ClusterSettings(silent_after_s=settings.silent_after_s),
         kinds=registry.kinds,
     )

@@ -52,6 +52,7 @@ class Leader:
         self._tasks.start(self._parts.events.run(), name="events")
         self._tasks.start(self._parts.conditions.run(), name="conditions")
         self._tasks.start(self._parts.displacer.run(), name="preempting")
+        self._tasks.start(self._parts.clearing.run(), name="evicting")
         self._tasks.start(self._parts.worker.run(), name="placing")
 
     def _follow(self) -> None:

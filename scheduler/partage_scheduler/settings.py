@@ -57,6 +57,15 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(ge=5, le=3600),
         Setting("Seconds without a heartbeat after which a node takes no new pods with devices; four of them missed."),
     ] = 40.0
+    evict_lost: Annotated[
+        bool, Setting("Evict pods from cards that are lost, through the Eviction API; they get an event anyway.")
+    ] = False
+    drain_paused: Annotated[
+        bool, Setting("Evict pods with cards from nodes that are paused, or whose driver is being upgraded.")
+    ] = False
+    evict_after_s: Annotated[
+        float, Meta(ge=0, le=86400), Setting("Seconds for which it must have been so before a pod is evicted.")
+    ] = 300.0
     elect: Annotated[
         bool, Setting("Lead only while holding the Lease; off only where nobody else can ever run beside this one.")
     ] = True

@@ -91,6 +91,11 @@ class Preempting:
         self._sent_away: dict[PodUid, float] = {}
 
     @property
+    def cycle(self) -> Cycle:
+        """By what it is decided."""
+        return self._cycle
+
+    @property
     def cluster(self) -> Cluster:
         """Where."""
         return self._cycle.cluster

@@ -100,8 +100,8 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     extender_nodes: Annotated[
         int,
         Meta(ge=0, le=100_000),
-        Setting("Nodes, the best for a pod's devices, that are left to kube-scheduler to choose from; 0 leaves all."),
-    ] = 100
+        Setting("Nodes, the best for a pod and its devices, that kube-scheduler may choose from; 0 leaves it all."),
+    ] = 1
 
     extender_answers_within_s: Annotated[
         float,

@@ -26,7 +26,7 @@ Story = Callable[[FakeApi, Running, Caller], Awaitable[None]]
 async def extender(
     api: FakeApi, root: Path, *, leads: bool = True, answers_within_s: float = 10.0
 ) -> AsyncGenerator[tuple[Running, Caller]]:
-    more = {"extender_address": "127.0.0.1:0", "extender_answers_within_s": answers_within_s}
+    more = {"extender_address": "127.0.0.1:0", "extender_answers_within_s": answers_within_s, "extender_nodes": 0}
     async with scheduler(api, settings_below(root, **more)) as running:
         assert running.parts.extender is not None
         await running.parts.extender.open(running.tasks)

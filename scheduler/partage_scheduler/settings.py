@@ -103,6 +103,10 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         Setting("Nodes, the best for a pod and its devices, that kube-scheduler may choose from; 0 leaves it all."),
     ] = 1
 
+    extender_preempts: Annotated[
+        bool,
+        Setting("Send pods of a lower priority away for one that lacks shares: kube-scheduler finds nobody for it."),
+    ] = True
     extender_answers_within_s: Annotated[
         float,
         Meta(ge=0.1, le=600),

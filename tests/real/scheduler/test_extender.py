@@ -21,11 +21,13 @@ from rig.machine.components import Component
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_pod
 from rig.talking.pods import Pod
+from rig.talking.resources import Resource
 from rig.talking.waiting import until
 from support.kube import stored
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
 PROFILES = [profile["schedulerName"] for profile in CONFIGURATION["profiles"]]
+PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 Node = Callable[[str], None]
 
 
@@ -58,8 +60,8 @@ class Behind:
         certificate, key = papers.server
         self._flags = (
             *("--extender-address", f"127.0.0.1:{self.port}"),
-            *("--extender-certificate", str(certificate), "--extender-key", str(key)),
-            *("--extender-callers", str(papers.authority)),
+            *("--extender-certificate", f"/{certificate.name}", "--extender-key", f"/{key.name}"),  # below the root
+            *("--extender-callers", f"/{papers.authority.name}"),
         )
 
     def start(self) -> None:
@@ -148,3 +150,17 @@ def test_while_nobody_leads_pods_wait_and_then_are_placed(
     behind.start()
     wait_bound([second, third])
     require_good([first, second, third], tmp_path)
+
+
+def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
+    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
+) -> None:
+    node("n1")
+    bare.api.create(PRIORITIES.at(), {"metadata": {"name": "high"}, "value": 1000, "description": "for a test"})
+    low = [shared(bare, f"low-{number}", 1000) for number in range(2)]
+    wait_bound(low)
+    high = shared(bare, "high", 1000, priorityClassName="high")
+    bare.api.delete(PRIORITIES.at(name="high"))
+    wait_bound([high])
+    (stays,) = [pod for pod in low if pod.name in {each.name for each in bare.pods.list(TEAM)}]
+    require_good([high, stays], tmp_path)

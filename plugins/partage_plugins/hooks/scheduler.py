@@ -116,7 +116,8 @@ def partage_fits(request: PodRequest, slots: Slots) -> Fits:
         slots: int32 array of nodes.
 
     Returns:
-        A bool array, uint8 reason codes where it is False, and the table of reasons.
+        A bool array, uint8 reason codes where it is False (or a function that gives them, called at once or never),
+        and the table of reasons.
 
     """
     raise NotImplementedError

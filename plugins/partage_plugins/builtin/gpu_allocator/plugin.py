@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from partage_plugins.builtin.gpu_allocator.usage import usages
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.answers import Fits, Flags, Scores, Slots
+from partage_plugins.vocabulary.answers import Codes, Fits, Flags, Scores, Slots
 from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Slot
@@ -90,14 +91,11 @@ class GpuAllocator:
         plan = self._plan(request)
         if wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
-            fits: Flags = np.logical_or.reduce(possible, axis=1)
+            fits: Flags = possible.any(axis=1)
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
-        codes = np.zeros(len(slots), np.uint8)
-        if not fits.all():
-            codes[~fits] = reason_codes(self.cluster, plan, slots[~fits])
-        return Fits(fits, codes, REASONS)
+        return Fits(fits, partial(_codes, self.cluster, plan, slots, fits), REASONS)
 
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
@@ -152,6 +150,13 @@ class GpuAllocator:
     def _look(self) -> None:
         if self._judge.looks():
             self._epoch += 1
+
+
+def _codes(cluster: Cluster, plan: Plan, slots: Slots, fits: Flags) -> Codes:
+    """Why a pod does not fit where it does not."""
+    codes = np.zeros(len(slots), np.uint8)
+    codes[~fits] = reason_codes(cluster, plan, slots[~fits])
+    return codes
 
 
 def _grant(ask: Ask, card: Card) -> GpuGrant:

@@ -31,7 +31,7 @@ _ROWS: Final = 512
 """Nodes that are looked at together: more would not fit into the processor's cache."""
 _FEW_CARDS: Final = 16
 _NO_LIMIT: Final = 1e9
-_SCARCITY: Final = 0.05
+SCARCITY: Final = 0.05
 """How much it counts what stays idle for want of CPU."""
 
 
@@ -39,19 +39,20 @@ class Fragments:
     """Fragmentation by typical shapes.
 
     Shapes that ask for the same of cards are counted together: which of them fit depends on CPU and model alone, so
-    `_table` has, for each make and amount of CPU, how many pods ask for what and fit. How nodes are before anything is
+    `table` has, for each make and amount of CPU, how many pods ask for what and fit. How nodes are before anything is
     put on them is kept until they change, since many pods ask of the same few nodes.
     """
 
     def __init__(self, typical: Typical, *, scarce: bool) -> None:
         self._asking = [(shape, part) for shape, part, _ in typical if part and shape.count and shape.milli]
         self._asks = sorted({(shape.milli, shape.count) for shape, _ in self._asking})
-        self._milli: Ints = np.array([milli for milli, _ in self._asks], np.int64)
-        self._count: Ints = np.array([count for _, count in self._asks], np.int64)
-        self._cpus: Ints = np.array(sorted({shape.cpu_milli for shape, _ in self._asking}), np.int64)
-        self._served = _milli_served(self._asking) if scarce else None
+        self.millis: Ints = np.array([milli for milli, _ in self._asks], np.int64)
+        self.counts: Ints = np.array([count for _, count in self._asks], np.int64)
+        self.cpus: Ints = np.array(sorted({shape.cpu_milli for shape, _ in self._asking}), np.int64)
+        self.served = _milli_served(self._asking) if scarce else _NO_LIMIT
+        self._is_scarce = scarce
         self._makes = 0
-        self._table: Reals = np.zeros((0, len(self._asks)))
+        self.table: Reals = np.zeros((0, len(self._asks)))
         """By make and amount of CPU, in one row of rows."""
         self._kept = _Kept(len(self._asks))
 
@@ -83,7 +84,7 @@ class Fragments:
         had, has = level.ravel().take(cards), after.ravel().take(cards)
         makes = offer.cluster.main_make.take(offer.slots[rows])
         now = self._before(offer, rows, makes)
-        large_had, large_has = had[:, None] >= self._milli, has[:, None] >= self._milli
+        large_had, large_has = had[:, None] >= self.millis, has[:, None] >= self.millis
         numbers = now.numbers.take(node, 0) - large_had + large_has
         sums = now.sums.take(node, 0) - large_had * had[:, None] + large_has * has[:, None]
         limits, places = self._by_cpu(offer.trial.cpu_after[rows], makes)
@@ -111,34 +112,34 @@ class Fragments:
 
     def _large(self, level: Ints) -> tuple[Ints, Ints]:
         """By node and ask: how many cards have enough for it, and the sum of their levels."""
-        large = level[:, :, None] >= self._milli
+        large = level[:, :, None] >= self.millis
         return large.sum(axis=1), (large * level[:, :, None]).sum(axis=1)
 
     def _by_cpu(self, cpu: Ints, makes: Ints) -> tuple[Reals, Ints]:
         """By node: for how many milli its CPU is enough, and its row of the table."""
-        limits = cpu * (_NO_LIMIT if self._served is None else self._served)
-        return limits, makes * (len(self._cpus) + 1) + self._cpus.searchsorted(cpu, side="right")
+        return cpu * self.served, makes * (len(self.cpus) + 1) + self.cpus.searchsorted(cpu, side="right")
 
     def _usable(self, numbers: Ints, sums: Ints, limits: Reals, places: Ints) -> Reals:
         """Milli that are usable to pods, in the mean over them."""
-        usable: Reals | Ints = sums * (numbers >= self._count)
-        if self._served is not None:
-            usable = usable - _SCARCITY * np.maximum(usable - limits[:, None], 0.0)
-        mean: Reals = (usable * self._table.take(places, 0)).sum(axis=1)
+        usable: Reals | Ints = sums * (numbers >= self.counts)
+        if self._is_scarce:
+            usable = usable - SCARCITY * np.maximum(usable - limits[:, None], 0.0)
+        counted: Reals = usable * self.table.take(places, 0)
+        mean: Reals = np.add.accumulate(counted, axis=1)[:, -1]  # one after the other, as `one_by_one` does
         return mean
 
     def knows(self, makes: Sequence[Make]) -> None:
         """Learns of new makes; they are never forgotten."""
         if self._makes < len(makes):
             self._makes = len(makes)
-            self._table = np.concatenate([self._of_make(make) for make in makes])
+            self.table = np.concatenate([self._of_make(make) for make in makes])
             self._kept = _Kept(len(self._asks))
 
     def _of_make(self, make: Make) -> Reals:
-        table = np.zeros((len(self._cpus) + 1, len(self._asks)))
+        table = np.zeros((len(self.cpus) + 1, len(self._asks)))
         for shape, fraction in self._asking:
             if not shape.models or make.model in shape.models:
-                enough = int(np.searchsorted(self._cpus, shape.cpu_milli)) + 1
+                enough = int(np.searchsorted(self.cpus, shape.cpu_milli)) + 1
                 table[enough:, self._asks.index((shape.milli, shape.count))] += fraction
         return table
 

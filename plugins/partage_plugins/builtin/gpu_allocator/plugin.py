@@ -12,6 +12,7 @@ from partage_plugins.builtin.gpu_allocator.choosing import one_of
 from partage_plugins.builtin.gpu_allocator.cluster import Cluster
 from partage_plugins.builtin.gpu_allocator.learning import Learnt, shape_of
 from partage_plugins.builtin.gpu_allocator.needs import memory_on
+from partage_plugins.builtin.gpu_allocator.one_by_one import FEW, possible_on, serves
 from partage_plugins.builtin.gpu_allocator.placing import (
     fitting,
     placed_finely,
@@ -89,9 +90,12 @@ class GpuAllocator:
     def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
         """Whether all containers find their cards together."""
         plan = self._plan(request)
-        if wants_one(plan):
+        if self._is_quick(plan, slots):
+            found = possible_on(self.cluster, plan.asks[0], slots)
+            fits: Flags = np.array([bool(places) for places in found], np.bool_)
+        elif wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
-            fits: Flags = possible.any(axis=1)
+            fits = possible.any(axis=1)
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
@@ -101,6 +105,8 @@ class GpuAllocator:
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
         """By the policy of each container; pods without cards should leave CPU to those with cards."""
         plan = self._plan(request)
+        if self._is_quick(plan, slots):
+            return self._quickly(request, plan, slots)
         if not wants_one(plan):
             return scored(self._judge, plan, slots).astype(np.float32)
         possible = self._possible.of(self.cluster, plan, slots) if self._possible is not None else None
@@ -139,6 +145,17 @@ class GpuAllocator:
     def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
         """No longer counts it."""
         self.cluster.give_back(slot, usages(allocation))
+
+    def _is_quick(self, plan: Plan, slots: Slots) -> bool:
+        return len(slots) <= FEW and wants_one(plan) and serves(plan, self.cluster)
+
+    def _quickly(self, request: PodRequest, plan: Plan, slots: Slots) -> Scores:
+        shape, ask, worths = self._shape(request), plan.asks[0], list[float]()
+        for slot, possible in zip(slots.tolist(), possible_on(self.cluster, ask, slots), strict=True):
+            worth, places = self._judge.one_by_one.best(ask, plan.cpu_milli, slot, possible)
+            self.bests.note_one(shape, self.cluster, slot, places)
+            worths.append(worth)
+        return np.array(worths, np.float32)
 
     def _plan(self, request: PodRequest) -> Plan:
         self._look()

@@ -86,9 +86,7 @@ def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> ob
 def _checked_grants(call: Call, name: ContainerName, grants: object, kind: AnyKind) -> tuple[Any, ...]:
     if not isinstance(grants, Sequence) or not grants or not all(isinstance(grant, kind.grant) for grant in grants):
         raise nonsense(call, f"granted {grants!r:.80} to {name}; allowed: one or more of {kind.grant.__name__}")
-    grant_type: Any = kind.grant
     try:
-        checked: tuple[Any, ...] = msgspec.convert(msgspec.to_builtins(list(grants)), tuple[grant_type, ...])
+        return tuple([msgspec.convert(msgspec.to_builtins(grant), kind.grant) for grant in grants])
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise nonsense(call, f"granted a wrong value to {name}: {error}") from None
-    return checked

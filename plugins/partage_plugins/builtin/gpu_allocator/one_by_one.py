@@ -19,6 +19,10 @@ from partage_plugins.vocabulary.answers import Slots
 from partage_plugins.vocabulary.gpu import NO_TAGS
 from partage_plugins.vocabulary.names import Slot
 
+Steps = tuple[tuple[int, int, int], ...]
+"""Cards by their places, and from which level to which one the ask would bring each."""
+_NO_CARD: Final[Steps] = ((0, 0, 0),)
+_MOST: Final = 1 << 14
 FEW: Final = 12
 """With more nodes than that arrays are sooner."""
 POLICY: Final = "fgd+"
@@ -36,10 +40,17 @@ class Best(NamedTuple):
     places: tuple[int, ...]
 
 
+class _State(NamedTuple):
+    """All of a node that counts; pods of few kinds bring many nodes into the same states."""
+
+    make: int
+    cpu: int
+    level: tuple[int, ...]
+
+
 class _View(NamedTuple):
     """A node without the ask."""
 
-    moment: int
     total: int
     """Of all levels."""
     numbers: list[int]
@@ -61,51 +72,58 @@ class OneByOne:
         self._served = fragments.served
         self._pressures = [PRESSURE * pressure for pressure in pressures]
         self._most_milli, self._most_cpu = most_milli, most_cpu
-        self._views: dict[Slot, _View] = {}
+        self._views: dict[_State, _View] = {}
+        self._bests: dict[tuple[_State, int, Steps], Best] = {}
         self._rows: dict[int, list[tuple[int, int, int, float]]] = {}
 
-    def best(self, ask: Ask, cpu_milli: int, slot: Slot, possible: list[int]) -> Best:
-        """By the cards that are possible, of which there is one at least."""
-        node, view = self._cluster.nodes[slot], self._view(slot)
-        make = node.makes[0]
-        cpu = self._cluster.cpu_left.item(slot) - cpu_milli
-        limit, row = self._by_cpu(cpu, make)
+    def best(self, plan: Plan, slot: Slot, possible: list[int]) -> Best:
+        """By the cards that are possible, of which there is one at least; by CPU where none is asked for."""
+        node, cpu = self._cluster.nodes[slot], self._cluster.cpu_left.item(slot)
+        cpu_milli, steps = plan.cpu_milli, _NO_CARD
+        if plan.asks:
+            ask = plan.asks[0]
+            steps = tuple([(place, node.level[place], _level_with(ask, node, place)) for place in possible])
+        state = _State(node.makes[0] if node.makes else 0, cpu, tuple(node.level))
+        question = state, cpu_milli, steps
+        best = self._bests.get(question)
+        if best is None:
+            if len(self._bests) >= _MOST:
+                self._bests.clear()
+            best = self._bests[question] = self._best(state, cpu - cpu_milli, steps)
+        return best
+
+    def _best(self, state: _State, cpu: int, steps: Steps) -> Best:
+        view, pressure = self._view(state), self._pressures[state.make]
+        limit, row = self._by_cpu(cpu, state.make)
         emptiness = min(cpu / self._most_cpu, 1.0)
-        known: dict[tuple[int, int], float] = {}
-        worths: list[float] = []
-        for place in possible:
-            had = node.level[place]
-            has = _level_with(ask, node, place)
-            worth = known.get((had, has))
-            if worth is None:
+        worths: dict[tuple[int, int], float] = {}
+        for _, had, has in steps:
+            if (had, has) not in worths:
                 taken = had - has
                 gain = _usable_with(view, row, limit, had, has) - view.usable + taken
                 empty = FIT_MILLI * ((view.total - taken) / self._most_milli + emptiness) / 2
-                gain = gain - self._pressures[make] * taken - empty
-                worth = known[had, has] = min(max(0.5 + gain / SCALE_MILLI, 0.0), 1.0)
-            worths.append(worth)
-        highest = max(worths)
-        return Best(highest, tuple([place for place, worth in zip(possible, worths, strict=True) if worth == highest]))
+                gain = gain - pressure * taken - empty
+                worths[had, has] = min(max(0.5 + gain / SCALE_MILLI, 0.0), 1.0)
+        highest = max(worths.values())
+        return Best(highest, tuple([place for place, had, has in steps if worths[had, has] == highest]))
 
-    def _view(self, slot: Slot) -> _View:
-        moment, view = self._cluster.changed.item(slot), self._views.get(slot)
-        if view is None or view.moment != moment:
-            view = self._views[slot] = self._looked_at(slot, moment)
+    def _view(self, state: _State) -> _View:
+        view = self._views.get(state)
+        if view is None:
+            if len(self._views) >= _MOST:
+                self._views.clear()
+            view = self._views[state] = self._looked_at(state)
         return view
 
-    def _looked_at(self, slot: Slot, moment: int) -> _View:
-        node = self._cluster.nodes[slot]
-        ordered = sorted(node.level)
+    def _looked_at(self, state: _State) -> _View:
+        ordered = sorted(state.level)
         above = [*accumulate(reversed(ordered), initial=0)]
         first = [bisect_left(ordered, milli) for milli in self._millis]
         numbers = [len(ordered) - place for place in first]
         sums = [above[number] for number in numbers]
-        limit, row = self._by_cpu(self._cluster.cpu_left.item(slot), node.makes[0])
-        usable = 0.0
-        for place, _, count, fraction in row:
-            if numbers[place] >= count:
-                usable += _served(sums[place], limit) * fraction
-        return _View(moment, sum(ordered), numbers, sums, usable)
+        limit, row = self._by_cpu(state.cpu, state.make)
+        view = _View(sum(ordered), numbers, sums, 0.0)
+        return view._replace(usable=_usable_with(view, row, limit, 0, 0))
 
     def _by_cpu(self, cpu: int, make: int) -> tuple[float, list[tuple[int, int, int, float]]]:
         """Milli for which that CPU is enough; and of typical asks that fit beside it what is counted."""
@@ -120,11 +138,14 @@ class OneByOne:
 
 
 def serves(plan: Plan, cluster: Cluster) -> bool:
-    """Whether such a pod's nodes may be looked at one by one: it wants any one card, by the default policy."""
+    """Whether such a pod's nodes may be looked at one by one: it wants any one card or none, by the default policy."""
+    if not plan.asks:
+        return plan.mix.alone == POLICY
     ask = plan.asks[0]
     wanted = ask.request
-    is_plain = not (wanted.cards or wanted.cards_not or cluster.tags.any)
-    return is_plain and wanted.tags == NO_TAGS and ask.mix.alone == POLICY
+    if len(plan.asks) > 1 or wanted.count > 1 or wanted.cards or wanted.cards_not or cluster.tags.any:
+        return False
+    return wanted.tags == NO_TAGS and ask.mix.alone == POLICY
 
 
 def possible_on(cluster: Cluster, ask: Ask, slots: Slots) -> list[list[int]]:
@@ -155,19 +176,14 @@ def _level_with(ask: Ask, node: Node, place: int) -> int:
 
 def _usable_with(view: _View, row: list[tuple[int, int, int, float]], limit: float, had: int, has: int) -> float:
     """What is usable of a node of which one card goes from one level to a lower one."""
-    usable, numbers, sums = 0.0, view.numbers, view.sums
+    usable, numbers, sums, taken = 0.0, view.numbers, view.sums, had - has
     for place, milli, count, fraction in row:
-        number, milli_left = numbers[place], sums[place]
+        number, left = numbers[place], sums[place]
         if has >= milli:
-            milli_left += has - had
+            left -= taken
         elif had >= milli:
             number -= 1
-            milli_left -= had
+            left -= had
         if number >= count:
-            usable += _served(milli_left, limit) * fraction
+            usable += (left - SCARCITY * (left - limit) if left > limit else left) * fraction
     return usable
-
-
-def _served(milli: float, limit: float) -> float:
-    """Of what is usable by its cards alone, what is by its CPU too."""
-    return milli - SCARCITY * (milli - limit) if milli > limit else milli

@@ -90,9 +90,11 @@ class GpuAllocator:
     def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
         """Whether all containers find their cards together."""
         plan = self._plan(request)
-        if self._is_quick(plan, slots):
-            found = possible_on(self.cluster, plan.asks[0], slots)
-            fits: Flags = np.array([bool(places) for places in found], np.bool_)
+        fits: Flags
+        if not plan.asks:
+            fits = np.ones(len(slots), np.bool_)
+        elif self._is_quick(plan, slots):
+            fits = np.array([bool(places) for places in possible_on(self.cluster, plan.asks[0], slots)], np.bool_)
         elif wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
             fits = possible.any(axis=1)
@@ -147,12 +149,15 @@ class GpuAllocator:
         self.cluster.give_back(slot, usages(allocation))
 
     def _is_quick(self, plan: Plan, slots: Slots) -> bool:
-        return len(slots) <= FEW and wants_one(plan) and serves(plan, self.cluster)
+        return len(slots) <= FEW and serves(plan, self.cluster)
 
     def _quickly(self, request: PodRequest, plan: Plan, slots: Slots) -> Scores:
-        shape, ask, worths = self._shape(request), plan.asks[0], list[float]()
-        for slot, possible in zip(slots.tolist(), possible_on(self.cluster, ask, slots), strict=True):
-            worth, places = self._judge.one_by_one.best(ask, plan.cpu_milli, slot, possible)
+        look = self._judge.one_by_one.best
+        if not plan.asks:
+            return np.array([look(plan, slot, []).worth for slot in slots.tolist()], np.float32)
+        shape, worths = self._shape(request), list[float]()
+        for slot, possible in zip(slots.tolist(), possible_on(self.cluster, plan.asks[0], slots), strict=True):
+            worth, places = look(plan, slot, possible)
             self.bests.note_one(shape, self.cluster, slot, places)
             worths.append(worth)
         return np.array(worths, np.float32)

@@ -117,7 +117,8 @@ class Fragments:
 
     def _by_cpu(self, cpu: Ints, makes: Ints) -> tuple[Reals, Ints]:
         """By node: for how many milli its CPU is enough, and its row of the table."""
-        return cpu * self.served, makes * (len(self.cpus) + 1) + self.cpus.searchsorted(cpu, side="right")
+        limits: Reals = cpu * self.served
+        return limits, makes * (len(self.cpus) + 1) + self.cpus.searchsorted(cpu, side="right")
 
     def _usable(self, numbers: Ints, sums: Ints, limits: Reals, places: Ints) -> Reals:
         """Milli that are usable to pods, in the mean over them."""

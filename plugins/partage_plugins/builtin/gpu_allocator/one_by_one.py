@@ -156,11 +156,7 @@ def possible_on(cluster: Cluster, ask: Ask, slots: Slots) -> list[list[int]]:
         node = cluster.nodes[slot]
         cards = zip(node.share_left, node.memory_left, node.makes, strict=True)
         found.append(
-            [
-                place
-                for place, (share, memory, make) in enumerate(cards)
-                if share >= milli and memory >= needs[make]
-            ]
+            [place for place, (share, memory, make) in enumerate(cards) if share >= milli and memory >= needs[make]]
         )
     return found
 

@@ -97,7 +97,7 @@ class GpuAllocator:
             fits = np.array([bool(places) for places in possible_on(self.cluster, plan.asks[0], slots)], np.bool_)
         elif wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
-            fits = possible.any(axis=1)
+            fits = np.logical_or.reduce(possible, axis=1)
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)

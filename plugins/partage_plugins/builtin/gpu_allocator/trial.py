@@ -136,7 +136,7 @@ class Trial:
         """The ask has these cards."""
         if not self._sums:
             nothing = np.zeros_like(self.level)
-            self._sums = {role: (nothing, nothing) for role in _ROLES}
+            self._sums = dict.fromkeys(_ROLES, (nothing, nothing))
         self._level = np.where(chosen, self._level_by_sums(ask), self.level)
         share, memory = self._added(ask)
         had_share, had_memory = self._sums[ask.role]

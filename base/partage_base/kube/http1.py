@@ -126,7 +126,7 @@ class Answer:
         """Whether it is there."""
         while True:
             buffer = self._buffer
-            if not _START.startswith(buffer[: len(_START)]):
+            if not _START.startswith(bytes(buffer[: len(_START)])):
                 raise Malformed("it begins like no answer of HTTP")
             end = buffer.find(b"\r\n\r\n")
             if end < 0 and len(buffer) <= MOST_HEAD_BYTES:

@@ -117,7 +117,7 @@ class Fragments:
 
     def _by_cpu(self, cpu: Ints, makes: Ints) -> tuple[Reals, Ints]:
         """By node: for how many milli its CPU is enough, and its row of the table."""
-        limits: Reals = cpu * self.served
+        limits = np.multiply(cpu, self.served, dtype=np.float64)
         return limits, makes * (len(self.cpus) + 1) + self.cpus.searchsorted(cpu, side="right")
 
     def _usable(self, numbers: Ints, sums: Ints, limits: Reals, places: Ints) -> Reals:

@@ -23,6 +23,7 @@ Steps = tuple[tuple[int, int, int], ...]
 """Cards by their places, and from which level to which one the ask would bring each."""
 _NO_CARD: Final[Steps] = ((0, 0, 0),)
 _MOST: Final = 1 << 14
+IMPOSSIBLE: Final = -1.0
 FEW: Final = 12
 """With more nodes than that arrays are sooner."""
 POLICY: Final = "fgd+"
@@ -38,6 +39,9 @@ class Best(NamedTuple):
 
     worth: float
     places: tuple[int, ...]
+
+
+_NOWHERE: Final = Best(IMPOSSIBLE, ())
 
 
 class _State(NamedTuple):
@@ -77,10 +81,12 @@ class OneByOne:
         self._rows: dict[int, list[tuple[int, int, int, float]]] = {}
 
     def best(self, plan: Plan, slot: Slot, possible: list[int]) -> Best:
-        """By the cards that are possible, of which there is one at least; by CPU where none is asked for."""
+        """By the cards that are possible, less than nothing without any; by CPU where none is asked for."""
         node, cpu = self._cluster.nodes[slot], self._cluster.cpu_left.item(slot)
         cpu_milli, steps = plan.cpu_milli, _NO_CARD
         if plan.asks:
+            if not possible:
+                return _NOWHERE
             ask = plan.asks[0]
             steps = tuple([(place, node.level[place], _level_with(ask, node, place)) for place in possible])
         state = _State(node.makes[0] if node.makes else 0, cpu, tuple(node.level))

@@ -207,7 +207,7 @@ class Cluster:
         if self._seats.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._promised.remove(pod.uid)
-        self._sit_down(Seat(pod, decision.node, decision.allocation(), assumed=True))
+        self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid, now: float) -> Causes:
         """The API server said that it is bound; the watch will say so too."""
@@ -277,6 +277,8 @@ class Cluster:
     def _waits(self, pod: ApiPod) -> Causes:
         if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
             return NOTHING
+        if not pod.status.nominated_node_name:
+            return _FREED if self._promised.remove(pod.uid) else NOTHING
         return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
 
     def _is_seen(self, pod: ApiPod) -> Causes:

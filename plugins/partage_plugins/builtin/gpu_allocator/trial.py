@@ -85,9 +85,10 @@ class Trial:
     @property
     def idle(self) -> Flags:
         """Cards that nobody holds."""
-        if self._idle is None:
-            self._idle = self.cluster.holders.take(self.slots, 0) == 0
-        return self._idle
+        idle = self._idle
+        if idle is None:
+            idle = self._idle = np.equal(self.cluster.holders.take(self.slots, 0), 0)
+        return idle
 
     @property
     def cpu_before(self) -> Ints:

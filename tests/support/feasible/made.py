@@ -160,7 +160,7 @@ class _Maker:
         if chance.maybe(0.25):
             spec["volumes"] = self.volumes_in(space)
         if chance.maybe(0.1):
-            spec["resources"] = {"requests": {"cpu": "3"}}
+            spec["resources"] = {"requests": {"cpu": "5"}}  # at least what all containers ask for together
         metadata = {"name": name, "namespace": space, "labels": chance.labels()}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

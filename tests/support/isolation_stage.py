@@ -41,7 +41,7 @@ CARD_MIB: Final = 79 * 1024
 CARD: Final = CardId(UUIDS[0])
 ADVISORY: Final = ("--enforce", "advisory")
 ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "rogue", "PARTAGE_DRIVER_ROOT": DRIVER}
-_LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
+LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
 _BROKER: Final = (sys.executable, "-P", "-m", "partage_isolation")
 _PLACES: Final = ("--library-folder", LIBRARIES, "--driver-root", DRIVER)
 _METRICS: Final = "127.0.0.1:9470"
@@ -50,7 +50,7 @@ _METRICS: Final = "127.0.0.1:9470"
 def image() -> images.Image:
     """A program that takes memory as it is told, and the part of glibc that every distribution's package has."""
     program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    return images.glibc().with_files({SERVING[0]: program, _LIBDL: Path(_LIBDL)})
+    return images.glibc().with_files({SERVING[0]: program, LIBDL: Path(LIBDL)})
 
 
 def inventory() -> str:

@@ -31,6 +31,7 @@ from partage_base.kube import (
     pods_path,
 )
 from partage_scheduler.objects import (
+    ApiBudget,
     ApiClaim,
     ApiCsiNode,
     ApiLease,
@@ -82,7 +83,14 @@ VOLUMES: Final = Stream("persistentvolumes", "/api/v1/persistentvolumes", ApiVol
 CLAIMS: Final = Stream("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ApiClaim)
 CLASSES: Final = Stream("storageclasses", "/apis/storage.k8s.io/v1/storageclasses", ApiStorageClass)
 CSI_NODES: Final = Stream("csinodes", "/apis/storage.k8s.io/v1/csinodes", ApiCsiNode)
-KINDS: Final = ("nodes", "leases", "namespaces", *(each.name for each in (VOLUMES, CLAIMS, CLASSES, CSI_NODES)), "pods")
+BUDGETS: Final = Stream("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", ApiBudget)
+KINDS: Final = (
+    "nodes",
+    "leases",
+    "namespaces",
+    *(each.name for each in (VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS)),
+    "pods",
+)
 
 
 def heartbeats(namespace: str) -> Stream[ApiLease]:

@@ -18,7 +18,11 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.apiserver import KINDS, Freshness
 from partage_scheduler.binding import DOUBT_S, Binder
 from partage_scheduler.brain import Brain, brain
+from partage_scheduler.clearing import Clearing
+from partage_scheduler.displacing import Displacer
 from partage_scheduler.electing import Elector, Terms
+from partage_scheduler.evicting import EvictingSettings, Leaving
+from partage_scheduler.extending.extender import Extender
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Signer
@@ -40,7 +44,10 @@ class Parts:
     worker: Worker
     events: Events
     conditions: Conditions
+    displacer: Displacer
+    clearing: Clearing
     watchdog: Watchdog
+    extender: Extender | None
 
 
 def assemble(  # noqa: PLR0913 - said once, and by name
@@ -69,17 +76,28 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
     def let_go(uid: PodUid) -> None:
         conditions.forget(uid)
+        displacer.forget(uid)
         events.withdraw(uid)
+
+    def why_not() -> str | None:
+        if not may_bind():
+            return "this scheduler of partage does not lead; the one that does is ready behind its Service"
+        if missing := sorted(freshness.missing):
+            return f"partage does not know as of now: {', '.join(missing)}"
+        return None
 
     events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
     conditions = Conditions(server, written=figures.written)
     mind = brain(settings, registry, activity=activity, let_go=let_go)
+    binder = Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s)
+    displacer = Displacer(server, mind.considering, events, may_act=may_bind, ended=figures.removed)
     worker = Worker(
         brain=mind,
         signer=signer,
-        binder=Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s),
+        binder=binder,
         events=events,
         conditions=conditions,
+        displacer=displacer,
         figures=figures,
         most_in_flight=settings.in_flight,
         may_decide=may_decide,
@@ -91,6 +109,17 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         leads=may_bind,
         cluster=mind.cluster,
     )
+    extender = None
+    if settings.extender_address:
+        extender = Extender(
+            settings,
+            brain=mind,
+            signer=signer,
+            binder=binder,
+            server=server,
+            why_not=why_not,
+            observe=figures.asked,
+        )
     return Parts(
         brain=mind,
         elector=elector,
@@ -98,7 +127,10 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         worker=worker,
         events=events,
         conditions=conditions,
+        displacer=displacer,
+        clearing=Clearing(server, _leaving(settings, mind), events, may_act=may_decide, ended=figures.removed),
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
+        extender=extender,
     )
 
 
@@ -110,6 +142,11 @@ async def api_server(settings: SchedulerSettings) -> ApiServer:
         raise BadConfiguration(str(error)) from None
     connections = settings.in_flight + _CONNECTIONS_BESIDE
     return ApiServer(access, user_agent=f"partage-scheduler/{VERSION}", connections=connections)
+
+
+def _leaving(settings: SchedulerSettings, mind: Brain) -> Leaving:
+    wanted = EvictingSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
+    return Leaving(mind.cluster, wanted)
 
 
 def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:

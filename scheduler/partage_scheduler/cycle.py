@@ -89,6 +89,10 @@ class Cycle:
 
     def weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
         """Where one pod would go; nothing is assumed."""
+        with self.cluster.room_for(pod):
+            return self._weigh(pod, now)
+
+    def _weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
         try:
             request = self.request(pod)
         except PluginError:

@@ -14,6 +14,7 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.objects import (
+    ApiBudget,
     ApiClaim,
     ApiCsiNode,
     ApiLease,
@@ -24,6 +25,7 @@ from partage_scheduler.objects import (
     ApiVolume,
 )
 from partage_scheduler.predicates import Predicates
+from partage_scheduler.preempting import Budgets
 from partage_scheduler.queueing import Queue
 
 Causes = frozenset[Cause]
@@ -227,6 +229,7 @@ class Intake:
         clock: Clock,
         wall_clock: Clock,
         let_go: Callable[[PodUid], None] = lambda _uid: None,
+        budgets: Budgets | None = None,
     ) -> None:
         self.pods = Pods(cluster, queue, ours=ours, clock=clock, let_go=let_go)
         self.nodes = Nodes(cluster, queue, clock=clock)
@@ -247,6 +250,10 @@ class Intake:
         )
         self.csi_nodes: Told[ApiCsiNode] = told(
             predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name)
+        )
+        of_owners = budgets or Budgets()
+        self.budgets: Told[ApiBudget] = told(
+            of_owners.put, lambda item: of_owners.remove(item.namespace, item.name), frozenset()
         )
 
 

@@ -51,6 +51,8 @@ class Leader:
         self._follow()
         self._tasks.start(self._parts.events.run(), name="events")
         self._tasks.start(self._parts.conditions.run(), name="conditions")
+        self._tasks.start(self._parts.displacer.run(), name="preempting")
+        self._tasks.start(self._parts.clearing.run(), name="evicting")
         self._tasks.start(self._parts.worker.run(), name="placing")
 
     def _follow(self) -> None:
@@ -62,6 +64,7 @@ class Leader:
         self._start(apiserver.CLAIMS, intake.claims)
         self._start(apiserver.CLASSES, intake.classes)
         self._start(apiserver.CSI_NODES, intake.csi_nodes)
+        self._start(apiserver.BUDGETS, intake.budgets)
         self._start(apiserver.PODS, intake.pods)
 
     def _start(self, stream: Stream[T], sink: Sink[T]) -> None:

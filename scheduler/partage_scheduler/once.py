@@ -59,6 +59,7 @@ async def look(server: ApiServer, mind: Brain, *, namespace: str) -> None:
     await listed(apiserver.CLAIMS, intake.claims)
     await listed(apiserver.CLASSES, intake.classes)
     await listed(apiserver.CSI_NODES, intake.csi_nodes)
+    await listed(apiserver.BUDGETS, intake.budgets)
     await listed(apiserver.PODS, intake.pods)
 
 

@@ -61,7 +61,7 @@ def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> fr
     causes = {Cause.NODE, Cause.NAMESPACE}
     if has_devices:
         causes.add(Cause.INVENTORY)
-    if not all(_lasts(said_as(why)) for why, count in explanation.reasons.items() if count):
+    if not all(lasts(said_as(why)) for why, count in explanation.reasons.items() if count):
         causes.add(Cause.FREED)
     if pod.spec.volumes:
         causes.add(Cause.VOLUME)
@@ -77,7 +77,8 @@ def needs_others(pod: ApiPod) -> bool:
     return bool(near or pod.spec.topology_spread_constraints)
 
 
-def _lasts(reason: str) -> bool:
+def lasts(reason: str) -> bool:
+    """Whether no pod that leaves takes this reason away."""
     return reason in _LASTING or reason.startswith(_LASTING_STARTS)
 
 

@@ -19,6 +19,7 @@ from partage_scheduler.binding import Already, Binder, Bound, Failed, Lost, Outc
 from partage_scheduler.brain import Brain
 from partage_scheduler.cluster import NOTHING, Cause
 from partage_scheduler.cycle import Bind, Stay
+from partage_scheduler.displacing import Displacer
 from partage_scheduler.metering import Figures
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queueing import Waiting
@@ -42,6 +43,7 @@ class Worker:
         binder: Binder,
         events: Events,
         conditions: Conditions,
+        displacer: Displacer,
         figures: Figures,
         most_in_flight: int,
         may_decide: Callable[[], bool],
@@ -50,6 +52,7 @@ class Worker:
         """`may_decide`: this one leads, and knows all that there is."""
         self._cluster, self._queue, self._cycle, self._pods = brain.cluster, brain.queue, brain.cycle, brain.intake.pods
         self._signer, self._binder, self._events, self._conditions = signer, binder, events, conditions
+        self._displacer = displacer
         self._figures, self._most_in_flight, self._may_decide, self._clock = figures, most_in_flight, may_decide, clock
         self._in_flight: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
@@ -117,9 +120,11 @@ class Worker:
         started = time.perf_counter()
         for verdict in self._verdicts(waiting, now):
             if isinstance(verdict, Stay):
-                self._stays(verdict.pod, verdict.message, verdict.causes, now)
+                stay = verdict if waiting.gang else self._displacer.consider(verdict, now)
+                self._stays(stay.pod, stay.message, stay.causes, now)
             else:
                 self._begin(verdict, now)
+        self._displacer.disappoint()
         self._figures.decide_seconds.observe(time.perf_counter() - started)
 
     def _verdicts(self, waiting: Waiting, now: float) -> Iterable[Bind | Stay]:

@@ -262,7 +262,7 @@ class FakeApi:
                 is_strategic = "strategic" in asked.headers["Content-Type"]
                 return self.objects.patch(asked.path, body, strategic=is_strategic)
             case "DELETE":
-                return self.objects.delete(asked.path)
+                return self.objects.delete(asked.path, body)
             case _:
                 raise No(405, "MethodNotAllowed", f"{asked.method} is not done here")
 

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from support.fake_answers import No, Object, matching, merged, same
-from support.fake_pods import bound, going, with_status
+from support.fake_pods import bound, going, require_uid, with_status
 
 __all__ = ["COLLECTIONS", "Change", "No", "Object", "Objects", "matching", "merged"]
 
@@ -28,6 +28,7 @@ COLLECTIONS: Final = frozenset(
         "persistentvolumeclaims",
         "storageclasses",
         "csinodes",
+        "poddisruptionbudgets",
     }
 )
 
@@ -85,6 +86,8 @@ class Objects:
     def create(self, path: str, body: Object) -> Object:
         if path.endswith("/binding"):
             return self._bind(path.removesuffix("/binding"), body)
+        if path.endswith("/eviction"):
+            return self.delete(path.removesuffix("/eviction"), body.get("deleteOptions"))
         body = copy.deepcopy(body)
         meta = body.setdefault("metadata", {})
         if not meta.get("name"):
@@ -111,7 +114,8 @@ class Objects:
             return self._store("MODIFIED", path, with_status(self.get(path), body, strategic=strategic))
         return self._store("MODIFIED", path, merged(self.get(path), body))
 
-    def delete(self, path: str) -> Object:
+    def delete(self, path: str, options: Object | None = None) -> Object:
+        require_uid(self.get(path), options or {})
         self._store("DELETED", path, copy.deepcopy(self.get(path)))
         del self._held[path]
         return {"kind": "Status", "status": "Success"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from support.fake_answers import No, Object, merged
@@ -28,9 +29,19 @@ def with_status(pod: Object, patch: Object, *, strategic: bool) -> Object:
     return new
 
 
+def require_uid(pod: Object, options: Object) -> None:
+    """Whether what is to be deleted is what is meant."""
+    meta, wanted = pod["metadata"], options.get("preconditions", {}).get("uid")
+    if wanted and wanted != meta["uid"]:
+        raise _no(
+            meta["name"], f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {meta['uid']}"
+        )
+
+
 def going(pod: Object) -> Object:
     """Deleted, but not gone before its containers have ended."""
-    left: Object = merged(pod, {"metadata": {"deletionTimestamp": "2026-11-22T00:00:00Z"}})
+    until = datetime.now(UTC) + timedelta(seconds=30)
+    left: Object = merged(pod, {"metadata": {"deletionTimestamp": until.strftime("%Y-%m-%dT%H:%M:%SZ")}})
     return left
 
 

@@ -34,6 +34,7 @@ from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, NodeEvent, O
 from partage_base.kube.paths import (
     binding_path,
     events_path,
+    eviction_path,
     lease_path,
     leases_path,
     node_path,
@@ -77,6 +78,7 @@ __all__ = [
     "Unreachable",
     "binding_path",
     "events_path",
+    "eviction_path",
     "follow",
     "lease_path",
     "leases_path",

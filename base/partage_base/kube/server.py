@@ -42,6 +42,12 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
     resource_version: str
 
 
+class _OnlyIf(msgspec.Struct, frozen=True, rename="camel"):
+    preconditions: dict[str, str]
+    kind: str = "DeleteOptions"
+    api_version: str = "v1"
+
+
 class ApiServer:
     """The API server, as whom `access` says."""
 
@@ -89,9 +95,10 @@ class ApiServer:
         request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
 
-    async def delete(self, path: str) -> None:
-        """Deletes one object."""
-        await self._call(Request("DELETE", path), msgspec.Raw)
+    async def delete(self, path: str, *, uid: str = "") -> None:
+        """Deletes one object; with a `uid`: only if it is that one, else `Conflict`."""
+        body = msgspec.json.encode(_OnlyIf(preconditions={"uid": uid})) if uid else None
+        await self._call(Request("DELETE", path, body=body), msgspec.Raw)
 
     async def list(
         self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0

@@ -11,6 +11,7 @@ Pure: it tells the decider and the predicates what changed, and reads no clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,8 @@ from partage_plugins.vocabulary import (
 )
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.imagined import Imagined
+from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.cluster.rules import Rules
@@ -81,6 +84,8 @@ class Cluster:
         self._seats = Seats()
         self._readiness = Readiness((settings or ClusterSettings()).silent_after_s)
         self._promised = Promised()
+        self._kept = Kept(decider, predicates)
+        self._pointless: list[ApiPod] = []
         self._pods_seen, self._nodes_seen = Versions(), Versions()
         self._flagged: dict[PodUid, str] = {}
 
@@ -107,6 +112,11 @@ class Cluster:
         """Who is on a node, and what each was given there."""
         return [(seat.pod, seat.allocation) for seat in self._seats.on(node)]
 
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Where a pod is, or is assumed to be; None where it waits."""
+        seat = self._seats.get(uid)
+        return None if seat is None else seat.node
+
     def seated(self, gang: Gang) -> int:
         """How many pods of a gang are on nodes, or assumed to be."""
         return self._seats.of_gang(gang)
@@ -115,7 +125,46 @@ class Cluster:
         """Nodes that take no part in sharing, for pods that ask for devices; and room that is promised to others."""
         silent = self._readiness.barred(now) if request.containers else []
         decider = self._decider
-        return [*silent, *self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free)]
+        promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
+        return [*silent, *promised]
+
+    def seats_on(self, node: NodeName) -> tuple[Seat, ...]:
+        """Who is on a node, or assumed to be."""
+        return self._seats.on(node)
+
+    def seat(self, uid: PodUid) -> Seat | None:
+        """Where one pod is."""
+        return self._seats.get(uid)
+
+    def has_lower(self, priority: int) -> bool:
+        """Whether there is a pod on a node whose priority is lower."""
+        return self._seats.has_lower(priority)
+
+    def imagined(self) -> Imagined:
+        """To look at it as if some pods had left."""
+        return Imagined(self._decider, self._predicates)
+
+    def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
+        """Meanwhile what is kept for this pod, and for pods of a lower priority, is free."""
+        return self._kept.lifted(pod)
+
+    def keep(self, pod: ApiPod, decision: Decision) -> None:
+        """It waits for others to leave, and this is kept for it; lower ones that had hopes there look elsewhere."""
+        self._pointless += self._kept.yields(decision.node, pod.priority)
+        self._kept.put(pod, decision)
+
+    def keep_no_more(self, uid: PodUid) -> Causes:
+        """It has no hope there any more."""
+        return _FREED if self._kept.remove(uid) else NOTHING
+
+    def kept_on(self, uid: PodUid) -> NodeName | None:
+        """Where room is kept for a pod that waits."""
+        return self._kept.node_of(uid)
+
+    def pointless(self) -> list[ApiPod]:
+        """Pods that wait and have lost what was kept for them since this was asked last."""
+        found, self._pointless = self._pointless, []
+        return found
 
     def why_not(self, node: NodeName, now: float) -> str | None:
         """Why a node takes no part in sharing; None where it does."""
@@ -143,6 +192,7 @@ class Cluster:
             return NOTHING
         for seat in self._seats.on(known.node.name):
             self._predicates.remove_pod(seat.pod.uid)
+        self._pointless += self._kept.node_gone(known.node.name)
         self._predicates.remove_node(known.slot)
         self._decider.remove_node(known.node.name)
         self._readiness.remove(known.node.name)
@@ -182,7 +232,7 @@ class Cluster:
             return self.pod_gone(pod.uid, now)
         if not pod.node:
             return self._waits(pod)
-        let_go = _FREED if self._promised.remove(pod.uid) else NOTHING
+        let_go = self._let_go(pod.uid)
         seat = self._seats.get(pod.uid)
         if seat is None:
             return let_go | self._is_seen(pod)
@@ -196,17 +246,18 @@ class Cluster:
         del now
         self._pods_seen.gone(uid)
         self._flagged.pop(uid, None)
-        promised = self._promised.remove(uid)
+        let_go = self._let_go(uid)
         seat = self._seats.get(uid)
         if seat is not None:
             self._get_up(seat)
-        return _FREED if promised or seat is not None else NOTHING
+        return let_go if seat is None else _FREED
 
     def assume(self, pod: ApiPod, decision: Decision) -> None:
         """It was decided on, and is about to be bound."""
         if self._seats.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
-        self._promised.remove(pod.uid)
+        self._let_go(pod.uid)
+        self._pointless += self._kept.yields(decision.node, pod.priority)
         self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid, now: float) -> Causes:
@@ -277,9 +328,16 @@ class Cluster:
     def _waits(self, pod: ApiPod) -> Causes:
         if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
             return NOTHING
+        if pod.is_going:
+            return self._let_go(pod.uid)
         if not pod.status.nominated_node_name:
             return _FREED if self._promised.remove(pod.uid) else NOTHING
         return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
+
+    def _let_go(self, uid: PodUid) -> Causes:
+        """It waits no more: nothing is promised to it or kept for it."""
+        promised, kept = self._promised.remove(uid), self._kept.remove(uid)
+        return _FREED if promised or kept else NOTHING
 
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)

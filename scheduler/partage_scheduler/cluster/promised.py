@@ -1,12 +1,12 @@
 """Room that is promised to pods which wait: `nominatedNodeName`, as another scheduler or its preemption wrote it.
 
 It counts against pods of the same or a lower priority. CPU and memory alone: what else such a pod will need there is
-found when it comes.
+found when it comes. Who waits for our own victims to leave has all that it will need kept (`kept`), and nothing here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -44,19 +44,21 @@ class Promised:
         """It is placed or gone; whether it was promised anything."""
         return self._by_pod.pop(uid, None) is not None
 
-    def barred(
+    def barred(  # noqa: PLR0913 - what is asked, and whom to ask
         self,
         pod: ApiPod,
         needs: Room,
         end: int,
         slot: Callable[[NodeName], Slot | None],
         free: Callable[[NodeName], Room],
+        *,
+        kept: Container[PodUid],
     ) -> Iterator[Barred]:
         """Where what is free would do, were it not promised."""
         if not self._by_pod:
             return
         cpu, memory = np.zeros(end, dtype=np.bool_), np.zeros(end, dtype=np.bool_)
-        for node, (cpu_milli, memory_bytes) in self._against(pod).items():
+        for node, (cpu_milli, memory_bytes) in self._against(pod, kept).items():
             at = slot(node)
             if at is not None:
                 left = free(node)
@@ -66,11 +68,11 @@ class Promised:
             if flags.any():
                 yield Barred(reason, flags)
 
-    def _against(self, pod: ApiPod) -> dict[NodeName, tuple[int, int]]:
+    def _against(self, pod: ApiPod, kept: Container[PodUid]) -> dict[NodeName, tuple[int, int]]:
         """How much of each node is promised to others of the same or a higher priority."""
         found: dict[NodeName, tuple[int, int]] = {}
         for uid, (node, priority, needs) in self._by_pod.items():
-            if uid != pod.uid and priority >= pod.priority:
+            if uid != pod.uid and priority >= pod.priority and uid not in kept:
                 cpu, memory = found.get(node, (0, 0))
                 found[node] = cpu + needs.cpu_milli, memory + needs.memory_bytes
         return found

@@ -72,6 +72,7 @@ class Seats:
         self._seats: dict[PodUid, Seat] = {}
         self._on: dict[NodeName, dict[PodUid, Seat]] = {}
         self._gangs: Counter[Gang] = Counter()
+        self._priorities: Counter[int] = Counter()
 
     def __len__(self) -> int:
         return len(self._seats)
@@ -88,8 +89,13 @@ class Seats:
         """How many of a gang have one."""
         return self._gangs[gang]
 
+    def has_lower(self, priority: int) -> bool:
+        """Whether anybody has one whose priority is lower."""
+        return min(self._priorities, default=priority) < priority
+
     def add(self, seat: Seat) -> None:
         """Somebody sits down."""
+        self._priorities[seat.pod.priority] += 1
         self._seats[seat.pod.uid] = self._on.setdefault(seat.node, {})[seat.pod.uid] = seat
         self._count(seat.pod, 1)
 
@@ -99,6 +105,10 @@ class Seats:
         del self._seats[uid], self._on[seat.node][uid]
         if not self._on[seat.node]:
             del self._on[seat.node]
+        priority = seat.pod.priority
+        self._priorities[priority] -= 1
+        if not self._priorities[priority]:
+            del self._priorities[priority]
         self._count(seat.pod, -1)
 
     def update(self, seat: Seat, pod: ApiPod) -> None:
@@ -106,7 +116,7 @@ class Seats:
         if pod.metadata.annotations != seat.pod.metadata.annotations:
             self._count(seat.pod, -1)
             self._count(pod, 1)
-        seat.pod = pod
+        seat.pod = pod  # of the same priority: that of a pod never changes
 
     def _count(self, pod: ApiPod, sign: int) -> None:
         gang = gang_of(pod)

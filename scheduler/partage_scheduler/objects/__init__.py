@@ -1,6 +1,7 @@
 """What the API server tells the scheduler, as far as it is needed: typed, frozen, cheap to read and to keep."""
 
 from partage_scheduler.objects.base import Condition, Meta
+from partage_scheduler.objects.budgets import ApiBudget
 from partage_scheduler.objects.nodes import ApiNode, NodeSpec, NodeStatus, Taint
 from partage_scheduler.objects.others import (
     ApiClaim,
@@ -14,6 +15,7 @@ from partage_scheduler.objects.pods import ApiPod, PodSpec, PodStatus
 from partage_scheduler.objects.showing import seen
 
 __all__ = [
+    "ApiBudget",
     "ApiClaim",
     "ApiCsiNode",
     "ApiLease",

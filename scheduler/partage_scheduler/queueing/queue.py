@@ -77,6 +77,11 @@ class Queue:
             found[there.value] += len(unit.members) - len(unit.flying)
         return found
 
+    def lacking(self, uid: PodUid) -> int:
+        """How many pods are still to come before this one, which is here, is decided on: of a gang those it lacks."""
+        unit = self._unit_of.get(uid)
+        return 0 if unit is None else max(0, self._lacking(unit))
+
     def offer(self, pod: ApiPod, now: float) -> None:
         """A pod that is to be placed, or is another than before. One that is not to be placed is withdrawn."""
         self._now = now

@@ -58,7 +58,7 @@ class _Event(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     note: str
     regarding: _About
     reporting_instance: str
-    action: str = "Scheduling"
+    action: str
     reporting_controller: str = COMPONENT
     api_version: str = "events.k8s.io/v1"
     kind: str = "Event"
@@ -69,6 +69,7 @@ class _Words(msgspec.Struct, frozen=True):
     type: str
     reason: str
     note: str
+    action: str = "Scheduling"
 
 
 class Events:
@@ -105,11 +106,15 @@ class Events:
     def scheduled(self, pod: ApiPod, node: str) -> None:
         """The pod is on a node."""
         self._warnings.withdraw((pod.uid, "FailedScheduling"))
+        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
+        self.happened(pod, "Scheduled", note, "Scheduling")
+
+    def happened(self, pod: ApiPod, reason: str, note: str, action: str) -> None:
+        """Something was done with a pod that is on a node."""
         if len(self._normal) >= _MOST_NORMAL:
             self._normal.popitem(last=False)
             self._sent("dropped")
-        note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
-        self._normal[pod.uid] = _words(pod, "Normal", "Scheduled", note)
+        self._normal[pod.uid] = _words(pod, "Normal", reason, note, action)
         self._news.set()
 
     def withdraw(self, uid: PodUid) -> None:
@@ -179,11 +184,12 @@ class Events:
             type=words.type,
             reason=words.reason,
             note=words.note,
+            action=words.action,
             regarding=words.about,
             reporting_instance=self._instance,
         )
 
 
-def _words(pod: ApiPod, type_: str, reason: str, note: str) -> _Words:
+def _words(pod: ApiPod, type_: str, reason: str, note: str, action: str = "Scheduling") -> _Words:
     cut = note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…"
-    return _Words(_About(pod.namespace, pod.name, pod.uid), type_, reason, cut)
+    return _Words(_About(pod.namespace, pod.name, pod.uid), type_, reason, cut, action)

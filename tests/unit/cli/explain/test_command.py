@@ -1,0 +1,62 @@
+"""`partage explain` as people type it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.fake_api import FakeApi
+from support.scheduler_stage import add_node, add_pod
+from unit.cli.nodes.test_command import kubeconfig
+from unit.cli.program import partage
+
+pytestmark = pytest.mark.slow  # each test starts processes
+
+
+def asked(folder: Path, milli: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """Of a pod that asks for so much of a node with two cards."""
+
+    async def whole() -> subprocess.CompletedProcess[str]:
+        async with FakeApi() as api:
+            add_node(api, "n1")
+            add_pod(api, "new", milli)
+            done = await asyncio.to_thread(
+                partage, folder, "explain", "--kubeconfig", str(kubeconfig(folder, api.url)), *words
+            )
+            assert {each.method for each in api.asked} == {"GET"}
+            return done
+
+    return asyncio.run(whole())
+
+
+def test_a_pod_that_fits_nowhere_is_explained_and_the_exit_code_says_so(tmp_path: Path) -> None:
+    done = asked(tmp_path, 3000, "team/new")
+    assert done.returncode == 3
+    assert done.stdout == (
+        "team/new: waits: 0/1 nodes are available: 1 node(s) had too few healthy cards to share.\n"
+        "\n"
+        "NODE   CARD   MODEL   SHARE LEFT   MEMORY LEFT   HELD BY   IN THE WAY\n"
+        "n1                                                         node(s) had too few healthy cards to share\n"
+        "       n1-0   T4      1000         16 GiB        nobody    nothing\n"
+        "       n1-1   T4      1000         16 GiB        nobody    nothing\n"
+        "\n"
+        "no single change was found with which it would fit\n"
+    )
+    assert done.stderr == "no public keys here: allocations were taken as they are written\n"
+
+
+def test_programs_get_the_same_as_json(tmp_path: Path) -> None:
+    done = asked(tmp_path, 600, "-n", "team", "new", "-o", "json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["pod"]["state"], found["pod"]["explained"]["goes_to"], found["verified"]) == ("fits", "n1", False)
+
+
+def test_a_pod_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = asked(tmp_path, 600, "team/other")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "partage: there is no pod other in namespace team\n"

@@ -111,8 +111,7 @@ class Answer:
             self._chunks()
         else:
             self._plain()
-        if self.is_whole and self._buffer:
-            raise Malformed("more than one answer")
+        self._require_nothing_after()
 
     def end(self) -> None:
         """The connection ended; raises `Cut` where that is too early."""
@@ -121,6 +120,10 @@ class Answer:
         if not self.status or self._chunked or self._left is not None:
             raise Cut
         self.is_whole = True
+
+    def _require_nothing_after(self) -> None:
+        if self.is_whole and self._buffer:
+            raise Malformed("more than one answer")
 
     def _head(self) -> bool:
         """Whether it is there."""

@@ -22,6 +22,7 @@ from partage_scheduler.clearing import Clearing
 from partage_scheduler.displacing import Displacer
 from partage_scheduler.electing import Elector, Terms
 from partage_scheduler.evicting import EvictingSettings, Leaving
+from partage_scheduler.extending.extender import Extender
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Signer
@@ -46,6 +47,7 @@ class Parts:
     displacer: Displacer
     clearing: Clearing
     watchdog: Watchdog
+    extender: Extender | None
 
 
 def assemble(  # noqa: PLR0913 - said once, and by name
@@ -77,14 +79,22 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         displacer.forget(uid)
         events.withdraw(uid)
 
+    def why_not() -> str | None:
+        if not may_bind():
+            return "this scheduler of partage does not lead; the one that does is ready behind its Service"
+        if missing := sorted(freshness.missing):
+            return f"partage does not know as of now: {', '.join(missing)}"
+        return None
+
     events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
     conditions = Conditions(server, written=figures.written)
     mind = brain(settings, registry, activity=activity, let_go=let_go)
+    binder = Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s)
     displacer = Displacer(server, mind.considering, events, may_act=may_bind, ended=figures.removed)
     worker = Worker(
         brain=mind,
         signer=signer,
-        binder=Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s),
+        binder=binder,
         events=events,
         conditions=conditions,
         displacer=displacer,
@@ -99,6 +109,17 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         leads=may_bind,
         cluster=mind.cluster,
     )
+    extender = None
+    if settings.extender_address:
+        extender = Extender(
+            settings,
+            brain=mind,
+            signer=signer,
+            binder=binder,
+            server=server,
+            why_not=why_not,
+            observe=figures.asked,
+        )
     return Parts(
         brain=mind,
         elector=elector,
@@ -109,6 +130,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         displacer=displacer,
         clearing=Clearing(server, _leaving(settings, mind), events, may_act=may_decide, ended=figures.removed),
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
+        extender=extender,
     )
 
 

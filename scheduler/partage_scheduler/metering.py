@@ -20,6 +20,7 @@ from partage_scheduler.cluster import Cluster
 PluginSeconds = dict[tuple[PluginName, str], float]
 _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
 _COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
+_COARSE_AND_FINE: Final = (*_FINE, 1.0, 5.0, 30.0)
 _CARDS_EVERY_S: Final = 15.0
 """To count what all pods hold takes a while in a large cluster."""
 
@@ -91,6 +92,12 @@ class Figures:
         self.placing_seconds = metrics.histogram(
             "partage_scheduler_placing_seconds", "From when a pod was heard of until it was bound.", buckets=_COARSE
         )
+        self._asked_seconds = metrics.histogram(
+            "partage_scheduler_extender_seconds",
+            "What answering kube-scheduler took, by question and what came of it.",
+            buckets=_COARSE_AND_FINE,
+            labels=("question", "result"),
+        )
         self._registry = metrics.registry
 
     def sent(self, outcome: str) -> None:
@@ -100,6 +107,10 @@ class Figures:
     def written(self, outcome: str) -> None:
         """A condition."""
         self._conditions[outcome] += 1
+
+    def asked(self, question: str, result: str, seconds: float) -> None:
+        """Something, by kube-scheduler."""
+        self._asked_seconds.labels(question=question, result=result).observe(seconds)
 
     def removed(self, outcome: str) -> None:
         """A pod that was to leave its node."""

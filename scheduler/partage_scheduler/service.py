@@ -50,6 +50,8 @@ class SchedulerService:
         if self._server is None or self._parts is None:
             raise RuntimeError("run before start")
         tasks, health = self._daemon.tasks, self._daemon.health
+        if self._parts.extender is not None:
+            await self._parts.extender.open(tasks)
         leader = Leader(
             self._parts,
             self._server,
@@ -74,14 +76,23 @@ class SchedulerService:
         try:
             if self._parts is not None:
                 self._parts.worker.stop()
-                await self._parts.worker.settle(SETTLE_S)
+                await self._settled(self._parts)
                 if self._parts.elector is not None:
                     await self._parts.elector.release()
         finally:
             if self._parts is not None:
                 self._parts.watchdog.stop()
+                if self._parts.extender is not None:
+                    self._parts.extender.close()
             if self._server is not None:
                 await self._server.close()
+
+    async def _settled(self, parts: Parts) -> None:
+        """Both ways of binding at once: they have the same few seconds."""
+        ways = [parts.worker.settle(SETTLE_S)]
+        if parts.extender is not None:
+            ways.append(parts.extender.settle(SETTLE_S))
+        await asyncio.gather(*ways)
 
 
 def _leave_alone_what_stays() -> None:

@@ -5,13 +5,15 @@ How pods are placed on cards is set by the allocator's own variables.
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
-from partage_base.daemon.settings import CommonSettings, Setting
+from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
 from partage_base.keyring import KeyFolders
+from partage_scheduler.extending.trusting import Papers
 
 _KEYS = KeyFolders.at_root(Path("/"))
 _NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"
@@ -80,6 +82,33 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         float, Meta(gt=0, le=600), Setting("A plugin that takes longer than this hangs, and ends the process.")
     ] = 30.0
 
+    extender_address: Annotated[
+        str,
+        Meta(pattern=ADDRESS),
+        Setting(
+            "Where kube-scheduler asks us as its extender; empty, the default, is off.",
+            allowed="host:port, [IPv6 address]:port, or empty for off",
+        ),
+    ] = ""
+    extender_certificate: Annotated[
+        Path | None, Setting("Certificate that the extender's callers are shown; without one only loopback is served.")
+    ] = None
+    extender_key: Annotated[Path | None, Setting("Its private key.")] = None
+    extender_callers: Annotated[
+        Path | None, Setting("Authority of the certificates that callers must have: who is answered may bind pods.")
+    ] = None
+    extender_nodes: Annotated[
+        int,
+        Meta(ge=0, le=100_000),
+        Setting("Nodes, the best for a pod's devices, that are left to kube-scheduler to choose from; 0 leaves all."),
+    ] = 100
+
+    extender_answers_within_s: Annotated[
+        float,
+        Meta(ge=0.1, le=600),
+        Setting("Seconds for which an answer waits for a binding; less than httpTimeout in kube-scheduler's file."),
+    ] = 25.0
+
     def __post_init__(self) -> None:
         """What must fit together."""
         if not self.retry_s < self.renew_s < self.lease_s:
@@ -89,3 +118,32 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
             )
         if self.back_off_s > self.most_back_off_s:
             raise ValueError(f"back_off_s is {self.back_off_s:g} and most_back_off_s {self.most_back_off_s:g}")
+        self._require_papers()
+
+    @property
+    def papers(self) -> Papers | None:
+        """By which the extender and its callers know each other; None where it is served on loopback alone."""
+        if self.extender_certificate is None or self.extender_key is None or self.extender_callers is None:
+            return None
+        return Papers(
+            certificate=self.below_root(self.extender_certificate),
+            key=self.below_root(self.extender_key),
+            callers=self.below_root(self.extender_callers),
+        )
+
+    def _require_papers(self) -> None:
+        given = (self.extender_certificate, self.extender_key, self.extender_callers)
+        if any(given) and not all(given):
+            raise ValueError("extender_certificate, extender_key and extender_callers are given together or not at all")
+        if self.extender_address and not all(given) and not _is_loopback(self.extender_address):
+            raise ValueError(
+                f"extender_address is {self.extender_address}, and who is answered there may bind pods: give "
+                "extender_certificate, extender_key and extender_callers, or an address of the loopback interface"
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
+    except ValueError:  # a name, which may be anything
+        return False

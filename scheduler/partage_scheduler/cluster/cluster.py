@@ -121,6 +121,11 @@ class Cluster:
         """Who is on a node, and what each was given there."""
         return [(seat.pod, seat.allocation) for seat in self._seats.on(node)]
 
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Where a pod is, or is assumed to be; None where it waits."""
+        seat = self._seats.get(uid)
+        return None if seat is None else seat.node
+
     def seated(self, gang: Gang) -> int:
         """How many pods of a gang are on nodes, or assumed to be."""
         return self._seats.of_gang(gang)

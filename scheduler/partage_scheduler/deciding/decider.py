@@ -7,7 +7,7 @@ then tells of it by `take`), and knows no predicate but room and plugins: other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,6 +69,10 @@ class Decider:
     def slot(self, node: NodeName) -> Slot | None:
         """The slot of a node; None where it is not known."""
         return self._numbering.slot(node)
+
+    def slots(self, nodes: Iterable[NodeName]) -> NDArray[np.intp]:
+        """Of many nodes at once; -1 where one is not known."""
+        return self._numbering.slots(nodes)
 
     def free(self, node: NodeName) -> Room:
         """CPU and memory that no pod holds."""
@@ -138,6 +142,29 @@ class Decider:
                 if refusals == _ATTEMPTS:
                     raise
         return None
+
+    def decide_on(self, request: PodRequest, node: NodeName) -> Decision | None:
+        """The grants on a node that others chose, whose CPU and memory are theirs to mind; None where plugins say no.
+
+        Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
+        """
+        slot, standing = self._known(node), self._standing(request)
+        if standing.scores[slot] == NO_FIT:
+            return None
+        try:
+            return Decision(request, node, self._side.allocate(request, slot))
+        except Refused as refusal:
+            standing.refuse(slot, str(refusal))
+            raise
+
+    def liked(self, request: PodRequest) -> Scores:
+        """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next."""
+        return self._standing(request).scores[: self.end]
+
+    def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[str]:
+        """Why plugins say no of each of these slots, empty where they say yes."""
+        standing = self._said(request)
+        return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
 
     def weigh(self, request: PodRequest) -> Scores:
         """A score for each slot, minus infinity where it does not fit; a copy, for those who choose by themselves."""

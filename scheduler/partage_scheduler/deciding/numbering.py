@@ -6,7 +6,9 @@ name sorts first is chosen: a choice that depends neither on the order in which 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,10 @@ class Numbering:
     def slot(self, node: NodeName) -> Slot | None:
         """The node's slot, or None where it has none."""
         return self._slots.get(node)
+
+    def slots(self, nodes: Iterable[NodeName]) -> NDArray[np.intp]:
+        """Their slots, -1 where a node has none."""
+        return np.array(list(map(self._slots.get, nodes, repeat(-1))), dtype=np.intp)
 
     def name(self, slot: int) -> NodeName:
         """The node in a slot that is taken."""

@@ -42,6 +42,7 @@ NODES: Final = ("n1", "n2")
 OURS: Final = "partage-scheduler"
 BOARDS: Final = "fpga.example.com/boards"
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
+FOUND_WRONG: Final = 3
 PLACED_WITHIN_S: Final = 60.0
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 """So that nobody waits long."""
@@ -61,11 +62,14 @@ class Scheduler:
 
     def start(self) -> None:
         """It places pods as soon as it leads."""
-        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stderr=log, stdout=log, env={**os.environ, "PYTHONPATH": path}
-            )
+            self._process = subprocess.Popen(self._command, stderr=log, stdout=log, env=self.env)
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """In which the plugins are installed."""
+        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
+        return {**os.environ, "PYTHONPATH": path}
 
     def kill(self) -> None:
         """As a crash."""
@@ -131,6 +135,15 @@ class Chain:
 
         until(f"{pod.name} says {words!r}", why_not, PLACED_WITHIN_S)
         return str(pod.condition("PodScheduled")["message"])
+
+    def partage(self, *words: str) -> str:
+        """What the command prints for an administrator; its exit status says what it found."""
+        own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
+        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
+        env = self.scheduler.env
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=env)
+        assert done.returncode in {0, FOUND_WRONG}, done.stderr
+        return done.stdout
 
     def clear(self) -> None:
         """Ends all pods."""

@@ -56,6 +56,8 @@ def test_a_pod_that_fits_nowhere_says_why_and_runs_when_another_has_ended(chain:
     assert len({chain.grant(pod).card for pod in holders}) == 4
     waits = shared(chain, "waits", 300)
     assert chain.wait_why(waits, "0/2 nodes are available").startswith("0/2 nodes are available: ")
+    explained = chain.partage("explain", f"{waits.namespace}/{waits.name}")
+    assert all(str(chain.grant(pod).card) in explained for pod in holders[:1])
     holders[2].delete()
     waits.wait_running()
     assert chain.grant(waits).share_milli == 300

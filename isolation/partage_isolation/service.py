@@ -7,6 +7,7 @@ containers wait for it.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 import time
@@ -46,6 +47,7 @@ class BrokerService:
             _log.error("not all could be taken over", why=fault)
         await parts.control.start()
         self._alive()
+        _leave_alone_what_stays()
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Goes on looking at what is true."""
@@ -99,6 +101,12 @@ def _allow_many_files() -> None:
     """Three for each process of each container; the usual limit is for programs that wait with select()."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _leave_alone_what_stays() -> None:
+    """Else each full collection looks through all that was imported, and whoever waits for a lease waits for that."""
+    gc.collect()
+    gc.freeze()
 
 
 def _touch(path: Path) -> None:

@@ -12,6 +12,8 @@ CONTAINER_RATE: Final = 8000
 CONTAINER_BURST: Final = 1600
 HELLO_COSTS: Final = 10
 """The broker looks at a process for each."""
+LEASE_COSTS: Final = 4
+"""Whatever is said of leases, whose turn it is is looked at anew."""
 NEWCOMERS_RATE: Final = 500
 """Connections a second."""
 NEWCOMERS_BURST: Final = 600

@@ -24,6 +24,7 @@ class Connection:
     """Until either side closes it."""
 
     __slots__ = (
+        "_at_end",
         "_bucket",
         "_counters",
         "_loop",
@@ -53,6 +54,7 @@ class Connection:
         self._on_packet, self._on_end, self._counters = on_packet, on_end, counters
         self._bucket, self._shared = Bucket(_now_s()), shared
         self._resting: asyncio.TimerHandle | None = None
+        self._at_end: set[Callable[[], None]] = set()
         self.socket, self.fd, self.is_open = accepted, accepted.fileno(), True
         accepted.setblocking(False)
         self._loop.add_reader(self.fd, self._readable)
@@ -86,6 +88,14 @@ class Connection:
             return False
         return True
 
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Calls that too when it is over, whoever ends it."""
+        self._at_end.add(call)
+
+    def not_at_end(self, call: Callable[[], None]) -> None:
+        """No more."""
+        self._at_end.discard(call)
+
     def close(self) -> None:
         """Ends it."""
         if not self.is_open:
@@ -96,6 +106,8 @@ class Connection:
         self._loop.remove_reader(self.fd)
         self.socket.close()
         self._on_end()
+        while self._at_end:
+            self._at_end.pop()()
 
     def _readable(self) -> None:
         try:

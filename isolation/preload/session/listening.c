@@ -1,5 +1,4 @@
-/* The one thread of ours: answers the broker's hints, and comes back to a broker that was away. It calls no function
- * of the driver but those that read attributes. */
+/* The one thread of ours: answers the broker's hints, looks after leases, and comes back to a broker that was away. */
 #include "session.h"
 
 #include <errno.h>
@@ -13,6 +12,7 @@ static void hear(const struct wire *hint) {
     if (hint->version != WIRE_VERSION || hint->card >= MOST_CARDS) return;
     if (hint->what == WIRE_RECALL) accounts_recalled(hint->card);
     if (hint->what == WIRE_REPORT) accounts_report(hint->card, hint->number);
+    /* WIRE_LINE has done what it was for: this thread is awake. */
 }
 
 /* One attempt; whoever else has the turn is connecting too. */
@@ -37,18 +37,21 @@ static uint64_t tick_if_due(uint64_t due) {
 }
 
 static void listen_to_broker(void *unused) {
-    uint64_t pause = SHORTEST_PAUSE_MS, due = os_now() + SOON_MS * (uint64_t)OS_MS;
+    uint64_t pause = SHORTEST_PAUSE_MS, due = os_now() + SOON_MS * (uint64_t)OS_MS, leases = due;
     (void)unused;
+    compute_listening();
     for (;;) {
         struct wire hint;
         const struct os_socket signals = session_signals();
-        if (os_receive(&signals, &hint, sizeof hint, NULL, due)) {
+        if (os_receive(&signals, &hint, sizeof hint, NULL, leases < due ? leases : due)) {
             hear(&hint);
             pause = SHORTEST_PAUSE_MS;
         } else if (errno != ETIMEDOUT && errno != EMSGSIZE && !come_back(&signals)) {
+            compute_away();
             pause = wait_longer(pause);
         }
         due = tick_if_due(due);
+        leases = compute_tick();
     }
 }
 
@@ -60,5 +63,7 @@ void session_listen(void) {
     if (before == pid || !atomic_compare_exchange_strong(&listener, &before, pid)) return;
     if (!os_thread(listen_to_broker, NULL)) atomic_store(&listener, 0);
 }
+
+bool session_listens(void) { return atomic_load(&listener) != 0; }
 
 void listening_forget(void) { atomic_store(&listener, 0); }

@@ -1,0 +1,106 @@
+"""What a lease is given as: until a deadline, alone, or free; and how an open one changes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from partage_isolation.leasing.gangs import Demander
+from partage_isolation.leasing.life import Event, Life
+from partage_isolation.leasing.lines import Lines
+from partage_isolation.leasing.seats import Seat
+from partage_isolation.leasing.timing import Timing
+
+_RENEWALS: Final = 4
+"""In a row: a process that has been stopped can't say that it needs nothing."""
+
+
+class Granting:
+    """Of all leases of a node."""
+
+    __slots__ = ("_lines", "_timing")
+
+    def __init__(self, lines: Lines, timing: Timing) -> None:
+        self._lines, self._timing = lines, timing
+
+    def grant(self, demander: Demander, needs: Sequence[Seat], now: int) -> None:
+        """All at once, all with the same deadline."""
+        demander.torn_turns += 1
+        demander.set_longest_wait()
+        runs = [(seat, self._run_ns(seat, now)) for seat in needs]
+        ends = [now + run for _, run in runs if run is not None]
+        ends += [seat.deadline for seat in demander.open_seats() if seat.life is Life.LEASED]
+        for seat, run in runs:
+            self._take(seat, now)
+            if run is not None:
+                self._open(seat, Event.LENT, now, min(ends))
+            else:
+                self._open(seat, Event.FREED if _may_be_free(demander, seat) else Event.GIVEN, now)
+
+    def _run_ns(self, seat: Seat, now: int) -> int | None:
+        is_contended = seat.card.is_contended(seat, now - self._timing.min_run_ns)
+        return seat.card.policy.run_ns(seat.account, now, is_contended=is_contended)
+
+    def _take(self, seat: Seat, now: int) -> None:
+        seat.card.holder = seat
+        seat.charged_from = seat.granted_at = now
+        seat.renewals = 0
+        seat.is_awake = seat.is_capped = seat.is_passed = False
+        seat.counts.leases += 1
+        seat.forget_wants()
+
+    def _open(self, seat: Seat, event: Event, now: int, deadline: int = 0) -> None:
+        seat.happens(event, now)
+        self._lines.say(seat, deadline)
+        may_go_on = seat.renewals < _RENEWALS and seat.card.policy.renews
+        seat.look_at = seat.deadline - self._timing.renew_ns if may_go_on else seat.deadline
+
+    def end_by(self, seat: Seat, deadline: int, now: int) -> None:
+        """An open lease ends then and not later."""
+        event = Event.RENEWED if seat.life is Life.LEASED else Event.CONTENDED
+        self._open(seat, event, now, deadline)
+
+    def renew(self, demander: Demander, now: int) -> None:
+        """Instead of being drained and granted again a lease goes on, where the same container would be first."""
+        seats = [seat for seat in demander.open_seats() if seat.life is Life.LEASED]
+        runs = [self._more_ns(seat, now) for seat in seats]
+        if demander.is_reopened or any(run == 0 for run in runs):
+            for seat in seats:
+                seat.look_at = seat.deadline
+            return
+        ends = [seat.deadline + run for seat, run in zip(seats, runs, strict=True) if run is not None]
+        for seat, run in zip(seats, runs, strict=True):
+            seat.renewals += 1
+            if run is not None:
+                self._open(seat, Event.RENEWED, now, min(ends))
+            else:
+                self._open(seat, Event.RELIEVED, now)
+
+    def _more_ns(self, seat: Seat, now: int) -> int | None:
+        """How much longer; 0: somebody else is first then, None: nobody else wants the card."""
+        policy, left = seat.card.policy, seat.deadline - now
+        rank = policy.rank(seat.account, now, left)
+        for other in seat.card.seats:
+            is_there = other is not seat and other.life is Life.WAITING and not other.is_capped
+            if is_there and (other.is_overdue(now) or policy.rank(other.account, now) < rank):
+                return 0
+        run = self._run_ns(seat, now)
+        if run is None or run == self._timing.quantum_ns:
+            return run
+        more = run - left
+        return more if more >= self._timing.min_run_ns else 0
+
+    def adjust(self, demander: Demander, seat: Seat, now: int) -> None:
+        """A lease without a deadline stays what it was given as only while that is right."""
+        if seat.life is Life.LEASED:
+            return
+        run = seat.card.policy.run_ns(seat.account, now, is_contended=False)
+        if run is not None:
+            self.end_by(seat, now + max(run, self._timing.min_run_ns), now)
+        elif (seat.life is Life.FREE) != _may_be_free(demander, seat):
+            self._open(seat, Event.JOINED_BY if seat.life is Life.FREE else Event.ALONE, now)
+
+
+def _may_be_free(demander: Demander, seat: Seat) -> bool:
+    """Nobody else is there; nor on another card of its gang, which will want to end all together."""
+    return seat.card.is_alone(seat) and all(other.card.is_alone(other) for other in demander.seats)

@@ -1,0 +1,65 @@
+"""How much of a card's time, over the last second, ten seconds and minute. Pure.
+
+Whole slots of a tenth of a second are summed, so a figure changes ten times a second and is never of the future.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from partage_isolation.leasing.acts import Windows
+from partage_isolation.leasing.timing import MS
+
+_SLOT_NS: Final = 100 * MS
+_SLOTS: Final = 600
+_RING: Final = _SLOTS + 1
+"""One more: the slot that is being filled."""
+
+
+class Meter:
+    """Of one amount of time; nanoseconds."""
+
+    __slots__ = ("_began", "_ring", "_slot", "total")
+
+    def __init__(self, now: int) -> None:
+        self._ring = [0] * _RING
+        self._slot = self._began = now // _SLOT_NS
+        self.total = 0
+
+    def add(self, start: int, end: int, amount: int) -> None:
+        """So much between those times, evenly."""
+        if amount == 0:
+            return
+        self.total += amount
+        first, last = start // _SLOT_NS, end // _SLOT_NS
+        self._move(last)
+        if first == last:
+            self._ring[last % _RING] += amount
+        else:
+            self._spread(start, end, amount)
+
+    def windows(self, now: int) -> Windows:
+        """Over whole slots before now; over what there is where the meter is younger."""
+        self._move(now // _SLOT_NS)
+        return Windows(*(self._part(slots) for slots in (10, 100, 600)))
+
+    def _part(self, slots: int) -> float:
+        slots = min(slots, self._slot - self._began)
+        spent = sum(self._ring[slot % _RING] for slot in range(self._slot - slots, self._slot))
+        return spent / (slots * _SLOT_NS) if slots else 0.0
+
+    def _move(self, slot: int) -> None:
+        if slot - self._slot >= _RING:
+            self._ring, self._slot = [0] * _RING, slot
+        while self._slot < slot:
+            self._slot += 1
+            self._ring[self._slot % _RING] = 0
+
+    def _spread(self, start: int, end: int, amount: int) -> None:
+        first = max(start // _SLOT_NS, self._slot - _SLOTS)
+        given = amount * max(0, first * _SLOT_NS - start) // (end - start)  # what is too old to be told
+        for slot in range(first, self._slot + 1):
+            until = min(end, (slot + 1) * _SLOT_NS)
+            part = amount * (until - start) // (end - start) - given
+            given += part
+            self._ring[slot % _RING] += part

@@ -26,22 +26,29 @@ class _Setting(ctypes.Structure):
     _fields_ = (("every", _Moment), ("at", _Moment))
 
 
+_settime: Final = _libc.timerfd_settime
+_settime.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
 class Alarm:
-    """One, until it is closed."""
+    """One, until it is closed. It is set several times in each turn of a card, so what the kernel reads is kept."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring, self._at_ns = ring, None
         self._loop = asyncio.get_running_loop()
         self._timer: int = _libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         _must(self._timer)
+        self._setting = _Setting()
+        self._at: _Moment = self._setting.at
+        self._address = ctypes.addressof(self._setting)
         self._loop.add_reader(self._timer, self._rings)
 
     def set(self, at_ns: int | None) -> None:
         """Rings then, and not when it was set for before; at once, where that is past; None: not at all."""
         if at_ns != self._at_ns:
             self._at_ns = at_ns
-            at = _Moment() if at_ns is None else _Moment(*divmod(max(1, at_ns), _SECOND))
-            _must(_libc.timerfd_settime(self._timer, _ABSOLUTE, ctypes.byref(_Setting(at=at)), None))
+            self._at.seconds, self._at.nanoseconds = (0, 0) if at_ns is None else divmod(max(1, at_ns), _SECOND)
+            _must(_settime(self._timer, _ABSOLUTE, self._address, None))
 
     def close(self) -> None:
         """It rings no more."""

@@ -35,6 +35,10 @@ class Bucket:
         self._at_s = now_s
         return self._left > 0
 
+    def spend(self, cost: int) -> None:
+        """What was taken just now costs more by that."""
+        self._left = max(-self._burst, self._left - cost)
+
     def empty_for_s(self, now_s: float) -> float:
         """How long there is nothing to be had; 0 where there is something."""
         return max(0.0, -self._left / self._rate - (now_s - self._at_s))

@@ -39,15 +39,11 @@ class Member:
 
     session: Session
     number: int
+    key: ContainerKey
     card: CardId
     connections: frozenset[Connection]
     """Over which it joined."""
     leave: Callable[[], None] = field(init=False)
-
-    @property
-    def place(self) -> Place:
-        """Which line is its own."""
-        return self.session.process.key, self.card
 
 
 class Leases:
@@ -63,7 +59,10 @@ class Leases:
         alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
     ) -> None:
         self._arbiter, self._served, self._terms, self._counters = arbiter, served, terms, counters
-        self._members: dict[Place, dict[Session, Member]] = {}
+        self._members: dict[tuple[Session, int], Member] = {}
+        """By who it is, and the card's number."""
+        self._crews: dict[Place, list[Member]] = {}
+        """Who reads which line."""
         self._alarm = alarm(self._rings)
         self._is_doing = False
         self.answers: Mapping[int, Answer] = {
@@ -99,68 +98,68 @@ class Leases:
     # ---- What processes say ------------------------------------------------------------------------------------------
 
     def _join(self, session: Session, packet: Packet) -> bytes:
-        key, card = session.process.key, self._card(session, packet)
+        key = session.process.key
+        card = self._served[key].container.cards[packet.card].id
         self._costs(session)
         if not self._terms.are_for(card):
             return wire.answer(packet, Result.NO)
-        if session not in self._members.get((key, card), {}):
+        if (session, packet.card) not in self._members:
             self._begin(session, packet.card, card)
         lease = self._terms.lease._replace(epoch=self._arbiter.epoch(key, card))
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
 
     def _begin(self, session: Session, number: int, card: CardId) -> None:
         connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
-        member = Member(session, number, card, connections)
+        member = Member(session, number, session.process.key, card, connections)
         member.leave = partial(self._left, member)
-        self._members.setdefault(member.place, {})[session] = member
+        self._members[session, number] = member
+        self._crews.setdefault((member.key, card), []).append(member)
         for connection in connections:
             connection.at_end(member.leave)
-        self._arbiter.joined(*member.place, member, _now_ns())
+        self._arbiter.joined(member.key, card, member, _now_ns())
         self._do()
 
     def _left(self, member: Member) -> None:
-        members = self._members[member.place]
-        del members[member.session]
-        if not members:
-            del self._members[member.place]
+        del self._members[member.session, member.number]
+        crew = self._crews[member.key, member.card]
+        crew.remove(member)
+        if not crew:
+            del self._crews[member.key, member.card]
         for connection in member.connections:
             connection.not_at_end(member.leave)
-        self._arbiter.left(*member.place, member, _now_ns())
+        self._arbiter.left(member.key, member.card, member, _now_ns())
         self._do()
 
     def _want(self, session: Session, packet: Packet) -> None:
         member = self._member(session, packet)
         if member is not None:
-            self._arbiter.wanted(*member.place, member, packet.lease.epoch, _now_ns())
+            self._arbiter.wanted(member.key, member.card, member, packet.lease.epoch, _now_ns())
             self._do()
 
     def _drained(self, session: Session, packet: Packet) -> None:
         member = self._member(session, packet)
         if member is not None:
             said, now = packet.lease, _now_ns()
-            at = min(said.at, now)
-            self._arbiter.drained(*member.place, member, said.epoch, at, bool(said.is_blocked), now)
+            at, is_blocked = min(said.at, now), bool(said.is_blocked)
+            self._arbiter.drained(member.key, member.card, member, said.epoch, at, is_blocked, now)
             self._do()
 
     def _idle(self, session: Session, packet: Packet) -> None:
         member = self._member(session, packet)
         if member is not None:
-            self._arbiter.idle(*member.place, member, packet.lease.epoch, _now_ns())
+            self._arbiter.idle(member.key, member.card, member, packet.lease.epoch, _now_ns())
             self._do()
 
     def _member(self, session: Session, packet: Packet) -> Member | None:
         self._costs(session)
-        member = self._members.get((session.process.key, self._card(session, packet)), {}).get(session)
+        member = self._members.get((session, packet.card))
         if member is None:
             self._counters.wrong += 1
         return member
 
     def _costs(self, session: Session) -> None:
         """More than other packets, for its whole container."""
-        self._served[session.process.key].bucket.take(time.monotonic(), LEASE_COSTS - 1)
-
-    def _card(self, session: Session, packet: Packet) -> CardId:
-        return self._served[session.process.key].container.cards[packet.card].id
+        self._served[session.process.key].bucket.spend(LEASE_COSTS - 1)
 
     # ---- What is to be done ------------------------------------------------------------------------------------------
 
@@ -198,11 +197,11 @@ class Leases:
         served = self._served.get(act.key)
         number = served.container.card_number(act.card) if served else None
         if served is not None and number is not None:
-            is_watched = (act.key, act.card) in self._members
+            is_watched = (act.key, act.card) in self._crews
             served.page.write(number, pack(act.state, act.epoch, act.deadline_ns), wake=is_watched)
 
     def _hint(self, act: Hint) -> None:
-        for member in list(self._members.get((act.key, act.card), {}).values()):
+        for member in tuple(self._crews.get((act.key, act.card), ())):
             signals = member.session.signals
             if signals is not None:
                 signals.hint(wire.line_hint(member.number, act.epoch))

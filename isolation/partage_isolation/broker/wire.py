@@ -88,6 +88,9 @@ _CARD: Final = struct.Struct("<16sQ4I")
 _VIEW: Final = struct.Struct("<3Q")
 _PROCESS: Final = struct.Struct("<2IQ")
 _LEASE: Final = struct.Struct("<Q4IQ")
+_LINE_HINT: Final = struct.Struct("<4H2IQI36x")
+_LINE: Final = int(What.LINE)
+"""As a plain number: each change of a line is told."""
 _BODY: Final = _HEAD.size
 
 
@@ -188,7 +191,7 @@ def hint(what: What, card: int, number: int) -> bytes:
 
 def line_hint(card: int, epoch: int) -> bytes:
     """That the line of a card has changed."""
-    return question(What.LINE, card=card, body=lease_body(Lease(epoch=epoch)))
+    return _LINE_HINT.pack(VERSION, _LINE, card, 0, 0, 0, 0, epoch)
 
 
 def question(what: int, *, card: int = NO_CARD, number: int = 0, flags: int = 0, body: bytes = b"") -> bytes:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from partage_isolation.compiling import Compilation, cache_folder
 from partage_isolation.library.building import CARRIED, CHECKOUT, READY_MADE
@@ -66,11 +66,7 @@ def line_writer(folder: Path) -> WriteLine:
             "install it with `partage-broker --install-library`"
         ) from error
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int), None
-
-    def write(line: int, word: int, wake: bool) -> None:  # noqa: FBT001  as C has it
-        function(line, word, wake)
-
-    return write
+    return cast("WriteLine", function)
 
 
 def _put(target: Path, content: bytes) -> None:

@@ -89,9 +89,8 @@ class FakeBucket:
     def __init__(self) -> None:
         self.cost = 0
 
-    def take(self, _now_s: float, cost: int = 1) -> bool:
+    def spend(self, cost: int) -> None:
         self.cost += cost
-        return True
 
 
 class FakeAlarm:

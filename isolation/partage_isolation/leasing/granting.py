@@ -52,8 +52,13 @@ class Granting:
     def _open(self, seat: Seat, event: Event, now: int, deadline: int = 0) -> None:
         seat.happens(event, now)
         self._lines.say(seat, deadline)
-        may_go_on = seat.renewals < _RENEWALS and seat.card.policy.renews
-        seat.look_at = seat.deadline - self._timing.renew_ns if may_go_on else seat.deadline
+        seat.look_at = self._left_alone_until(seat)
+        if deadline and seat.renewals < _RENEWALS and seat.card.policy.renews and self._more_ns(seat, now) != 0:
+            seat.look_at = seat.deadline - self._timing.renew_ns
+
+    def _left_alone_until(self, seat: Seat) -> int:
+        """When its end is looked at, unless its processes speak before; of a gang at once: its cards close together."""
+        return seat.deadline if len(seat.demander.seats) > 1 else seat.deadline + self._timing.speaks_ns
 
     def end_by(self, seat: Seat, deadline: int, now: int) -> None:
         """An open lease ends then and not later."""
@@ -66,7 +71,7 @@ class Granting:
         runs = [self._more_ns(seat, now) for seat in seats]
         if demander.is_reopened or any(run == 0 for run in runs):
             for seat in seats:
-                seat.look_at = seat.deadline
+                seat.look_at = self._left_alone_until(seat)
             return
         ends = [seat.deadline + run for seat, run in zip(seats, runs, strict=True) if run is not None]
         for seat, run in zip(seats, runs, strict=True):

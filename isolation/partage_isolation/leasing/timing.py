@@ -31,6 +31,8 @@ class Timing:
     """All cards of a gang open once more for so long where one of them waits for launches on another."""
     renew_ns: int = 2 * MS
     """So long before its end a lease that would go to the same container again is lengthened."""
+    speaks_ns: int = MS
+    """So long after its end a lease is left alone: mostly its processes say by then that their work is done."""
     comes_back_ns: int = MS * 3 // 10
     """So long the card is kept for who was not idle when his turn ended, and is still first."""
     longest_wait_ns: int = 5 * SECOND

@@ -115,7 +115,7 @@ class Parts:
             library=library,
             cards=cards,
             findings=findings,
-            enforces=self.terms.enforced,
+            terms=self.terms,
         )
 
     async def close(self) -> None:
@@ -147,6 +147,7 @@ class Parts:
             model=known.model if known else None,
             memory_bytes=known.memory_bytes if known else None,
             used_bytes=sum(use.processes.values()) if use else None,
+            policy=self.terms.name_of(card),
         )
 
     def _note_models(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from partage_isolation.broker.facts import ContainerFacts, ProcessFacts
+from partage_isolation.broker.terms import Terms
+from partage_isolation.broker.wire import Loss
 from partage_isolation.control.questions import (
     CardHeld,
     CardTold,
@@ -19,7 +21,6 @@ from partage_isolation.control.questions import (
 )
 from partage_isolation.leasing.acts import Shares, Windows
 from partage_isolation.leasing.words import LineState
-from partage_plugins.vocabulary.kinds import Promise
 
 _STATES: Final[Mapping[LineState, LeaseState]] = {
     LineState.CLOSED: "closed",
@@ -36,13 +37,15 @@ def told(  # noqa: PLR0913  all that is told
     library: str,
     cards: tuple[CardTold, ...],
     findings: tuple[str, ...],
-    enforces: tuple[Promise, ...],
+    terms: Terms,
 ) -> Told:
     """All of it."""
     return Told(
         broker=version,
         library=library,
-        enforces=enforces,
+        enforces=terms.enforced,
+        policy=terms.policy,
+        compute_on_broker_loss="closed" if terms.loss is Loss.CLOSED else "free-run",
         cards=cards,
         containers=tuple(map(_container, containers)),
         findings=findings,

@@ -34,7 +34,11 @@ class Terms:
 
     def policy_of(self, card: CardId) -> Policy:
         """Who gets a card's time."""
-        return by_name(self.policies.get(card, self.policy), self.timing)
+        return by_name(self.name_of(card), self.timing)
+
+    def name_of(self, card: CardId) -> str:
+        """Of that policy."""
+        return self.policies.get(card, self.policy)
 
     def are_for(self, card: CardId) -> bool:
         """Whether its time is metered."""

@@ -22,6 +22,8 @@ BROKER_SOCKET: Final = "run/partage/broker.sock"
 
 ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 """Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
+BrokerLoss = Literal["free-run", "closed"]
+"""What holds for launches while the broker is away: all go, or none."""
 LeaseState = Literal["closed", "lease", "sole", "free"]
 """No; until a moment; until somebody else wants the card; until somebody else is there."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -168,6 +170,8 @@ class CardTold(Struct, frozen=True, kw_only=True):
     memory_bytes: Bytes | None = None
     used_bytes: Bytes | None = None
     """By everybody, whether the broker knows of them or not."""
+    policy: str | None = None
+    """Who gets its time."""
 
 
 class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
@@ -178,6 +182,9 @@ class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
     library: str = ""
     """The folder of the library that new containers get."""
     enforces: tuple[Promise, ...] = ("memory",)
+    policy: str | None = None
+    """Of cards that have none of their own; None: a broker that knows nothing of time."""
+    compute_on_broker_loss: BrokerLoss = "free-run"
     cards: tuple[CardTold, ...] = ()
     containers: tuple[ContainerTold, ...] = ()
     findings: tuple[Sentence, ...] = ()

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
 from isolation.leasing.members import Line, Member
 from partage_isolation.broker.wire import NO_TOKEN, Lease, Result, What
@@ -49,6 +50,27 @@ def gang(member: Member, cards: int) -> None:
                 member.drained(card, epoch=line.epoch, blocked=True)
         assert not member.is_hung_up()
         time.sleep(0.0003)
+
+
+STEPS: Final = ("joined", "wants", "holds", "over", "drained", "blocked", "idle")
+"""Of what is said about a lease: each as far as it stands there, and then no more."""
+
+
+def step(member: Member, last: str) -> None:
+    """So far and no further; a line that says so."""
+    if last == "wants":
+        member.want()
+    elif last != "joined":
+        line = member.wait_open()
+        if last in ("over", "drained", "blocked"):
+            wait_over(member, line)
+        if last in ("drained", "blocked"):
+            member.drained(epoch=line.epoch, blocked=last == "blocked")
+        if last == "idle":
+            member.idle(epoch=line.epoch)
+    print(0, 0, flush=True)  # noqa: T201
+    while True:
+        time.sleep(1)
 
 
 def packets(member: Member, what: What) -> None:
@@ -94,10 +116,13 @@ def main() -> None:
         if child == 0:
             time.sleep(600)
             os._exit(0)
+        what, *more = more or ["flood"]
     print("ready", child, flush=True)  # noqa: T201
     match what:
         case "packets":
             packets(member, What(int(more[0])))
+        case "step":
+            step(member, more[0])
         case "gang":
             gang(member, int(more[0]))
         case "forever":

@@ -124,3 +124,15 @@ def test_the_broker_may_be_killed_under_them(place: Isolated) -> None:
                 each.more(0.05)
         large.more(2)  # what was launched while nobody was there is under way
         assert 0.2 < shared(small, large, 2) < 0.55
+
+
+def test_a_kernel_that_does_not_end_is_its_own_container_s_loss(place: Isolated) -> None:
+    """The card divides itself between it and whose turn it is; among those all is as promised."""
+    endless, one, other = (place.prepare(share=300) for _ in range(3))
+    with Program(one, "flood") as first, Program(other, "flood") as second:
+        with Program(endless, "flood", "--kernel-us", "600000000") as hog:
+            until(lambda: hog.time.overlaps > 0)
+            second.more(0.3)
+            assert 0.6 < shared(first, second, 1) < 1.7
+        until(lambda: hog.time.processes == 0)
+        assert 0.6 < shared(first, second, 1) < 1.7

@@ -72,11 +72,14 @@ class Sessions:
             return self._wrong(packet)
         if self._answering.knows_card(session, packet.card):
             return answer(session, packet)
-        return self._wrong(packet) if packet.what in wire.UNANSWERED else wire.answer(packet, Result.UNKNOWN)
+        if packet.what in wire.UNANSWERED:
+            self._counters.wrong += 1
+            return None
+        return wire.answer(packet, Result.UNKNOWN)
 
-    def _wrong(self, packet: Packet) -> bytes | None:
+    def _wrong(self, packet: Packet) -> bytes:
         self._counters.wrong += 1
-        return None if packet.what in wire.UNANSWERED else wire.answer(packet, Result.WRONG)
+        return wire.answer(packet, Result.WRONG)
 
 
 def decided(session: Session, packet: Packet, verdict: Verdict) -> None:

@@ -75,7 +75,7 @@ class Loss(IntEnum):
 
 LINE_BYTES: Final = 64
 UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE))
-"""What is said of leases on `signals`: never answered, whatever it is worth."""
+"""What a process says of leases on `signals`: not answered, whatever it is worth."""
 _AGAIN: Final = int(Flag.AGAIN)
 """As a plain number: it is looked at in every question."""
 _HEAD: Final = struct.Struct("<4H2I")

@@ -47,10 +47,12 @@ void gate_look_again(struct gate *gate) {
     if (atomic_load(&gate->calm)) watch(gate, os_now() + LOOKED_AT);
 }
 
+/* Without a broker nobody looks again, and the next one is to find little in flight. */
 void gate_found(struct gate *gate, bool is_short, uint64_t now) {
     if (!is_short) {
         watch(gate, now + WATCHED);
-    } else if (now >= atomic_load(&gate->watched_until) && !atomic_exchange(&gate->calm, true)) {
+    } else if (now >= atomic_load(&gate->watched_until) && !atomic_load(&gate->away_since) &&
+               !atomic_exchange(&gate->calm, true)) {
         gates_review();
     }
 }
@@ -98,7 +100,9 @@ void compute_away(void) {
     const uint64_t now = os_now();
     for (unsigned card = 0; card < MOST_CARDS; card++) {
         uint64_t before = 0;
-        if (atomic_load(&gates[card].kind)) atomic_compare_exchange_strong(&gates[card].away_since, &before, now);
+        if (!atomic_load(&gates[card].kind)) continue;
+        atomic_compare_exchange_strong(&gates[card].away_since, &before, now);
+        watch(&gates[card], now);
     }
 }
 

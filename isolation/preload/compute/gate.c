@@ -9,8 +9,10 @@ _Atomic uint32_t gate_passes;
 
 /* ---- unseen ----------------------------------------------------------------------------------------------------- */
 
+/* Without a context on it nothing is launched on a card. */
 static bool passes(const struct gate *gate) {
     const uint32_t kind = atomic_load(&gate->kind);
+    if (kind == GATE_UNKNOWN) return !atomic_load(&gate->reached);
     return kind == GATE_UNMETERED || (kind == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
                                       word_state(atomic_load(&gate->open)) == WIRE_FREE);
 }
@@ -33,6 +35,10 @@ void gates_review(void) {
     }
     atomic_store(&gate_passes, 1);
     if (!all_pass()) atomic_store(&gate_passes, 0);
+}
+
+void compute_reaches(unsigned card) {
+    if (card < MOST_CARDS && !atomic_exchange(&gates[card].reached, true)) gates_review();
 }
 
 #define WATCHED (20ull * OS_MS) /* what begins may begin with short ones */

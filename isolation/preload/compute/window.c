@@ -12,7 +12,7 @@ REAL_CALL(cuEventQuery, CUevent event);
 REAL_CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to);
 REAL_CALL(cuEventDestroy_v2, CUevent event);
 
-enum { MOST_CREDIT = 128, PARTS = 4 };
+enum { MOST_CREDIT = 256, PARTS = 4 };
 enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
 
 #define WINDOW_NS (1ull * OS_MS)

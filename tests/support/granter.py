@@ -74,6 +74,7 @@ class Granter(Lender):
         """Whether JOIN is answered with OK."""
         self.generous = False
         self.gives_hints = True
+        self.idle_us = IDLE_US
         self.loss, self.loss_after_s = Loss.FREE, 1.0
         self.joined: list[tuple[int, int]] = []
         """Pids and cards, in order."""
@@ -151,7 +152,7 @@ class Granter(Lender):
         self.joined.append((row.pid, packet.card))
         if not self.metered:
             return wire.answer(packet, Result.NO)
-        lease = Lease(0, self._epochs[packet.card], 0, IDLE_US, self.loss, int(self.loss_after_s * 1e9))
+        lease = Lease(0, self._epochs[packet.card], 0, self.idle_us, self.loss, int(self.loss_after_s * 1e9))
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
 
     def _hello(self, peer: socket.socket, packet: Packet) -> bytes | None:

@@ -73,6 +73,19 @@ HOOK_CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, cons
     BEGIN(cuStreamBeginCaptureToGraph_ptsz, stream, graph, after, edges, count, mode);
 }
 
+/* `mismatch` is called for what is no longer as it was. */
+typedef int CUgraphRecaptureCallback(void *about, void *node, const void *before, const void *now);
+
+HOOK_CALL(cuStreamBeginRecaptureToGraph, CUstream stream, int mode, CUgraph graph, CUgraphRecaptureCallback *mismatch,
+          void *about) {
+    BEGIN(cuStreamBeginRecaptureToGraph, stream, mode, graph, mismatch, about);
+}
+
+HOOK_CALL(cuStreamBeginRecaptureToGraph_ptsz, CUstream stream, int mode, CUgraph graph,
+          CUgraphRecaptureCallback *mismatch, void *about) {
+    BEGIN(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, mismatch, about);
+}
+
 /* A capture that failed ends too; one that is of another thread or stream goes on. */
 static CUresult end(CUstream stream, CUgraph *graph, CUresult (*call)(CUstream, CUgraph *), bool per_thread) {
     const CUstream named = stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;

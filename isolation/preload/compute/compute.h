@@ -21,6 +21,8 @@ HIDDEN void costs_forget(CUgraphExec graph);
 
 /* ---- contexts, for their hooks ---------------------------------------------------------------------------------- */
 
+/* There is a context on the card, and launches may come. */
+HIDDEN void compute_reaches(unsigned card);
 /* This thread has made a context, which is current now or not. */
 HIDDEN void compute_context_made(unsigned card, CUcontext context);
 /* Around the driver's call that may end a context: nothing of ours is done in it in between. */

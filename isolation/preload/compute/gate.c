@@ -9,8 +9,10 @@ _Atomic uint32_t gate_passes;
 
 /* ---- unseen ----------------------------------------------------------------------------------------------------- */
 
+/* Without a context on it nothing is launched on a card. */
 static bool passes(const struct gate *gate) {
     const uint32_t kind = atomic_load(&gate->kind);
+    if (kind == GATE_UNKNOWN) return !atomic_load(&gate->reached);
     return kind == GATE_UNMETERED || (kind == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
                                       word_state(atomic_load(&gate->open)) == WIRE_FREE);
 }
@@ -35,6 +37,10 @@ void gates_review(void) {
     if (!all_pass()) atomic_store(&gate_passes, 0);
 }
 
+void compute_reaches(unsigned card) {
+    if (card < MOST_CARDS && !atomic_exchange(&gates[card].reached, true)) gates_review();
+}
+
 #define WATCHED (20ull * OS_MS) /* what begins may begin with short ones */
 #define LOOKED_AT (5ull * OS_MS)
 
@@ -47,10 +53,12 @@ void gate_look_again(struct gate *gate) {
     if (atomic_load(&gate->calm)) watch(gate, os_now() + LOOKED_AT);
 }
 
+/* Without a broker nobody looks again, and the next one is to find little in flight. */
 void gate_found(struct gate *gate, bool is_short, uint64_t now) {
     if (!is_short) {
         watch(gate, now + WATCHED);
-    } else if (now >= atomic_load(&gate->watched_until) && !atomic_exchange(&gate->calm, true)) {
+    } else if (now >= atomic_load(&gate->watched_until) && !atomic_load(&gate->away_since) &&
+               !atomic_exchange(&gate->calm, true)) {
         gates_review();
     }
 }
@@ -98,7 +106,9 @@ void compute_away(void) {
     const uint64_t now = os_now();
     for (unsigned card = 0; card < MOST_CARDS; card++) {
         uint64_t before = 0;
-        if (atomic_load(&gates[card].kind)) atomic_compare_exchange_strong(&gates[card].away_since, &before, now);
+        if (!atomic_load(&gates[card].kind)) continue;
+        atomic_compare_exchange_strong(&gates[card].away_since, &before, now);
+        watch(&gates[card], now);
     }
 }
 
@@ -171,8 +181,9 @@ static bool wait_for(struct gate *gate, uint64_t since, uint64_t *word) {
 
 bool gate_enter(struct gate *gate, uint64_t *word) {
     if (!atomic_load(&gate->kind) && !join(gate)) return false;
-    const uint64_t now = os_now();
     *word = gate_word(gate);
+    if (atomic_load(&gate->open) == *word) return true; /* whoever looks at the clock closes it in time */
+    const uint64_t now = os_now();
     if (!word_is_open(*word, now)) {
         atomic_fetch_add(&gate->blocked, 1);
         const bool open = wait_for(gate, now, word);

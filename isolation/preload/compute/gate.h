@@ -25,6 +25,7 @@ struct gate {
     const struct wire_line *_Atomic line;
     _Atomic uint64_t open;
     _Atomic uint32_t kind;
+    _Atomic bool reached;     /* the process has or had a context there */
     _Atomic uint32_t blocked; /* threads that wait */
     _Atomic uint32_t wanted;  /* 1 + the epoch of the latest WANT; 0: to be said */
     _Atomic uint32_t idle;    /* 1 + the epoch of the latest IDLE; 0: has launched since */

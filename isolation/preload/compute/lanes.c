@@ -34,8 +34,6 @@ struct owner {
     const void *thread;
 };
 
-static bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
-
 /* Default streams have the same handles in all contexts, the thread's own in all threads; others' are unique. */
 static bool is_of(const struct lane *lane, const struct owner *owner) {
     if (lane->stream != owner->stream || lane->thread != owner->thread || lane->gone) return false;
@@ -111,7 +109,9 @@ static void remember(CUstream stream, struct lane *lane, uint32_t serial) {
     if (atomic_load(&captures)) return;
     atomic_store(&lane->word, line ? &line->word : &line_shut.word);
     if (lane_cache.serial != serial) lane_cache = (struct lane_cache){.serial = serial};
-    *lane_place_of(stream) = (struct lane_place){stream, lane};
+    if (lane_cached(stream) == lane) return;
+    lane_cache.places[1] = lane_cache.places[0];
+    lane_cache.places[0] = (struct lane_place){stream, lane};
 }
 
 struct lane *lane_of(CUstream stream, unsigned *card) {

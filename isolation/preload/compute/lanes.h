@@ -12,6 +12,7 @@
 #include "../memory/memory.h"
 #include "abi.h"
 #include "gate.h"
+#include "places.h"
 
 enum { MOST_LANES = 2048, BATCHES = 16, CACHED = 2 };
 
@@ -27,14 +28,15 @@ struct batch {
 };
 
 struct lane {
-    const uint64_t *_Atomic word; /* of the line that its gate has */
+    /* What a launch touches is in the lane's own cache line, and the lock in another one. */
+    const uint64_t *_Atomic word __attribute__((aligned(64))); /* of the line that its gate has */
     struct gate *_Atomic gate;
-    CUstream stream; /* never NULL */
+    _Atomic int32_t credit;    /* so many launches need not look again */
+    _Atomic uint32_t launched; /* launches that the driver has, modulo 2^32 */
+    CUstream stream;           /* never NULL */
     CUcontext context;
     const void *thread; /* whose per-thread stream it is */
     _Atomic bool used;
-    _Atomic int32_t credit;    /* so many launches need not look again */
-    _Atomic uint32_t launched; /* launches that the driver has, modulo 2^32 */
 
     struct os_lock lock; /* of what follows */
     struct batch batches[BATCHES];
@@ -69,14 +71,20 @@ struct lane_cache {
 extern HIDDEN __thread struct lane_cache lane_cache __attribute__((tls_model("initial-exec")));
 extern HIDDEN _Atomic uint32_t lanes_serial; /* never 0 */
 
-static inline struct lane_place *lane_place_of(CUstream stream) {
-    return &lane_cache.places[((uintptr_t)stream >> 4 ^ (uintptr_t)stream >> 10) % CACHED];
-}
+_Static_assert(offsetof(struct lane_cache, serial) == 0 && offsetof(struct lane_cache, places) == CACHE_PLACES,
+               "places");
+_Static_assert(sizeof(struct lane_place) == PLACE_BYTES && offsetof(struct lane_place, stream) == 0, "places");
+_Static_assert(offsetof(struct lane_place, lane) == PLACE_LANE && CACHED == 2, "places");
+_Static_assert(offsetof(struct lane, word) == LANE_WORD && offsetof(struct lane, gate) == LANE_GATE, "places");
+_Static_assert(offsetof(struct lane, credit) == LANE_CREDIT && offsetof(struct lane, launched) == LANE_LAUNCHED,
+               "places");
+_Static_assert(offsetof(struct gate, open) == GATE_OPEN && offsetof(CUlaunchConfig, stream) == CONFIG_STREAM, "places");
 
+/* A stream is never NULL here: an empty place is nobody's. */
 static inline struct lane *lane_cached(CUstream stream) {
-    const struct lane_place *place = lane_place_of(stream);
-    const uint32_t serial = atomic_load_explicit(&lanes_serial, memory_order_relaxed);
-    return lane_cache.serial == serial && place->stream == stream ? place->lane : NULL;
+    const struct lane_place *places = lane_cache.places;
+    if (lane_cache.serial != atomic_load_explicit(&lanes_serial, memory_order_relaxed)) return NULL;
+    return places[0].stream == stream ? places[0].lane : places[1].stream == stream ? places[1].lane : NULL;
 }
 
 /* A count that two threads change at once may lose one: then a batch has one launch more. */
@@ -87,8 +95,13 @@ static inline bool lane_spend(struct lane *lane) {
     return true;
 }
 
+static inline bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
+
 /* This thread has another current context: its default streams are others. */
-static inline void lanes_switch(void) { lane_cache.serial = 0; }
+static inline void lanes_switch(void) {
+    for (unsigned n = 0; n < CACHED; n++)
+        if (is_default(lane_cache.places[n].stream)) lane_cache.places[n].stream = NULL;
+}
 
 /* All threads' caches are void: a gate has another line, a stream or context is gone, or a capture begins: while one is
  * under way nothing is remembered. */

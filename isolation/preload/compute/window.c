@@ -12,7 +12,7 @@ REAL_CALL(cuEventQuery, CUevent event);
 REAL_CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to);
 REAL_CALL(cuEventDestroy_v2, CUevent event);
 
-enum { MOST_CREDIT = 128, PARTS = 4 };
+enum { MOST_CREDIT = 256, PARTS = 4 };
 enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
 
 #define WINDOW_NS (1ull * OS_MS)
@@ -149,7 +149,10 @@ static uint64_t patience(struct lane *lane) {
     return expected > PATIENCE_NS ? expected : PATIENCE_NS;
 }
 
-static uint64_t window_of(uint64_t word) { return word_state(word) == WIRE_FREE ? FREE_WINDOW_NS : WINDOW_NS; }
+/* Who comes after a broker that is away is to find no more than a lease would leave. */
+static uint64_t window_of(const struct gate *gate, uint64_t word) {
+    return word_state(word) == WIRE_FREE && !atomic_load(&gate->away_since) ? FREE_WINDOW_NS : WINDOW_NS;
+}
 
 /* What went through unseen is in no batch, and an event after it is none of a batch's. */
 static void forget_unseen(struct lane *lane) {
@@ -173,7 +176,7 @@ static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec grap
     reap(lane, now);
     const struct flight flight = in_flight(lane, now);
     const uint64_t cost = graph ? cost_of(graph) : cost_by_now(lane, now);
-    uint32_t room = room_for(&flight, cost, word_deadline(word) - now, window_of(word));
+    uint32_t room = room_for(&flight, cost, word_deadline(word) - now, window_of(lane->gate, word));
     room = slowly(lane, &flight, room);
     if (lane->has_no_events) room = MOST_CREDIT;
     if ((room && graph) || (!room && waited > patience(lane))) room = 1;

@@ -10,6 +10,7 @@ REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 
 static CUresult made(unsigned card, CUresult result, const CUcontext *context) {
     account_tell(card, result == CUDA_SUCCESS ? WIRE_CONTEXT_MADE : WIRE_CONTEXT_FAILED);
+    if (result == CUDA_SUCCESS) compute_reaches(card);
     if (result == CUDA_SUCCESS && context) compute_context_made(card, *context);
     return result;
 }
@@ -66,6 +67,7 @@ HOOK_CALL(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     CUresult result;
     if (!context || primary_is_there(device)) {
         result = DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device));
+        compute_reaches(card_of(device));
     } else {
         const unsigned card = card_of(device);
         TRY(account_context(card));

@@ -8,6 +8,9 @@
  */
 #if defined(__x86_64__)
 #include "x86_64.inc"
+#ifdef SHORT_LAUNCHES
+#include "launches_x86_64.inc"
+#endif
 #elif defined(__aarch64__)
 #include "aarch64.inc"
 #else
@@ -54,6 +57,10 @@
     open_function \name
     .ifdef .Lgated_\name
     unless_seen \name
+    .ifdef .Lwords_\name
+    launch_shortly \name
+.Llong_\name:
+    .endif
     .endif
     to_hook \name
     close_function \name

@@ -86,6 +86,24 @@ def test_who_waits_while_brokers_change_is_served_by_the_next(one: Program) -> N
     one.answer()
 
 
+def test_who_comes_back_finds_little_in_flight(one: Program) -> None:
+    """The card was the program's own, and its launches so short that nobody counted them."""
+    broker = joined(one)
+    broker.free()
+    one.ask("s = stream(); launches(20000, s, 0.001)")
+    broker.stop()
+    one.ask("time.sleep(0.3)")
+    one.ask("t = in_thread(lambda: launches(2000, s, 1))")
+    one.ask("time.sleep(0.5)")
+    before = one.ask("time.monotonic_ns()")
+    broker.new_page()
+    broker.start()
+    said = broker.wait_for(What.DRAINED, 1001)
+    broker.sole()
+    assert said.lease.at - before < 400_000_000
+    one.ask("t.join()")
+
+
 def test_it_comes_and_goes_under_load(one: Program) -> None:
     broker = joined(one)
     broker.generous = True

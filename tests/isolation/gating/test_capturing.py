@@ -97,6 +97,19 @@ def test_captures_and_leases_in_many_threads_disturb_nobody(one: Program) -> Non
     assert one.ask("wrong") == []
 
 
+def test_a_capture_that_did_not_begin_hides_nothing(one: Program) -> None:
+    """What is legacy would be left alone while one is under way."""
+    broker = one.place.broker
+    broker.generous = True
+    one.ask("kernel(); s = stream(); launch()")
+    broker.generous = False
+    for name in ("cuStreamBeginRecaptureToGraph", "cuStreamBeginRecaptureToGraph_ptsz"):
+        assert one.error(f"call('{name}', s, INT(0), 0, None, None)")
+    one.ask("launch(LEGACY, 400)")
+    broker.wait_for(What.DRAINED, broker.close())
+    assert not one.ask("is_busy(LEGACY)")
+
+
 def test_a_capture_that_failed_ends_too(one: Program) -> None:
     broker = one.place.broker
     broker.generous = True

@@ -98,3 +98,20 @@ def test_free_cards_of_one_process_can_be_taken_back_one_by_one(two: Program) ->
     assert not two.has_answered(within_s=A_WHILE_S)
     broker.free(1)
     two.answer()
+
+
+def test_a_card_that_was_never_used_is_gated_when_it_is(tmp_path: Path) -> None:
+    """While it was not, launches on the other one, which is the program's own, went through unseen."""
+    with gated(tmp_path, cards=2) as place, place.program(cards=1) as one:
+        one.say("launch()")
+        place.broker.wait_for(What.WANT, 0)
+        place.broker.free(0)
+        one.answer()
+        one.ask("s = stream(); launches(20000, s, 0.001)")
+        one.ask("_contexts.append(told('cuDevicePrimaryCtxRetain', 1))")
+        one.ask("use(1)")
+        one.say("launch()")
+        place.broker.wait_for(What.WANT, 0, card=1)
+        assert not one.has_answered(within_s=A_WHILE_S)
+        place.broker.sole(1)
+        one.answer()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import pytest
 
 from isolation.gating.stage import A_WHILE_S, Place, Program
@@ -41,6 +45,24 @@ def test_nothing_is_drained_that_still_runs(one: Program, stream: str) -> None:
     epoch = broker.close()
     one.ask(f"time.sleep({A_WHILE_S})")
     assert not broker.heard_of(What.DRAINED, epoch)
+    broker.wait_for(What.DRAINED, epoch)
+
+
+def test_leases_that_were_over_before_anybody_saw_them_are_answered(one: Program) -> None:
+    broker = granted(one)
+    broker.gives_hints = False
+    for _ in range(3):
+        broker.lease(seconds=0)
+    broker.gives_hints = True
+    broker.wait_for(What.DRAINED, broker.lease(seconds=0))
+
+
+def test_a_lease_that_passed_while_the_process_stood_still_is_answered(one: Program) -> None:
+    broker = granted(one)
+    os.kill(one.pid, signal.SIGSTOP)
+    epoch = broker.lease(seconds=0.05)
+    time.sleep(0.2)
+    os.kill(one.pid, signal.SIGCONT)
     broker.wait_for(What.DRAINED, epoch)
 
 

@@ -4,8 +4,7 @@
  *
  *   measure memory DRIVER MIB ROUNDS EACH      cuMemAlloc and cuMemFree; medians of EACH calls
  *   measure unmetered DRIVER ROUNDS EACH       cuDriverGetVersion, which nobody meters; means of EACH calls
- *   measure launch DRIVER ROUNDS EACH          cuLaunchKernel into a stream, of a driver that does nothing; means of
- * EACH measure start PRELOADED ROUNDS EACH        from the start to the end of a program that uses no CUDA; medians
+ *   measure start PRELOADED ROUNDS EACH        from the start to the end of a program that uses no CUDA; medians
  *
  * DRIVER is the path of the real libcuda.so.1, PRELOADED what LD_PRELOAD is to be.
  */
@@ -26,8 +25,6 @@ struct side {
     int (*alloc)(u64 *address, size_t bytes);
     int (*free)(u64 address);
     int (*version)(int *version);
-    int (*launch)(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                  unsigned shared, handle stream, void **parameters, void **extra);
 };
 
 static struct side side[SIDES];
@@ -79,7 +76,6 @@ static void find_sides(const char *driver) {
         side[which].alloc = (int (*)(u64 *, size_t))found(library, "cuMemAlloc_v2");
         side[which].free = (int (*)(u64))found(library, "cuMemFree_v2");
         side[which].version = (int (*)(int *))found(library, "cuDriverGetVersion");
-        *(void **)&side[which].launch = found(library, "cuLaunchKernel");
     }
 }
 
@@ -166,27 +162,6 @@ static void measure_unmetered(u64 rounds, u64 each) {
     tell("version", means, rounds);
 }
 
-static double launch_round(const struct side *one, handle stream, u64 each) {
-    int wrong = 0;
-    const double start = now_ns();
-    for (u64 i = 0; i < each; i++) wrong |= one->launch(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
-    const double took = (now_ns() - start) / (double)each;
-    require(wrong, "cuLaunchKernel");
-    return took;
-}
-
-static void measure_launch(u64 rounds, u64 each) {
-    double (*means)[SIDES] = calloc(rounds, sizeof *means);
-    handle stream;
-    if (!means) stop_with("no memory");
-    require(cuStreamCreate(&stream, 0), "cuStreamCreate");
-    for (int which = 0; which < SIDES; which++) launch_round(&side[which], stream, 1000);
-    for (u64 round = 0; round < rounds; round++)
-        for (u64 turn = 0; turn < SIDES; turn++)
-            means[round][(round + turn) % SIDES] = launch_round(&side[(round + turn) % SIDES], stream, each);
-    tell("launch", means, rounds);
-}
-
 /* ---- starting programs --------------------------------------------------------------------------------------------
  */
 
@@ -233,11 +208,6 @@ int main(int count, char **words) {
         find_sides(words[2]);
         tell_engaged();
         measure_unmetered(number(words[3], 1000), number(words[4], 10 * MIB));
-    } else if (!strcmp(what, "launch") && count == 5) {
-        open_card();
-        find_sides(words[2]);
-        tell_engaged();
-        measure_launch(number(words[3], 100000), number(words[4], 10 * MIB));
     } else if (!strcmp(what, "start") && count == 5) {
         printf("{");
         measure_start(words[2], number(words[3], 1000), number(words[4], MOST_EACH));

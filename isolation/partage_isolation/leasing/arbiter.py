@@ -168,9 +168,9 @@ class Arbiter:
         """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
         self._now = max(self._now, now)
         seat = self.node.seats.get((key, card))
-        if seat is None:
+        if seat is None or (epoch is not None and epoch != seat.epoch):
             return None
-        if (member is not None and member not in seat.members) or (epoch is not None and epoch != seat.epoch):
+        if member is not None and member not in seat.members:
             return None
         island = self.node.island(card)
         island.charge(self._now)

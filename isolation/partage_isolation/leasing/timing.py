@@ -7,6 +7,8 @@ from typing import Final
 
 MS: Final = 1_000_000
 SECOND: Final = 1_000_000_000
+NEVER: Final = 1 << 80
+"""Later than any clock shows."""
 
 
 @dataclass(frozen=True, slots=True)

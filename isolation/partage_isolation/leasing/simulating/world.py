@@ -41,10 +41,10 @@ def _key(number: int) -> ContainerKey:
 class World:
     """See the module."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, *, arbiter: Callable[..., Arbiter] = Arbiter) -> None:
         self._case, self._events = case, Events(_BEGIN)
         policy = by_name(case.policy, case.timing)
-        self.arbiter = Arbiter(policy=lambda _: policy, timing=case.timing)
+        self.arbiter = arbiter(policy=lambda _: policy, timing=case.timing)
         self._chance = Chance(case.seed)
         self._ticks = 0
         self._tick_at: int | None = None

@@ -183,6 +183,18 @@ def test_who_was_idle_and_wants_to_go_on_is_not_idle_any_more() -> None:
     assert desk.state(A) is SOLE
 
 
+def test_nor_under_a_deadline() -> None:
+    desk = Desk(a=500, b=500)
+    desk.join(A, "q")
+    desk.want(A)
+    desk.want(B)
+    assert desk.state(A) is LEASE
+    desk.idle(A, "p")
+    desk.want(A, "p")
+    desk.idle(A, "q")
+    assert (desk.state(A), desk.state(B)) == (LEASE, CLOSED)
+
+
 def test_a_turn_that_its_holder_ends_himself_is_over() -> None:
     desk = held_by_a()
     desk.wait(12)

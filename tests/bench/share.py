@@ -6,7 +6,7 @@ same broker, and a card whose time nobody meters. What a workload reaches where 
 measured first: who waits for each of his kernels leaves gaps himself.
 
 Bars hold on a machine that does nothing else. A run during which others took more than 2 % of the processors, or the
-machine below did, is repeated, three times at most; how many stayed disturbed is told.
+machine below did, is repeated, as long as there is time for that; how many stayed disturbed is told.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from bench.harness import Bench
 from bench.sharing.cases import COMPARED, FLOOD, KINDS, OURS, SHORT, SMOKE, WAIT, Case, sharer, split
 from bench.sharing.place import POLICIES, Place, a_place
 from bench.sharing.seen import Seen
-from bench.simulating.quiet import stolen_s
 from support.sharing import Sharer
 
 SECONDS: Final = 10
@@ -113,7 +112,7 @@ def latencies(bench: Bench, places: Mapping[str, Place]) -> None:
 
 def main() -> int:
     """All policies are there all the while, each with a card of its own, so that turns are short."""
-    bench, stolen = Bench.from_argv("share", libraries=["uvloop", "msgspec"]), stolen_s()
+    bench = Bench.from_argv("share", libraries=["uvloop", "msgspec"])
     with ExitStack() as stack:
         places = {policy: stack.enter_context(a_place(bench, policy)) for policy in POLICIES}
         reach = reached(bench, places["no metering"])
@@ -126,7 +125,6 @@ def main() -> int:
         latencies(bench, places)
     disturbed = [each for place in places.values() for each in place.disturbed]
     bench.figure("runs that others disturbed", len(disturbed))
-    bench.figure("processor time stolen meanwhile, s", stolen_s() - stolen)
     for each in disturbed:
         sys.stderr.write(f"disturbed: {each} of the processors\n")
     return bench.finish()

@@ -11,7 +11,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 MOST_FOREIGN: Final = 0.02
 """Of all processors' time."""
-TRIES: Final = 8
+_TRIES: Final = 8
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _IDLE: Final = (3, 4)
 """Columns of /proc/stat in which a processor does nothing: idle, and waiting for a disk."""
@@ -29,10 +29,10 @@ class Measured(NamedTuple, Generic[T]):
     foreign: float
 
 
-def quietly(measure: Callable[[], T], *, daemons: Sequence[int], judged: bool, tries: int = TRIES) -> Measured[T]:
+def quietly(measure: Callable[[], T], *, daemons: Sequence[int], judged: bool) -> Measured[T]:
     """The first run that others did not disturb; the quietest where none was, or where nothing is judged."""
     quietest: Measured[T] | None = None
-    for _ in range(tries if judged else 1):
+    for _ in range(_TRIES if judged else 1):
         found = _once(measure, daemons)
         if quietest is None or found.foreign < quietest.foreign:
             quietest = found
@@ -53,11 +53,6 @@ def _machine_s() -> float:
     """Processor time that anyone took."""
     columns = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1 : 1 + _BUSY]]
     return sum(ticks for column, ticks in enumerate(columns) if column not in _IDLE) / _TICKS_PER_S
-
-
-def stolen_s() -> float:
-    """What the machine below took from all processors since this one was started."""
-    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[_BUSY]) / _TICKS_PER_S
 
 
 def _ours_s(daemons: Sequence[int]) -> float:

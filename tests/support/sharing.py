@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +24,8 @@ from partage_isolation.simulation.building import built as built_programs
 from support.isolated import Contained, Isolated, until
 
 FOR_LONG_S: Final = 600
+MEMORY: Final = 4 << 30
+"""Enough for the contexts of several processes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Running:
 
     def __init__(self, place: Isolated, sharer: Sharer) -> None:
         self.sharer = sharer
-        self.container: Contained = place.prepare(share=sharer.share, limit=sharer.limit, name=sharer.name)
+        self.container: Contained = place.prepare(MEMORY, share=sharer.share, limit=sharer.limit, name=sharer.name)
         self.container.install(built_library())
         environment = {**os.environ, **place.node.environment, "LD_PRELOAD": self.container.preload}
         argv = [str(built_programs() / sharer.program), "--seconds", str(sharer.seconds), *sharer.words]
@@ -62,11 +64,11 @@ class Running:
         """All its processes are ours to the broker: the library spoke to it."""
         return self._pids <= {each.pid for each in self.container.told().processes}
 
-    def busy_ns(self, place: Isolated) -> int:
-        """Of the card's time, what they ever had."""
+    def busy_ns(self, account: Mapping[int, int]) -> int:
+        """What they ever had, by the card's account of processes."""
         ended = [process.args for process in self.processes if process.poll() not in {None, 0}]
         assert not ended, f"{self.sharer.name}: a program failed: {ended}"
-        return sum(each.busy_ns for each in place.node.status()[0].processes if each.pid in self._pids)
+        return sum(account.get(pid, 0) for pid in self._pids)
 
     def lines(self) -> list[dict[str, Any]]:
         """What they said at their end, which is waited for."""
@@ -103,12 +105,18 @@ def sharing(place: Isolated, *sharers: Sharer) -> Generator[list[Running]]:
 
 def each_second(place: Isolated, running: Sequence[Running]) -> Iterator[tuple[float, ...]]:
     """Parts of the card's time, for ever: of each second what each had in it."""
-    at, had = time.monotonic_ns(), [each.busy_ns(place) for each in running]
+    at, had = _had(place, running)
     while True:
         time.sleep(1)
-        now, has = time.monotonic_ns(), [each.busy_ns(place) for each in running]
+        now, has = _had(place, running)
         yield tuple((after - before) / (now - at) for before, after in zip(had, has, strict=True))
         at, had = now, has
+
+
+def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
+    """When, and what each ever had by then."""
+    account = {each.pid: each.busy_ns for each in place.node.status()[0].processes}
+    return time.monotonic_ns(), [each.busy_ns(account) for each in running]
 
 
 def watched(place: Isolated, running: Sequence[Running], seconds: int) -> list[tuple[float, ...]]:

@@ -15,7 +15,8 @@ from partage_isolation.leasing.islands import Island
 from partage_isolation.leasing.life import Event
 from partage_isolation.leasing.node import FirstEpoch, Node, Place
 from partage_isolation.leasing.policies.policy import Policy
-from partage_isolation.leasing.seats import Member, Seat
+from partage_isolation.leasing.presence import Member
+from partage_isolation.leasing.seats import Seat
 from partage_isolation.leasing.timing import Timing
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 

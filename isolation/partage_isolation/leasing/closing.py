@@ -50,7 +50,7 @@ class Closing:
             seat.forget_wants(epoch)
         if not (seat.undrained or seat.silent):  # its processes saw the end coming
             seat.measured(0)
-            seat.has_drained(0)
+            seat.counts.drained(0)
 
     def patience_ns(self, seat: Seat) -> int:
         """How long its work is waited for."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from partage_isolation.leasing.life import IDLE, WANTED, Event, Life
 from partage_isolation.leasing.lines import Lines
-from partage_isolation.leasing.seats import Member, Presence, Seat
+from partage_isolation.leasing.presence import Member, Presence
+from partage_isolation.leasing.seats import Seat
 
 
 def joins(seat: Seat, member: Member, now: int) -> None:
@@ -42,7 +43,7 @@ def has_drained(seat: Seat, member: Member, at: int, now: int) -> None:
         seat.undrained.discard(member)
         if not seat.undrained:
             seat.measured(now - seat.ended_at)
-            seat.has_drained(now - seat.ended_at)
+            seat.counts.drained(now - seat.ended_at)
 
 
 def is_idle(seat: Seat, member: Member, now: int) -> None:

@@ -1,12 +1,7 @@
-"""One container on one card: its lease, its processes there, and what it was charged. Pure.
-
-A *member* is a process that has joined. One that did not say in time that its work was done is *silent*: nobody waits
-for it, until it says so of a line as it is then.
-"""
+"""One container on one card: its lease, its processes there, and what it was charged. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,42 +9,13 @@ from partage_isolation.leasing.acts import Drains, Shares
 from partage_isolation.leasing.life import IDLE, TRAITS, TRANSITIONS, Event, Life
 from partage_isolation.leasing.meters import Meter
 from partage_isolation.leasing.policies.accounts import Account
+from partage_isolation.leasing.presence import Counts, Member, Presence
 from partage_isolation.leasing.words import LineState
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 if TYPE_CHECKING:
     from partage_isolation.leasing.cards import Card
     from partage_isolation.leasing.gangs import Demander
-
-Member = Hashable
-"""A process, as the caller knows it."""
-
-
-@dataclass(slots=True)
-class Presence:
-    """One member."""
-
-    drained: int | None = None
-    """The epoch whose work it last said to be done."""
-    is_idle: bool = False
-    """It said so of this epoch, and may have begun again since."""
-    wants: bool = False
-    silent_since: int | None = None
-    """When its lease had ended, if it never said that its work was done."""
-    is_stopped: bool = False
-    """It does not run at all: what it launched is done, whatever it says."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """Since the container came."""
-
-    leases: int = 0
-    revocations: int = 0
-    drains: int = 0
-    drains_ns: int = 0
-    last_drain_ns: int = 0
-    overlaps: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -184,12 +150,6 @@ class Seat:
     def measured(self, drain_ns: int) -> None:
         """Its work needed so long after a lease."""
         self.drain_ns = max(drain_ns, self.drain_ns - (self.drain_ns - drain_ns) // 16)
-
-    def has_drained(self, drain_ns: int) -> None:
-        """All of it, in time."""
-        counts = self.counts
-        counts.drains, counts.drains_ns = counts.drains + 1, counts.drains_ns + drain_ns
-        counts.last_drain_ns = drain_ns
 
     def shares(self, now: int) -> Shares:
         """For those who look."""

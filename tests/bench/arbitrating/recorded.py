@@ -66,6 +66,6 @@ def recorded(case: Case) -> Recorder:
     """What happened on that node."""
     world = World(case, arbiter=Recorder)
     world.run()
-    assert isinstance(world.arbiter, Recorder)
-    world.arbiter.seconds = case.lasts_ns / 1e9
-    return world.arbiter
+    assert isinstance(world.broker.arbiter, Recorder)
+    world.broker.arbiter.seconds = case.lasts_ns / 1e9
+    return world.broker.arbiter

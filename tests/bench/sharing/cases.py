@@ -9,6 +9,7 @@ from typing import Final
 from support.sharing import Sharer
 
 Words = tuple[str, ...]
+SIGMA: Final = 0.03
 
 FLOOD: Final = "flood of 1 ms"
 SHORT: Final = "flood of 10 us"
@@ -41,7 +42,7 @@ class Case:
     """By container."""
     promised: tuple[float, ...]
     """By container: of the card, where the workload could use all of it."""
-    most_sigma: float = 0.03
+    most_sigma: float = SIGMA
     """Of the shares of single seconds."""
 
     @property
@@ -57,7 +58,7 @@ def sharer(kind: str, share: int, *, limit: int = 1000) -> Sharer:
     return Sharer(kind.replace(" ", "-"), share, program, tuple(words), limit=limit, processes=processes)
 
 
-def split(shares: tuple[int, ...], *kinds: str, most_sigma: float = 0.03) -> Case:
+def split(shares: tuple[int, ...], *kinds: str, most_sigma: float = SIGMA) -> Case:
     """Containers with those shares; all have the same workload, or each has its own. Excess is theirs in proportion."""
     each = kinds if len(kinds) > 1 else kinds * len(shares)
     sharers = tuple(sharer(kind, share) for kind, share in zip(each, shares, strict=True))

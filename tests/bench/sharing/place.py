@@ -47,8 +47,8 @@ class Place:
         others = sharers[1:]
         with sharing(self._isolation, *others), sharing(self._isolation, sharers[0]) as running:
             time.sleep(self._settles_s)
-            self._look(running)
             told = running[0].lines()[0]
+            self._look(running)
         return float(told["p50_ms"]), float(told["p99_ms"])
 
     def _seconds(self, sharers: Sequence[Sharer], seconds: int) -> list[tuple[float, ...]]:

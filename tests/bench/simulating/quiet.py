@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from bench.measuring.surroundings import time_now
+
 MOST_FOREIGN: Final = 0.02
 """Of all processors' time."""
 _TRIES: Final = 8
@@ -43,8 +45,10 @@ def quietly(measure: Callable[[], T], *, daemons: Sequence[int], judged: bool) -
 
 
 def _once(measure: Callable[[], T], daemons: Sequence[int]) -> Measured[T]:
-    began, machine, ours = time.monotonic(), _machine_s(), _ours_s(daemons)
+    began, machine, ours, stolen = time.monotonic(), _machine_s(), _ours_s(daemons), time_now()
     told = measure()
+    if os.sched_getscheduler(0) in {os.SCHED_FIFO, os.SCHED_RR}:  # others here only have what we leave
+        return Measured(told, time_now().stolen_since(stolen))
     foreign_s = (_machine_s() - machine) - (_ours_s(daemons) - ours)
     return Measured(told, max(0.0, foreign_s) / ((time.monotonic() - began) * (os.cpu_count() or 1)))
 

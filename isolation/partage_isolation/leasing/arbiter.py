@@ -15,7 +15,8 @@ from partage_isolation.leasing.islands import Island
 from partage_isolation.leasing.life import Event
 from partage_isolation.leasing.node import FirstEpoch, Node, Place
 from partage_isolation.leasing.policies.policy import Policy
-from partage_isolation.leasing.seats import Member, Seat
+from partage_isolation.leasing.presence import Member
+from partage_isolation.leasing.seats import Seat
 from partage_isolation.leasing.timing import Timing
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
@@ -168,9 +169,9 @@ class Arbiter:
         """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
         self._now = max(self._now, now)
         seat = self.node.seats.get((key, card))
-        if seat is None:
+        if seat is None or (epoch is not None and epoch != seat.epoch):
             return None
-        if (member is not None and member not in seat.members) or (epoch is not None and epoch != seat.epoch):
+        if member is not None and member not in seat.members:
             return None
         island = self.node.island(card)
         island.charge(self._now)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from partage_isolation.leasing.life import Life
 from partage_isolation.leasing.policies.policy import Policy
 from partage_isolation.leasing.seats import Seat
+from partage_isolation.leasing.timing import NEVER
 from partage_plugins.vocabulary.names import CardId
 
 
@@ -19,6 +20,8 @@ class Card:
     policy: Policy
     at: int = 0
     """Until when its time is charged."""
+    patient_until: int = NEVER
+    """Nobody has waited here for too long before that; it may be later."""
     seats: list[Seat] = field(default_factory=list[Seat])
     holder: Seat | None = None
     behind: list[Seat] = field(default_factory=list[Seat])
@@ -35,8 +38,11 @@ class Card:
         since, self.at = now - self.at, now
         if since <= 0:
             return
-        runners = self._runners() if self.behind else (self.holder,) if self.holder else ()
-        if runners:
+        if not self.behind:
+            if self.holder:
+                self.busy += since
+                self._pay(self.holder, since, now)
+        elif runners := self._runners():
             self.busy += since
             part, rest = divmod(since, len(runners))
             for number, seat in enumerate(runners):
@@ -59,17 +65,31 @@ class Card:
         self.policy.charge(seat.account, -amount, now)
         seat.account.virtual = max(seat.account.virtual, min(had, self.clocks[seat.account.share > 0]))
 
+    def lets_in(self, seat: Seat, now: int) -> int:
+        """When its ceiling lets it run; where that is not after now, it is among the others again."""
+        at = self.policy.opens_at(seat.account, now)
+        if at > now:
+            seat.is_capped = True
+        elif seat.is_capped or seat.is_passed:
+            seat.is_awake |= seat.is_capped
+            seat.is_capped = seat.is_passed = False
+            self.came(seat)
+        return at
+
     def is_contended(self, seat: Seat, since: int) -> bool:
         """Somebody else waits for it, and could have it; or had it after that time, and was not idle then."""
-        return any(
-            (other.life is Life.WAITING and not other.is_capped) or (other.has_gone and other.rested_at > since)
-            for other in self.seats
-            if other is not seat
-        )
+        for other in self.seats:
+            if other is not seat:
+                if other.is_waiting:
+                    if not other.is_capped:
+                        return True
+                elif other.rested_at > since and other.has_gone:
+                    return True
+        return False
 
     def kept_until(self, seat: Seat, now: int, keep_ns: int) -> int:
         """Until when somebody before it is expected back who had the card a moment ago and was not idle."""
-        gone = [other for other in self.seats if other.has_gone and other.rested_at + keep_ns > now]
+        gone = [other for other in self.seats if other.rested_at + keep_ns > now and other.has_gone]
         if not gone or not self.policy.renews:
             return 0
         rank = self.policy.rank(seat.account, now)
@@ -93,7 +113,7 @@ class Card:
         return [
             other.account.virtual
             for other in self.seats
-            if other is not seat and other.is_in_order and (other.account.share > 0) == has_share
+            if other.is_busy and other is not seat and not other.is_capped and (other.account.share > 0) == has_share
         ]
 
     def _keep_time(self, seat: Seat, clocks: Sequence[int]) -> int:
@@ -101,6 +121,12 @@ class Card:
         kind = seat.account.share > 0
         self.clocks[kind] = max(self.clocks[kind], min(clocks, default=0))
         return self.clocks[kind]
+
+    def patience_ends(self, now: int) -> int:
+        """When the next of those who wait has waited for too long."""
+        ends = [seat.overdue_at for seat in self.seats if seat.is_waiting]
+        self.patient_until = min(ends, default=NEVER)
+        return min((at for at in ends if at > now), default=NEVER)
 
     def is_slow(self, seat: Seat, drain_ns: int) -> bool:
         """Work of others who are busy here takes longer than that to drain."""

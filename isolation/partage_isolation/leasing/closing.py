@@ -7,7 +7,7 @@ gang opens once more for a moment. Whoever does not say in time that its work is
 from __future__ import annotations
 
 from partage_isolation.leasing.gangs import Demander
-from partage_isolation.leasing.life import Event, Life
+from partage_isolation.leasing.life import DONE, ENDED, WANTED, Event
 from partage_isolation.leasing.lines import Lines
 from partage_isolation.leasing.seats import Seat
 from partage_isolation.leasing.timing import Timing
@@ -30,12 +30,12 @@ class Closing:
     def expire(self, demander: Demander, now: int) -> None:
         """A deadline has passed; its processes know without being told, those on its other cards are told."""
         for seat in demander.open_seats():
-            is_told = seat.life is Life.LEASED and seat.deadline <= now and not seat.says_idle()
+            is_told = seat.is_leased and seat.deadline <= now and not seat.says_idle()
             self.close(seat, now, is_written=not is_told)
 
     def close(self, seat: Seat, now: int, *, is_written: bool) -> None:
         """One card; its work may still be under way."""
-        seat.happens(Event.ENDED, now)
+        seat.happens(ENDED, now)
         seat.closing_at = now
         seat.ended_at = now if is_written else seat.deadline
         epoch = seat.epoch
@@ -50,7 +50,7 @@ class Closing:
             seat.forget_wants(epoch)
         if not (seat.undrained or seat.silent):  # its processes saw the end coming
             seat.measured(0)
-            seat.has_drained(0)
+            seat.counts.drained(0)
 
     def patience_ns(self, seat: Seat) -> int:
         """How long its work is waited for."""
@@ -110,14 +110,14 @@ class Closing:
 
     def release(self, seat: Seat, now: int) -> None:
         """The card is free."""
-        card = seat.card
-        card.goes(seat, is_back=seat.waits())
+        card, is_back = seat.card, seat.waits()
+        card.goes(seat, is_back=is_back)
         card.policy.ended(seat.account, now)
         card.holder = None
         seat.settle(now)
         seat.undrained = set()
-        seat.happens(Event.DONE, now)
+        seat.happens(DONE, now)
         seat.rested_at = now
-        if seat.waits():
-            seat.happens(Event.WANTED, now)
-            seat.waiting_since = now
+        if is_back:
+            seat.happens(WANTED, now)
+            seat.begins_to_wait(now)

@@ -1,4 +1,4 @@
-"""Who is next on cards that have to be decided on together. Pure.
+"""Who is next on cards that gangs tie together. Pure.
 
 All who want something stand in one order: by how far the card on which they are furthest ahead would put them behind
 those who are due there. On a single card that is the policy's rank. The first gets all that it needs, and what is in
@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from partage_isolation.leasing.cards import Card
-from partage_isolation.leasing.closing import Closing
 from partage_isolation.leasing.gangs import Demander
 from partage_isolation.leasing.granting import Granting
-from partage_isolation.leasing.life import Life
-from partage_isolation.leasing.lines import UNIT_NS
 from partage_isolation.leasing.seats import Seat
-from partage_isolation.leasing.timing import Timing
+from partage_isolation.leasing.timing import NEVER, Timing
 
 Entry = tuple[Demander, tuple[Seat, ...]]
 
@@ -25,16 +22,16 @@ Entry = tuple[Demander, tuple[Seat, ...]]
 class Deciding:
     """For one island."""
 
-    __slots__ = ("_cards", "_closing", "_granting", "_timing", "opens_at")
+    __slots__ = ("_cards", "_granting", "_timing", "opens_at")
 
-    def __init__(self, cards: Sequence[Card], closing: Closing, granting: Granting, timing: Timing) -> None:
-        self._cards, self._closing, self._granting, self._timing = cards, closing, granting, timing
-        self.opens_at: int | None = None
+    def __init__(self, cards: Sequence[Card], granting: Granting, timing: Timing) -> None:
+        self._cards, self._granting, self._timing = cards, granting, timing
+        self.opens_at = NEVER
         """When somebody may run whom a ceiling keeps waiting, or who may come back first."""
 
     def decide(self, now: int) -> bool:
         """Grants and ends what it is time for; whether something ended that may be free at once."""
-        self.opens_at = None
+        self.opens_at = NEVER
         waiting = self._waiting(now)
         if not waiting:
             return False
@@ -60,35 +57,29 @@ class Deciding:
 
     def _waiting(self, now: int) -> list[Seat]:
         """Those for whom there may be something to decide."""
-        waiting = [seat for card in self._cards for seat in card.seats if seat.life is Life.WAITING]
-        lives = [card.holder and card.holder.life for card in self._cards]
-        if lives == [Life.CLOSING]:
+        if all(card.holder and card.holder.is_closing for card in self._cards):
             return []
-        if any(life is not Life.LEASED for life in lives):
+        waiting = [seat for card in self._cards for seat in card.seats if seat.is_waiting]
+        if any(card.holder is None or not card.holder.is_leased for card in self._cards):
             return waiting
         # Each card's turn is set: only who came since may change that, and who has waited for too long.
-        news = [seat for seat in waiting if seat.is_awake or seat.is_capped or seat.is_overdue(now)]
-        return news if len(lives) == 1 or not news else waiting
+        is_news = any(seat.is_awake or seat.is_capped or seat.is_overdue(now) for seat in waiting)
+        return waiting if is_news else []
 
     def _order(self, waiting: Sequence[Seat], now: int) -> list[Entry]:
         asking = [(demander, demander.needs()) for demander in dict.fromkeys(seat.demander for seat in waiting)]
         able = [entry for entry in asking if entry[1] and self._may_run(entry[1], now)]
         if len(able) > 1:
-            least = self._least_ranks(now) if len(self._cards) > 1 else {}
+            least = self._least_ranks(now)
             able.sort(key=lambda entry: (self._place(entry[1], least, now), entry[0].number))
         return able
 
     def _may_run(self, needs: Sequence[Seat], now: int) -> bool:
         may = True
         for seat in needs:
-            at = seat.card.policy.opens_at(seat.account, now)
+            at = seat.card.lets_in(seat, now)
             if at > now:
-                seat.is_capped, may = True, False
-                self.opens_at = at if self.opens_at is None else min(self.opens_at, at)
-            elif seat.is_capped or seat.is_passed:
-                seat.is_awake |= seat.is_capped
-                seat.is_capped = seat.is_passed = False
-                seat.card.came(seat)
+                self.opens_at, may = min(self.opens_at, at), False
         return may
 
     def _least_ranks(self, now: int) -> dict[Card, int]:
@@ -102,13 +93,11 @@ class Deciding:
     def _place(self, needs: Sequence[Seat], least: Mapping[Card, int], now: int) -> int:
         if self._waits_long(needs, now):
             return -1
-        if not least:
-            return needs[0].card.policy.rank(needs[0].account, now)
         ranks = [(seat.card, seat.card.policy.rank(seat.account, now)) for seat in needs]
         return max(rank - min(rank, least.get(card, rank)) for card, rank in ranks)
 
     def _waits_long(self, needs: Sequence[Seat], now: int) -> bool:
-        return needs[0].is_overdue(now) if len(needs) == 1 else any(seat.is_overdue(now) for seat in needs)
+        return any(seat.is_overdue(now) for seat in needs)
 
     def _is_kept(self, needs: Sequence[Seat], now: int) -> bool:
         """Somebody who is still first had one of their cards a moment ago."""
@@ -117,16 +106,16 @@ class Deciding:
         for seat in needs:
             until = seat.card.kept_until(seat, now, self._timing.comes_back_ns)
             if until > now:
-                self.opens_at = until if self.opens_at is None else min(self.opens_at, until)
+                self.opens_at = min(self.opens_at, until)
                 return True
         return False
 
     def _passes(self, needs: Sequence[Seat], now: int) -> None:
         """Gangs that were first on these cards, and could not have them all."""
-        for seat in needs if len(self._cards) > 1 else ():
+        for seat in needs:
             rank = seat.card.policy.rank(seat.account, now)
             for other in seat.card.seats:
-                if other.life is Life.WAITING and other is not seat and len(other.demander.seats) > 1:
+                if other.is_waiting and other is not seat and len(other.demander.seats) > 1:
                     other.is_passed |= other.card.policy.rank(other.account, now) < rank
 
     def _make_way(self, needs: Sequence[Seat], now: int) -> list[Card]:
@@ -140,9 +129,9 @@ class Deciding:
             if not holder.is_open:
                 continue  # a gang, which has ended together
             if seat.card in kept:
-                self._end_by(holder, holder.granted_at + self._timing.min_run_ns, now)
-            elif holder.life is not Life.LEASED:
-                self._end_by(holder, now + self._timing.quantum_ns, now)
+                self._granting.end_by(holder, holder.granted_at + self._timing.min_run_ns, now)
+            elif not holder.is_leased:
+                self._granting.end_by(holder, now + self._timing.quantum_ns, now)
         return kept
 
     def _first_to_keep(self, needs: Sequence[Seat]) -> list[Card]:
@@ -154,12 +143,6 @@ class Deciding:
     def _may_break_in(self, needs: Sequence[Seat], running: int) -> bool:
         """Who has just come may; and a gang, where one of its cards changes hands anyway."""
         return running < len(needs) or any(seat.is_awake for seat in needs)
-
-    def _end_by(self, holder: Seat, deadline: int, now: int) -> None:
-        if deadline < now + UNIT_NS:
-            self._closing.revoke(holder.demander, now)
-        elif holder.life is not Life.LEASED or deadline < holder.deadline:
-            self._granting.end_by(holder, deadline, now)
 
 
 def _is_ahead(seat: Seat, holder: Seat, now: int) -> bool:

@@ -44,6 +44,9 @@ class Demander:
             self.longest_wait_ns = min(timing.longest_wait_ns, 2 * timing.quantum_ns << min(self.torn_turns, 10))
         else:
             self.longest_wait_ns, self.torn_turns = timing.longest_wait_ns, 0
+        for seat in self.seats:
+            if seat.is_waiting:
+                seat.begins_to_wait(seat.waiting_since)
 
     def is_torn(self) -> bool:
         """Its work runs on one card without an end, and may wait for what a thread at another's gate would launch."""
@@ -53,15 +56,15 @@ class Demander:
         """The seats that it would be granted together now; none where it wants nothing or is still closing."""
         seats = self.seats
         if len(seats) == 1:
-            return (seats[0],) if seats[0].life is Life.WAITING else ()
+            return (seats[0],) if seats[0].is_waiting else ()
         lives = [seat.life for seat in seats]
         if Life.WAITING not in lives or Life.CLOSING in lives:
             return ()
-        return tuple(seat for seat in seats if seat.life is Life.WAITING or _would_follow(seat))
+        return tuple(seat for seat in seats if seat.is_waiting or _would_follow(seat))
 
     def closing(self) -> list[Seat]:
         """Those that end together."""
-        return [seat for seat in self.seats if seat.life is Life.CLOSING]
+        return [seat for seat in self.seats if seat.is_closing]
 
     def is_drained(self) -> bool:
         """It is closing, and nothing is waited for any more."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from partage_isolation.leasing.closing import Closing
 from partage_isolation.leasing.gangs import Demander
-from partage_isolation.leasing.life import Event, Life
-from partage_isolation.leasing.lines import Lines
+from partage_isolation.leasing.life import FREE, LENT, RENEWED, Event
+from partage_isolation.leasing.lines import UNIT_NS, Lines
 from partage_isolation.leasing.seats import Seat
 from partage_isolation.leasing.timing import Timing
 
@@ -18,22 +19,23 @@ _RENEWALS: Final = 4
 class Granting:
     """Of all leases of a node."""
 
-    __slots__ = ("_lines", "_timing")
+    __slots__ = ("_closing", "_lines", "_timing")
 
-    def __init__(self, lines: Lines, timing: Timing) -> None:
-        self._lines, self._timing = lines, timing
+    def __init__(self, closing: Closing, lines: Lines, timing: Timing) -> None:
+        self._closing, self._lines, self._timing = closing, lines, timing
 
     def grant(self, demander: Demander, needs: Sequence[Seat], now: int) -> None:
         """All at once, all with the same deadline."""
-        demander.torn_turns += 1
-        demander.set_longest_wait()
+        if len(demander.seats) > 1:
+            demander.torn_turns += 1
+            demander.set_longest_wait()
         runs = [(seat, self._run_ns(seat, now)) for seat in needs]
         ends = [now + run for _, run in runs if run is not None]
-        ends += [seat.deadline for seat in demander.open_seats() if seat.life is Life.LEASED]
+        ends += [seat.deadline for seat in demander.open_seats() if seat.is_leased]
         for seat, run in runs:
             self._take(seat, now)
             if run is not None:
-                self._open(seat, Event.LENT, now, min(ends))
+                self._open(seat, LENT, now, min(ends))
             else:
                 self._open(seat, Event.FREED if _may_be_free(demander, seat) else Event.GIVEN, now)
 
@@ -61,15 +63,19 @@ class Granting:
         return seat.deadline if len(seat.demander.seats) > 1 else seat.deadline + self._timing.speaks_ns
 
     def end_by(self, seat: Seat, deadline: int, now: int) -> None:
-        """An open lease ends then and not later."""
-        event = Event.RENEWED if seat.life is Life.LEASED else Event.CONTENDED
-        self._open(seat, event, now, deadline)
+        """An open lease ends then and not later: at once, where a deadline would have passed before it is read."""
+        if deadline < now + UNIT_NS:
+            self._closing.revoke(seat.demander, now)
+        elif not seat.is_leased:
+            self._open(seat, Event.CONTENDED, now, deadline)
+        elif deadline < seat.deadline:
+            self._open(seat, RENEWED, now, deadline)
 
     def renew(self, demander: Demander, now: int) -> None:
         """Instead of being drained and granted again a lease goes on, where the same container would be first."""
-        seats = [seat for seat in demander.open_seats() if seat.life is Life.LEASED]
+        seats = [seat for seat in demander.open_seats() if seat.is_leased]
         runs = [self._more_ns(seat, now) for seat in seats]
-        if demander.is_reopened or any(run == 0 for run in runs):
+        if demander.is_reopened or 0 in runs:
             for seat in seats:
                 seat.look_at = self._left_alone_until(seat)
             return
@@ -77,7 +83,7 @@ class Granting:
         for seat, run in zip(seats, runs, strict=True):
             seat.renewals += 1
             if run is not None:
-                self._open(seat, Event.RENEWED, now, min(ends))
+                self._open(seat, RENEWED, now, min(ends))
             else:
                 self._open(seat, Event.RELIEVED, now)
 
@@ -86,7 +92,7 @@ class Granting:
         policy, left = seat.card.policy, seat.deadline - now
         rank = policy.rank(seat.account, now, left)
         for other in seat.card.seats:
-            is_there = other is not seat and other.life is Life.WAITING and not other.is_capped
+            is_there = other is not seat and other.is_waiting and not other.is_capped
             if is_there and (other.is_overdue(now) or policy.rank(other.account, now) < rank):
                 return 0
         run = self._run_ns(seat, now)
@@ -97,13 +103,13 @@ class Granting:
 
     def adjust(self, demander: Demander, seat: Seat, now: int) -> None:
         """A lease without a deadline stays what it was given as only while that is right."""
-        if seat.life is Life.LEASED:
+        if seat.is_leased:
             return
         run = seat.card.policy.run_ns(seat.account, now, is_contended=False)
         if run is not None:
             self.end_by(seat, now + max(run, self._timing.min_run_ns), now)
-        elif (seat.life is Life.FREE) != _may_be_free(demander, seat):
-            self._open(seat, Event.JOINED_BY if seat.life is Life.FREE else Event.ALONE, now)
+        elif (seat.life is FREE) != _may_be_free(demander, seat):
+            self._open(seat, Event.JOINED_BY if seat.life is FREE else Event.ALONE, now)
 
 
 def _may_be_free(demander: Demander, seat: Seat) -> bool:

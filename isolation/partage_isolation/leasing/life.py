@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from partage_isolation.leasing.words import LineState
 
@@ -57,12 +57,43 @@ class Event(Enum):
     __hash__ = object.__hash__  # as above
 
 
+# For those who are asked at each event: to look a member up in its enumeration takes longer than to look at a table.
+IDLE: Final = Life.IDLE
+FREE: Final = Life.FREE
+WANTED: Final = Event.WANTED
+LENT: Final = Event.LENT
+RENEWED: Final = Event.RENEWED
+ENDED: Final = Event.ENDED
+DONE: Final = Event.DONE
+
 _OPEN: Final = (Life.LEASED, Life.SOLE, Life.FREE)
 
 OPEN: Final = frozenset(_OPEN)
 """Its processes may launch."""
-BUSY: Final = frozenset((*_OPEN, Life.CLOSING, Life.WAITING))
-"""The container wants the card or has it."""
+
+
+class Traits(NamedTuple):
+    """What a state is to those who ask all the time."""
+
+    is_open: bool
+    """Its processes may launch."""
+    is_busy: bool
+    """The container wants the card or has it."""
+    is_waiting: bool
+    is_leased: bool
+    is_closing: bool
+
+
+TRAITS: Final[Mapping[Life, Traits]] = {
+    life: Traits(
+        is_open=life in OPEN,
+        is_busy=life not in {Life.EMPTY, Life.IDLE},
+        is_waiting=life is Life.WAITING,
+        is_leased=life is Life.LEASED,
+        is_closing=life is Life.CLOSING,
+    )
+    for life in Life
+}
 
 TRANSITIONS: Final[Mapping[tuple[Life, Event], Life]] = {
     (Life.EMPTY, Event.JOINED): Life.IDLE,
@@ -88,11 +119,12 @@ TRANSITIONS: Final[Mapping[tuple[Life, Event], Life]] = {
 }
 
 LINES: Final[Mapping[Life, LineState]] = {
+    **dict.fromkeys(Life, LineState.CLOSED),
     Life.LEASED: LineState.LEASE,
     Life.SOLE: LineState.SOLE,
     Life.FREE: LineState.FREE,
 }
-"""What the line says in a state that is open; in all others it is closed, or a lease past its deadline."""
+"""What the line says; a lease past its deadline may also be left as it is."""
 
 
 def after(life: Life, event: Event) -> Life:

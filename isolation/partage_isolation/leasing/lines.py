@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from partage_isolation.leasing.acts import Hint, Write
-from partage_isolation.leasing.life import LINES, OPEN
+from partage_isolation.leasing.life import LINES
 from partage_isolation.leasing.seats import Seat
 from partage_isolation.leasing.words import LineState, after
 from partage_plugins.vocabulary.names import ContainerKey
@@ -38,7 +38,7 @@ class Lines:
     def say(self, seat: Seat, deadline: int = 0) -> None:
         """What the lease is now. A deadline is rounded as the line does it, so that both sides mean the same."""
         seat.epoch = after(seat.epoch)
-        seat.line = LINES[seat.life] if seat.life in OPEN else LineState.CLOSED
+        seat.line = LINES[seat.life]
         seat.deadline = deadline - deadline % UNIT_NS
-        self._acts.append(Write(seat.key, seat.card_id, seat.line, seat.epoch, seat.deadline))
-        self._acts.append(Hint(seat.key, seat.card_id, seat.epoch))
+        key, card = seat.key, seat.card.id
+        self._acts += (Write(key, card, seat.line, seat.epoch, seat.deadline), Hint(key, card, seat.epoch))

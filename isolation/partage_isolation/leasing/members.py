@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from partage_isolation.leasing.life import Event, Life
+from partage_isolation.leasing.life import IDLE, WANTED, Event, Life
 from partage_isolation.leasing.lines import Lines
-from partage_isolation.leasing.seats import Member, Presence, Seat
+from partage_isolation.leasing.presence import Member, Presence
+from partage_isolation.leasing.seats import Seat
 
 
 def joins(seat: Seat, member: Member, now: int) -> None:
@@ -21,13 +22,14 @@ def wants(seat: Seat, member: Member, now: int) -> bool:
     presence = seat.members[member]
     goes_on = presence.is_idle and seat.is_open
     presence.is_stopped = presence.is_idle = False
-    if goes_on or seat.life is Life.SOLE or seat.life is Life.FREE:
+    if goes_on or (seat.is_open and not seat.is_leased):
         return False
     presence.wants = True
-    if seat.life is Life.IDLE:
-        seat.is_quiet, seat.is_awake, seat.waiting_since = False, True, now
+    if not seat.is_busy and seat.life is IDLE:
+        seat.is_quiet, seat.is_awake = False, True
         seat.card.came(seat)
-        seat.happens(Event.WANTED, now)
+        seat.happens(WANTED, now)
+        seat.begins_to_wait(now)
         return True
     return False
 
@@ -41,12 +43,12 @@ def has_drained(seat: Seat, member: Member, at: int, now: int) -> None:
         seat.undrained.discard(member)
         if not seat.undrained:
             seat.measured(now - seat.ended_at)
-            seat.has_drained(now - seat.ended_at)
+            seat.counts.drained(now - seat.ended_at)
 
 
 def is_idle(seat: Seat, member: Member, now: int) -> None:
     """Its work is done for a while, and it may begin again."""
-    if seat.life is Life.CLOSING:
+    if seat.is_closing:
         has_drained(seat, member, now, now)
     else:
         seat.members[member].is_idle = True
@@ -58,13 +60,13 @@ def leaves(seat: Seat, member: Member, now: int) -> None:
     _no_longer_silent(seat, member)
     seat.undrained.discard(member)
     del seat.members[member]
-    if seat.members and seat.life is Life.WAITING and not seat.waits():
+    if seat.members and seat.is_waiting and not seat.waits():
         seat.happens(Event.WITHDRAWN, now)
 
 
 def empties(seat: Seat, lines: Lines, now: int) -> None:
     """Nobody is left: the card is free at once."""
-    card, was_open = seat.card, seat.is_open and not (seat.life is Life.LEASED and seat.deadline <= now)
+    card, was_open = seat.card, seat.is_open and not (seat.is_leased and seat.deadline <= now)
     if card.holder is seat:
         card.goes(seat, is_back=False)
         card.policy.ended(seat.account, now)

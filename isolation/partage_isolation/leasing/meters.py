@@ -19,23 +19,22 @@ _RING: Final = _SLOTS + 1
 class Meter:
     """Of one amount of time; nanoseconds."""
 
-    __slots__ = ("_began", "_ring", "_slot", "total")
+    __slots__ = ("_began", "_ring", "_slot", "_until", "total")
 
     def __init__(self, now: int) -> None:
         self._ring = [0] * _RING
         self._slot = self._began = now // _SLOT_NS
+        self._until = (self._slot + 1) * _SLOT_NS
         self.total = 0
 
     def add(self, start: int, end: int, amount: int) -> None:
         """So much between those times, evenly."""
-        if amount == 0:
-            return
         self.total += amount
-        first, last = start // _SLOT_NS, end // _SLOT_NS
-        self._move(last)
-        if first == last:
-            self._ring[last % _RING] += amount
-        else:
+        if end >= self._until:
+            self._move(end // _SLOT_NS)
+        if start >= self._until - _SLOT_NS:
+            self._ring[self._slot % _RING] += amount
+        elif amount:
             self._spread(start, end, amount)
 
     def windows(self, now: int) -> Windows:
@@ -54,6 +53,7 @@ class Meter:
         while self._slot < slot:
             self._slot += 1
             self._ring[self._slot % _RING] = 0
+        self._until = (self._slot + 1) * _SLOT_NS
 
     def _spread(self, start: int, end: int, amount: int) -> None:
         first = max(start // _SLOT_NS, self._slot - _SLOTS)

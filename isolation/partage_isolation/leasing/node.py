@@ -12,7 +12,7 @@ from partage_isolation.leasing.meters import Meter
 from partage_isolation.leasing.policies.accounts import Account
 from partage_isolation.leasing.policies.policy import Policy
 from partage_isolation.leasing.seats import Seat
-from partage_isolation.leasing.timing import Timing
+from partage_isolation.leasing.timing import NEVER, Timing
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 Place = tuple[ContainerKey, CardId]
@@ -61,7 +61,11 @@ class Node:
 
     def due(self) -> int | None:
         """When the first of them is."""
-        return min((island.due for island in self.islands if island.due is not None), default=None)
+        first = NEVER
+        for island in self.islands:
+            if island.due is not None and island.due < first:
+                first = island.due
+        return first if first < NEVER else None
 
     def _card(self, card: CardId, now: int) -> Card:
         if card not in self.cards:

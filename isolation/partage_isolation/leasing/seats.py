@@ -1,55 +1,21 @@
-"""One container on one card: its lease, its processes there, and what it was charged. Pure.
-
-A *member* is a process that has joined. One that did not say in time that its work was done is *silent*: nobody waits
-for it, until it says so of a line as it is then.
-"""
+"""One container on one card: its lease, its processes there, and what it was charged. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from partage_isolation.leasing.acts import Drains, Shares
-from partage_isolation.leasing.life import BUSY, OPEN, Event, Life, after
+from partage_isolation.leasing.life import IDLE, TRAITS, TRANSITIONS, Event, Life
 from partage_isolation.leasing.meters import Meter
 from partage_isolation.leasing.policies.accounts import Account
+from partage_isolation.leasing.presence import Counts, Member, Presence
 from partage_isolation.leasing.words import LineState
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 if TYPE_CHECKING:
     from partage_isolation.leasing.cards import Card
     from partage_isolation.leasing.gangs import Demander
-
-Member = Hashable
-"""A process, as the caller knows it."""
-
-
-@dataclass(slots=True)
-class Presence:
-    """One member."""
-
-    drained: int | None = None
-    """The epoch whose work it last said to be done."""
-    is_idle: bool = False
-    """It said so of this epoch, and may have begun again since."""
-    wants: bool = False
-    silent_since: int | None = None
-    """When its lease had ended, if it never said that its work was done."""
-    is_stopped: bool = False
-    """It does not run at all: what it launched is done, whatever it says."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """Since the container came."""
-
-    leases: int = 0
-    revocations: int = 0
-    drains: int = 0
-    drains_ns: int = 0
-    last_drain_ns: int = 0
-    overlaps: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +36,9 @@ class Seat:
     """Its processes may launch, unless the deadline has passed."""
     is_busy: bool = False
     """It wants the card or has it."""
+    is_waiting: bool = False
+    is_leased: bool = False
+    is_closing: bool = False
     look_at: int = 0
     """When a lease has to be looked at: at its deadline, or before that to be renewed."""
     line: LineState = LineState.CLOSED
@@ -114,7 +83,7 @@ class Seat:
     @property
     def has_gone(self) -> bool:
         """It does not want the card, and was not idle when it last had it: it may be between two launches."""
-        return self.life is Life.IDLE and not self.is_quiet
+        return not (self.is_quiet or self.is_busy) and self.life is IDLE
 
     @property
     def is_behind(self) -> bool:
@@ -123,13 +92,12 @@ class Seat:
 
     def happens(self, event: Event, now: int) -> None:
         """See `life`."""
-        self.life = after(self.life, event)
-        self.is_open = self.life in OPEN
-        is_busy = self.life in BUSY
-        if is_busy is not self.is_busy:
-            if self.is_busy:
+        was_busy, self.life = self.is_busy, TRANSITIONS[self.life, event]
+        self.is_open, self.is_busy, self.is_waiting, self.is_leased, self.is_closing = TRAITS[self.life]
+        if self.is_busy is not was_busy:
+            if was_busy:
                 self.wanted.add(self.busy_since, now, now - self.busy_since)
-            self.is_busy, self.busy_since = is_busy, now
+            self.busy_since = now
 
     def settle(self, now: int) -> None:
         """Brings its meters up to now."""
@@ -141,13 +109,23 @@ class Seat:
 
     def is_overdue(self, now: int) -> bool:
         """It has waited for too long, although it has a share and no ceiling keeps it."""
-        if self.life is not Life.WAITING or self.waiting_since + self.demander.longest_wait_ns > now:
+        if now < self.card.patient_until or not self.is_waiting or self.overdue_at > now:
             return False
         return self.account.share > 0 and not self.is_capped
 
+    def begins_to_wait(self, now: int) -> None:
+        """From now on it is counted how long."""
+        self.waiting_since = now
+        self.card.patient_until = min(self.card.patient_until, self.overdue_at)
+
+    @property
+    def overdue_at(self) -> int:
+        """By then it has waited for too long."""
+        return self.waiting_since + self.demander.longest_wait_ns
+
     def waits(self) -> bool:
         """Whether some thread of it stands at the gate."""
-        return any(presence.wants for presence in self.members.values())
+        return any([presence.wants for presence in self.members.values()])  # noqa: C419 - a list is faster
 
     def forget_wants(self, epoch: int | None = None) -> None:
         """Whoever still waits says so again: the line has another epoch. Who ended the last himself waits on."""
@@ -157,22 +135,21 @@ class Seat:
 
     def says_idle(self) -> bool:
         """Some member was idle under this epoch: it may have begun again, and would not say so."""
-        return any(presence.is_idle for presence in self.members.values())
+        return any([presence.is_idle for presence in self.members.values()])  # noqa: C419 - as above
 
     def all_finished(self) -> bool:
         """Each member that speaks has ended this lease itself, or was idle."""
-        speaking = [each for each in self.members.values() if each.silent_since is None]
-        return bool(speaking) and all(each.is_idle or each.drained == self.epoch for each in speaking)
+        speaks = False
+        for each in self.members.values():
+            if each.silent_since is None:
+                speaks = True
+                if not (each.is_idle or each.drained == self.epoch):
+                    return False
+        return speaks
 
     def measured(self, drain_ns: int) -> None:
         """Its work needed so long after a lease."""
         self.drain_ns = max(drain_ns, self.drain_ns - (self.drain_ns - drain_ns) // 16)
-
-    def has_drained(self, drain_ns: int) -> None:
-        """All of it, in time."""
-        counts = self.counts
-        counts.drains, counts.drains_ns = counts.drains + 1, counts.drains_ns + drain_ns
-        counts.last_drain_ns = drain_ns
 
     def shares(self, now: int) -> Shares:
         """For those who look."""
@@ -186,6 +163,6 @@ class Seat:
             drains=Drains(counts.drains, counts.drains_ns, counts.last_drain_ns),
             overlaps=counts.overlaps,
             state=self.line if self.is_open else LineState.CLOSED,
-            is_waiting=self.life is Life.WAITING,
+            is_waiting=self.is_waiting,
             members=len(self.members),
         )

@@ -7,6 +7,8 @@ from typing import Final
 
 MS: Final = 1_000_000
 SECOND: Final = 1_000_000_000
+NEVER: Final = 1 << 80
+"""Later than any clock shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Timing:
     """And so many quanta at most."""
     credit_ns: int = 300 * MS
     """Who comes back from idleness is ahead of the others by so much at most, in time divided by share."""
-    ceiling_on_ns: int = 10 * MS
+    ceiling_on_ns: int = 20 * MS
     """Who runs below a ceiling runs so long at a time: shorter turns cost more than they give."""
     ceiling_most_ns: int = 100 * MS
     """And what it could not run because of others it may make up for, so much at most."""

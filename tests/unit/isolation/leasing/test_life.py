@@ -8,8 +8,9 @@ from typing import Final
 import pytest
 
 from partage_isolation.leasing.drawing import mermaid
-from partage_isolation.leasing.life import BUSY, LINES, OPEN, TRANSITIONS, Event, Life, after
+from partage_isolation.leasing.life import LINES, OPEN, TRAITS, TRANSITIONS, Event, Life, after
 from partage_isolation.leasing.policies import NAMES
+from partage_isolation.leasing.words import LineState
 
 PAGE: Final = (Path(__file__).parents[4] / "docs/leases.md").read_text()
 
@@ -39,8 +40,12 @@ def test_whoever_is_open_is_closed_before_he_can_wait_again() -> None:
 
 
 def test_lines_are_open_for_what_is_open_and_nothing_else() -> None:
-    assert set(LINES) == OPEN
-    assert BUSY > OPEN
+    assert {life for life, line in LINES.items() if line is not LineState.CLOSED} == OPEN
+    assert {life for life, traits in TRAITS.items() if traits.is_open} == OPEN
+
+
+def test_who_is_open_or_waits_or_has_work_under_way_is_busy() -> None:
+    assert {life for life, traits in TRAITS.items() if traits.is_busy} == OPEN | {Life.WAITING, Life.CLOSING}
 
 
 def test_what_is_not_in_the_table_does_not_happen() -> None:

@@ -51,10 +51,11 @@ class Booking:
                     return self._reserved(table, listing, mine, part, checked)
 
     def rehearse(self, mine: Held, part: GpuPart | None) -> None:
-        """Looks at all that `reserve` would look at; raises what it would."""
+        """Takes out what is over and looks at all that `reserve` would look at; raises what it would."""
         if (listing := self._containerd.known()) is not None:
             with self._reservations.locked_at_once() as table:
-                if table is not None:
+                if table is not None and listing.began_s >= table.horizon_s:
+                    self._drop_over(table, listing)
                     self._floor_with_room(table, listing, mine, part)
 
     async def held(self, *, fresh: bool) -> tuple[Held, ...]:

@@ -1,4 +1,4 @@
-"""Goes through the last create with a grant once more, right before the next one, and changes nothing.
+"""Goes through the last create with a grant once more, right before the next one; takes out what is over, no more.
 
 After some milliseconds at rest the processor has forgotten the way through our code, and a container that goes it then
 waits several times as long. A rehearsal takes what no container waits for. Whatever comes of it is of no consequence.

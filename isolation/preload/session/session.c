@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100 };
+enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100, AWAKE_NS = 100 * 1000 };
 
 /* Written in turn. The sockets are also read out of turn, so those are copied under a lock that nobody holds for long.
  */
@@ -12,7 +12,7 @@ static struct {
     struct os_lock lock; /* of the sockets */
     struct os_socket calls, signals;
     unsigned char token[16];
-    bool has_token;
+    bool has_token, was_prompt;
     uint32_t number;
     int pid;
 } session;
@@ -44,13 +44,27 @@ static bool answers(const struct wire *answer, const struct wire *question) {
            answer->number == question->number;
 }
 
+/* A prompt answer comes within what it takes to go to sleep and be woken, on a virtual machine above all: so it is
+ * waited for awake, as long as the last one was prompt. */
+static bool receive(const struct os_socket *socket, struct wire *answer, int *descriptor, uint64_t deadline) {
+    KEEP_ERRNO;
+    const uint64_t began = os_now(), awake = session.was_prompt ? AWAKE_NS : 0;
+    bool came = false;
+    errno = EAGAIN;
+    while (!came && errno == EAGAIN && os_now() - began < awake)
+        came = os_receive(socket, answer, sizeof *answer, descriptor, 0);
+    if (!came && errno == EAGAIN) came = os_receive(socket, answer, sizeof *answer, descriptor, deadline);
+    session.was_prompt = os_now() - began < 2 * AWAKE_NS;
+    return came;
+}
+
 /* The answer takes the question's place. A descriptor that comes with it goes to *descriptor, or is closed. */
 static bool exchange(const struct os_socket *socket, struct wire *packet, int *descriptor, uint64_t deadline) {
     struct wire answer;
     packet->version = WIRE_VERSION;
     packet->number = ++session.number;
     if (!os_send(socket, packet, sizeof *packet, deadline)) return false;
-    if (!os_receive(socket, &answer, sizeof answer, descriptor, deadline)) return false;
+    if (!receive(socket, &answer, descriptor, deadline)) return false;
     if (!answers(&answer, packet)) return false;
     *packet = answer;
     return true;

@@ -95,6 +95,16 @@ def test_a_rehearsal_changes_nothing_and_asks_nobody(stage: Stage, crishim: Cris
     assert (len(stage.fake.asked), stage.runtime.listings, stage.told) == (asked, listings, [])
 
 
+def test_a_rehearsal_takes_out_what_a_newer_listing_shows(stage: Stage, crishim: Crishim) -> None:
+    crishim.rewrite(pod("a"))
+    reserved = stage.root / "run/partage/crishim/reserved"
+    assert [each for each in files(reserved) if "/." not in each]
+    asyncio.run(crishim.grants.containerd.listing(fresh=True))
+    Rehearsal(crishim.grants)()
+    assert not [each for each in files(reserved) if "/." not in each]
+    assert "has not enough compute left" in crishim.refusal(pod("b", share=950))
+
+
 def test_a_rehearsal_of_what_would_be_refused_by_now_is_as_good(stage: Stage, crishim: Crishim) -> None:
     crishim.rewrite(pod("a"))
     stage.write_inventory(inventory() | {"kinds": {}})

@@ -44,7 +44,7 @@ class Crowd:
         return self._stack.enter_context(Flooder(container, "forever"))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_stopped_and_let_go_on_at_any_moment(place: Isolated, seed: int) -> None:
     containers = [place.prepare(share=share) for share in (100, 300, 600)]
     with ExitStack() as stack:

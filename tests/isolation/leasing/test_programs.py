@@ -115,7 +115,7 @@ def test_the_broker_may_be_killed_under_them(place: Isolated) -> None:
     some = [place.prepare(share=share) for share in (250, 750)]
     with ExitStack() as stack:
         small, large = (stack.enter_context(Program(each, "flood")) for each in some)
-        for _ in range(5):
+        for _ in range(3):
             place.broker.kill()
             time.sleep(0.05)
             place.broker.start()

@@ -74,7 +74,7 @@ def test_killed_again_and_again_under_load_everybody_gets_turns_again(place: Iso
         for each in running:
             each.more_turns(2)
         before = open_files(place.broker.pid)
-        for _ in range(15):
+        for _ in range(6):
             time.sleep(chance.random() * 0.1)
             place.broker.kill()
             place.broker.start()

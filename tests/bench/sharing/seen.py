@@ -24,7 +24,7 @@ class Seen:
     @property
     def sigma(self) -> float:
         """How much a share differs from second to second; the largest."""
-        return max(pstdev(parts) for parts in zip(*self.seconds, strict=True))
+        return max(float(pstdev(parts)) for parts in zip(*self.seconds, strict=True))
 
     @property
     def total(self) -> float:

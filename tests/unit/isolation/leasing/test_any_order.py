@@ -137,7 +137,7 @@ class Gemini(World):
         """Nothing."""
 
 
-World.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+World.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 StrictCaps.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
 Gemini.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
 TestAnyOrder = pytest.mark.slow(World.TestCase)

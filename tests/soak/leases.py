@@ -70,18 +70,19 @@ class Crowd:
     def is_there(self) -> bool:
         """All of its programs have joined, of this broker; none may have ended by itself."""
         assert all(program.poll() is None for program in self.programs), "a program has ended"
-        return self._time().processes == PROGRAMS_EACH
+        return self.time().processes == PROGRAMS_EACH
 
     def has_turns(self) -> bool:
         """And it had leases."""
-        return self.is_there() and self._time().leases > 1
+        return self.is_there() and self.time().leases > 1
 
     def busy_ns(self) -> int:
         """Of the card's time, what its programs had."""
         pids = {program.pid for program in self.programs}
         return sum(each.busy_ns for each in self.container.place.node.status()[0].processes if each.pid in pids)
 
-    def _time(self) -> TimeTold:
+    def time(self) -> TimeTold:
+        """As the broker tells it."""
         told = self.container.told().cards[0].time
         assert told is not None
         return told
@@ -130,16 +131,25 @@ def _round(place: Isolated, crowds: list[Crowd], chance: random.Random, number: 
     if number % MEASURED_EVERY:
         return None
     time.sleep(RIGHT_AFTER_S)
-    off = _measured(crowds)
+    shares = _measured(crowds)
+    off = max(abs(each - share / sum(SHARES)) for each, share in zip(shares, SHARES, strict=True))
     sys.stderr.write(f"{number} brokers, worst share off by {100 * off:.1f} points\n")
+    if off > MOST_OFF:
+        _tell(crowds, shares, what)
     return off
 
 
-def _measured(crowds: list[Crowd]) -> float:
+def _measured(crowds: list[Crowd]) -> list[float]:
     before = [crowd.busy_ns() for crowd in crowds]
     time.sleep(MEASURED_S)
     got = [crowd.busy_ns() - was for crowd, was in zip(crowds, before, strict=True)]
-    return max(abs(each / sum(got) - share / sum(SHARES)) for each, share in zip(got, SHARES, strict=True))
+    return [each / max(1, sum(got)) for each in got]
+
+
+def _tell(crowds: list[Crowd], shares: list[float], what: str) -> None:
+    """What the broker knows of who had how much."""
+    for crowd, share in zip(crowds, shares, strict=True):
+        sys.stderr.write(f"    had {share:.3f} after {what}: {crowd.time()}\n")
 
 
 if __name__ == "__main__":

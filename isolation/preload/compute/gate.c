@@ -154,10 +154,12 @@ static enum loss loss_of(const struct gate *gate, uint64_t since, uint64_t now) 
     return now >= since + SESSION_WAIT && now >= away + SESSION_WAIT ? REFUSED : STAYS;
 }
 
-/* Nothing is taken back from a broker that came in between: it set a line of its own. Windows hold: the next broker
- * finds little to drain. */
+/* A broker that came in between has its line: that lies where the last one's did, so it is looked for again. Windows
+ * hold: the next broker finds little to drain. */
 static void go_free(struct gate *gate, const struct wire_line *line) {
-    atomic_compare_exchange_strong(&gate->line, &line, &line_alone);
+    const struct wire_line *before = line, *alone = &line_alone;
+    atomic_compare_exchange_strong(&gate->line, &before, alone);
+    if (!atomic_load(&gate->away_since)) atomic_compare_exchange_strong(&gate->line, &alone, line);
     lanes_void();
 }
 

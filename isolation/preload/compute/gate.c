@@ -102,13 +102,22 @@ bool compute_confirm(uint64_t deadline) {
     return true;
 }
 
+static uint64_t missed; /* when the helper last said so */
+
 void compute_away(void) {
-    const uint64_t now = os_now();
+    missed = os_now();
     for (unsigned card = 0; card < MOST_CARDS; card++) {
         uint64_t before = 0;
         if (!atomic_load(&gates[card].kind)) continue;
-        atomic_compare_exchange_strong(&gates[card].away_since, &before, now);
-        watch(&gates[card], now);
+        atomic_compare_exchange_strong(&gates[card].away_since, &before, missed);
+        watch(&gates[card], missed);
+    }
+}
+
+void compute_back(void) {
+    for (unsigned card = 0; card < MOST_CARDS; card++) {
+        uint64_t said = missed;
+        atomic_compare_exchange_strong(&gates[card].away_since, &said, 0);
     }
 }
 

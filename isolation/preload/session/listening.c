@@ -48,6 +48,7 @@ static void listen_to_broker(void *unused) {
             pause = SHORTEST_PAUSE_MS;
         } else if (errno != ETIMEDOUT && errno != EMSGSIZE && !come_back(&signals)) {
             compute_away();
+            if (!session_has(&signals)) compute_back(); /* another thread's doing */
             pause = wait_longer(pause);
         }
         due = tick_if_due(due);

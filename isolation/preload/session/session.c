@@ -146,9 +146,13 @@ static bool renew(uint64_t deadline) {
     return false;
 }
 
-bool session_replace(const struct os_socket *ended, uint64_t deadline) {
+bool session_has(const struct os_socket *signals) {
     const struct os_socket now = copy_of(&session.signals);
-    if (now.device == ended->device && now.inode == ended->inode) disconnect();
+    return now.device == signals->device && now.inode == signals->inode;
+}
+
+bool session_replace(const struct os_socket *ended, uint64_t deadline) {
+    if (session_has(ended)) disconnect();
     return renew(deadline);
 }
 

@@ -60,6 +60,7 @@ HIDDEN bool session_listens(void);
 
 /* The socket of the broker's hints as it is now. */
 HIDDEN struct os_socket session_signals(void);
+HIDDEN bool session_has(const struct os_socket *signals);
 /* In turn: replaces the connection if its signals are these, which have ended; one attempt. */
 HIDDEN bool session_replace(const struct os_socket *ended, uint64_t deadline);
 /* The listening thread of the parent isn't there. */
@@ -90,6 +91,8 @@ HIDDEN bool compute_page(int descriptor);
 HIDDEN bool compute_confirm(uint64_t deadline);
 /* The broker does not answer; said as long as that is so. */
 HIDDEN void compute_away(void);
+/* What was said last was said too late: it had just come back. */
+HIDDEN void compute_back(void);
 /* The listening thread has begun. */
 HIDDEN void compute_listening(void);
 /* Looks after leases; when it should come again. */

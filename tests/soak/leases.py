@@ -131,23 +131,25 @@ def _round(place: Isolated, crowds: list[Crowd], chance: random.Random, number: 
     if number % MEASURED_EVERY:
         return None
     time.sleep(RIGHT_AFTER_S)
-    shares = _measured(crowds)
+    shares, used = _measured(crowds)
     off = max(abs(each - share / sum(SHARES)) for each, share in zip(shares, SHARES, strict=True))
     sys.stderr.write(f"{number} brokers, worst share off by {100 * off:.1f} points\n")
     if off > MOST_OFF:
-        _tell(crowds, shares, what)
+        _tell(crowds, shares, used, what)
     return off
 
 
-def _measured(crowds: list[Crowd]) -> list[float]:
+def _measured(crowds: list[Crowd]) -> tuple[list[float], float]:
+    """Shares of what was used of the card, and how much that was."""
     before = [crowd.busy_ns() for crowd in crowds]
     time.sleep(MEASURED_S)
     got = [crowd.busy_ns() - was for crowd, was in zip(crowds, before, strict=True)]
-    return [each / max(1, sum(got)) for each in got]
+    return [each / max(1, sum(got)) for each in got], sum(got) / MEASURED_S / 1e9
 
 
-def _tell(crowds: list[Crowd], shares: list[float], what: str) -> None:
+def _tell(crowds: list[Crowd], shares: list[float], used: float, what: str) -> None:
     """What the broker knows of who had how much."""
+    sys.stderr.write(f"    {used:.3f} of the card was used\n")
     for crowd, share in zip(crowds, shares, strict=True):
         sys.stderr.write(f"    had {share:.3f} after {what}: {crowd.time()}\n")
 

@@ -21,6 +21,7 @@ from partage_base.daemon.repeats import Repeats
 from partage_isolation.assembling import Parts, assemble
 from partage_isolation.broker.state_files import Lock, make_state_folder
 from partage_isolation.settings import BrokerSettings
+from partage_isolation.urgency import go_first
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 
 _ALIVE_EVERY_S: Final = 2.0
@@ -48,6 +49,8 @@ class BrokerService:
         await parts.control.start()
         self._alive()
         _leave_alone_what_stays()
+        if self._settings.goes_first and (why := go_first(_surrendered)) is not None:
+            _log.info("the broker waits for a processor as other programs do", why=why)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Goes on looking at what is true."""
@@ -107,6 +110,10 @@ def _leave_alone_what_stays() -> None:
     """Else each full collection looks through all that was imported, and whoever waits for a lease waits for that."""
     gc.collect()
     gc.freeze()
+
+
+def _surrendered() -> None:
+    _log.error("the broker computed for a second without a pause and no longer goes first; this is a defect")
 
 
 def _touch(path: Path) -> None:

@@ -53,6 +53,9 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
         Literal["free-run", "closed"],
         Setting("What holds for launches once the broker has been away for a second: all go, or none."),
     ] = "free-run"
+    goes_first: Annotated[
+        bool, Setting("Answer before all ordinary programs of the node, where the kernel lets the broker.")
+    ] = True
     nvml_deadline_s: Annotated[
         float, Meta(gt=0, le=30), Setting("Seconds that the driver may take to tell who uses a card.")
     ] = 2.0

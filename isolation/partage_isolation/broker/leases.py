@@ -1,15 +1,14 @@
 """Leases of compute time: what processes say of them goes to the arbiter, what it decides goes into lines.
 
-A process is a *member* on a card from its JOIN until one of the connections over which it then spoke is over, for
-whatever reason: it died, executed another program, hung up or came again, and then it joins anew. The arbiter knows
-time and containers; whose packet it is and where a line lies is known here. Nothing waits for a client.
+A process leaves a card with a connection over which it joined there, for whatever reason: it died, executed another
+program, hung up or came again, and then it joins anew. The arbiter knows time and containers; whose packet it is and
+where a line lies is known here. Nothing waits for a client.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -18,9 +17,9 @@ from partage_isolation.broker.alarm import Alarm
 from partage_isolation.broker.answering import Answer
 from partage_isolation.broker.buckets import LEASE_COSTS
 from partage_isolation.broker.counters import Counters
+from partage_isolation.broker.crews import Crews, Member
 from partage_isolation.broker.processes import is_stopped
 from partage_isolation.broker.served import Served, Session
-from partage_isolation.broker.sockets import Connection
 from partage_isolation.broker.specs import Spec
 from partage_isolation.broker.terms import Terms
 from partage_isolation.broker.wire import Packet, Result, What
@@ -31,19 +30,6 @@ from partage_isolation.leasing.words import pack
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _now_ns: Final = time.monotonic_ns
-
-
-@dataclass(slots=True, eq=False)
-class Member:
-    """One process on one card."""
-
-    session: Session
-    number: int
-    key: ContainerKey
-    card: CardId
-    connections: frozenset[Connection]
-    """Over which it joined."""
-    leave: Callable[[], None] = field(init=False)
 
 
 class Leases:
@@ -59,10 +45,7 @@ class Leases:
         alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
     ) -> None:
         self._arbiter, self._served, self._terms, self._counters = arbiter, served, terms, counters
-        self._members: dict[tuple[Session, int], Member] = {}
-        """By who it is, and the card's number."""
-        self._crews: dict[Place, list[Member]] = {}
-        """Who reads which line."""
+        self._crews = Crews()
         self._alarm = alarm(self._rings)
         self._is_doing = False
         self.answers: Mapping[int, Answer] = {
@@ -103,28 +86,21 @@ class Leases:
         self._costs(session)
         if not self._terms.are_for(card):
             return wire.answer(packet, Result.NO)
-        if (session, packet.card) not in self._members:
+        if (session, packet.card) not in self._crews.members:
             self._begin(session, packet.card, card)
         lease = self._terms.lease._replace(epoch=self._arbiter.epoch(key, card))
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
 
     def _begin(self, session: Session, number: int, card: CardId) -> None:
-        connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
-        member = Member(session, number, session.process.key, card, connections)
+        member = self._crews.enter(session, number, card)
         member.leave = partial(self._left, member)
-        self._members[session, number] = member
-        self._crews.setdefault((member.key, card), []).append(member)
-        for connection in connections:
+        for connection in member.connections:
             connection.at_end(member.leave)
         self._arbiter.joined(member.key, card, member, _now_ns())
         self._do()
 
     def _left(self, member: Member) -> None:
-        del self._members[member.session, member.number]
-        crew = self._crews[member.key, member.card]
-        crew.remove(member)
-        if not crew:
-            del self._crews[member.key, member.card]
+        self._crews.remove(member)
         for connection in member.connections:
             connection.not_at_end(member.leave)
         self._arbiter.left(member.key, member.card, member, _now_ns())
@@ -152,7 +128,7 @@ class Leases:
 
     def _member(self, session: Session, packet: Packet) -> Member | None:
         self._costs(session)
-        member = self._members.get((session, packet.card))
+        member = self._crews.members.get((session, packet.card))
         if member is None:
             self._counters.wrong += 1
         return member
@@ -197,11 +173,11 @@ class Leases:
         served = self._served.get(act.key)
         number = served.container.card_number(act.card) if served else None
         if served is not None and number is not None:
-            is_watched = (act.key, act.card) in self._crews
+            is_watched = bool(self._crews.of(act.key, act.card))
             served.page.write(number, pack(act.state, act.epoch, act.deadline_ns), wake=is_watched)
 
     def _hint(self, act: Hint) -> None:
-        for member in tuple(self._crews.get((act.key, act.card), ())):
+        for member in tuple(self._crews.of(act.key, act.card)):
             signals = member.session.signals
             if signals is not None:
                 signals.hint(wire.line_hint(member.number, act.epoch))

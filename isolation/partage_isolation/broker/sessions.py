@@ -27,6 +27,9 @@ from partage_isolation.broker.watcher import Watcher
 from partage_isolation.broker.wire import Packet, Result, What
 
 _MOST_STRANGERS: Final = 2 * MOST_PROCESSES
+# For what is done at each packet: to look a member up in its enumeration takes longer than to compare it.
+_HELLO: Final = int(What.HELLO)
+_DEAD: Final = State.DEAD
 
 
 class Sessions:
@@ -61,14 +64,14 @@ class Sessions:
         if packet is None:
             self._counters.wrong += 1
             talk.connection.close()  # what it speaks is not our protocol
-        elif packet.version == wire.VERSION and packet.what == What.HELLO and talk.session is None:
+        elif packet.version == wire.VERSION and packet.what == _HELLO and talk.session is None:
             self._arriving.hello(talk, packet)
         elif (answer := self._answer(talk.session, packet)) is not None:
             talk.connection.send(answer)
 
     def _answer(self, session: Session | None, packet: Packet) -> bytes | None:
         answer = self._answering.answers.get(packet.what) if packet.version == wire.VERSION else None
-        if session is None or answer is None or session.process.state is State.DEAD:
+        if session is None or answer is None or session.process.state is _DEAD:
             return self._wrong(packet)
         if self._answering.knows_card(session, packet.card):
             return answer(session, packet)

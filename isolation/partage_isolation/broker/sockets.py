@@ -18,6 +18,8 @@ from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.wire import BYTES
 
 _now_s: Final = time.monotonic
+_AT_ONCE: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+"""As a plain number: the names are looked up at each packet."""
 
 
 class Connection:
@@ -65,9 +67,9 @@ class Connection:
             return False
         try:
             if descriptor is None:
-                self.socket.send(packet, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                self.socket.send(packet, _AT_ONCE)
             else:
-                socket.send_fds(self.socket, [packet], [descriptor], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                socket.send_fds(self.socket, [packet], [descriptor], _AT_ONCE)
         except BlockingIOError:
             self._counters.unread += 1
             self.close()
@@ -80,7 +82,7 @@ class Connection:
         if not self.is_open:
             return False
         try:
-            self.socket.send(packet, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            self.socket.send(packet, _AT_ONCE)
         except BlockingIOError:
             return False
         except OSError:

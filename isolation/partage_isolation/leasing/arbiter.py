@@ -83,10 +83,14 @@ class Arbiter:
 
     def wanted(self, key: ContainerKey, card: CardId, member: Member, epoch: int, now: int) -> None:
         """One of its threads found the gate closed."""
-        found = self._at(key, card, now, member, epoch)
-        if found is None:
+        seat = self._seat(key, card, now, member, epoch)
+        if seat is None:
             return
-        seat, island = found
+        if seat.is_busy:  # as mostly: it has the card, or waits already
+            members.wants(seat, member, self._now)
+            return
+        island = self.node.island(card)
+        island.charge(self._now)
         if members.wants(seat, member, self._now):
             self._go_on(island)
 
@@ -167,15 +171,19 @@ class Arbiter:
         self, key: ContainerKey, card: CardId, now: int, member: Member = None, epoch: int | None = None
     ) -> tuple[Seat, Island] | None:
         """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
-        self._now = max(self._now, now)
-        seat = self.node.seats.get((key, card))
-        if seat is None or (epoch is not None and epoch != seat.epoch):
-            return None
-        if member is not None and member not in seat.members:
+        seat = self._seat(key, card, now, member, epoch)
+        if seat is None:
             return None
         island = self.node.island(card)
         island.charge(self._now)
         return seat, island
+
+    def _seat(self, key: ContainerKey, card: CardId, now: int, member: Member | None, epoch: int | None) -> Seat | None:
+        self._now = max(self._now, now)
+        seat = self.node.seats.get((key, card))
+        if seat is None or (epoch is not None and epoch != seat.epoch):
+            return None
+        return seat if member is None or member in seat.members else None
 
     def _go_on(self, island: Island) -> None:
         island.go_on(self._now)

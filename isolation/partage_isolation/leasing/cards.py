@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from partage_isolation.leasing.life import Life
+from partage_isolation.leasing.overlapping import divided, runners
 from partage_isolation.leasing.policies.policy import Policy
 from partage_isolation.leasing.seats import Seat
 from partage_isolation.leasing.timing import NEVER
@@ -34,7 +35,7 @@ class Card:
     """Time in which somebody was charged."""
 
     def charge(self, now: int) -> None:
-        """Time until now: to the holder, or evenly to all whose work may run."""
+        """Time until now: to the holder, or to all whose work may run, by their processes."""
         since, self.at = now - self.at, now
         if since <= 0:
             return
@@ -42,15 +43,10 @@ class Card:
             if self.holder:
                 self.busy += since
                 self._pay(self.holder, since, now)
-        elif runners := self._runners():
+        elif parts := divided(since, runners(self.behind, self.holder)):
             self.busy += since
-            part, rest = divmod(since, len(runners))
-            for number, seat in enumerate(runners):
-                self._pay(seat, part + (number < rest), now)
-
-    def _runners(self) -> tuple[Seat, ...]:
-        overlapping = tuple(seat for seat in self.behind if seat.is_behind and seat is not self.holder)
-        return (*overlapping, self.holder) if self.holder else overlapping
+            for seat, part in parts:
+                self._pay(seat, part, now)
 
     def _pay(self, seat: Seat, amount: int, now: int) -> None:
         self.policy.charge(seat.account, amount, now)

@@ -1,6 +1,7 @@
 """How much of a card's time, over the last second, ten seconds and minute. Pure.
 
-Whole slots of a tenth of a second are summed, so a figure changes ten times a second and is never of the future.
+Whole slots of a tenth of a second are counted, so a figure changes ten times a second and is never of the future. What
+is kept for a slot is all that there was until its end: a window is a difference.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from partage_isolation.leasing.timing import MS
 
 _SLOT_NS: Final = 100 * MS
 _SLOTS: Final = 600
-_RING: Final = _SLOTS + 1
-"""One more: the slot that is being filled."""
+_RING: Final = _SLOTS + 2
+"""Two more: the slot that is being filled, and the one before the first."""
 
 
 class Meter:
@@ -32,10 +33,11 @@ class Meter:
         self.total += amount
         if end >= self._until:
             self._move(end // _SLOT_NS)
-        if start >= self._until - _SLOT_NS:
-            self._ring[self._slot % _RING] += amount
-        elif amount:
-            self._spread(start, end, amount)
+        if amount:
+            if start < self._until - _SLOT_NS:
+                self._spread(start, end, amount)
+            else:
+                self._ring[self._slot % _RING] += amount
 
     def windows(self, now: int) -> Windows:
         """Over whole slots before now; over what there is where the meter is younger."""
@@ -44,22 +46,21 @@ class Meter:
 
     def _part(self, slots: int) -> float:
         slots = min(slots, self._slot - self._began)
-        spent = sum(self._ring[slot % _RING] for slot in range(self._slot - slots, self._slot))
-        return spent / (slots * _SLOT_NS) if slots else 0.0
+        if not slots:
+            return 0.0
+        last = self._slot - 1
+        return (self._ring[last % _RING] - self._ring[(last - slots) % _RING]) / (slots * _SLOT_NS)
 
     def _move(self, slot: int) -> None:
+        until_now = self._ring[self._slot % _RING]
         if slot - self._slot >= _RING:
-            self._ring, self._slot = [0] * _RING, slot
+            self._ring, self._slot = [until_now] * _RING, slot
         while self._slot < slot:
             self._slot += 1
-            self._ring[self._slot % _RING] = 0
+            self._ring[self._slot % _RING] = until_now
         self._until = (self._slot + 1) * _SLOT_NS
 
     def _spread(self, start: int, end: int, amount: int) -> None:
-        first = max(start // _SLOT_NS, self._slot - _SLOTS)
-        given = amount * max(0, first * _SLOT_NS - start) // (end - start)  # what is too old to be told
-        for slot in range(first, self._slot + 1):
+        for slot in range(max(start // _SLOT_NS, self._slot - _SLOTS - 1), self._slot + 1):
             until = min(end, (slot + 1) * _SLOT_NS)
-            part = amount * (until - start) // (end - start) - given
-            given += part
-            self._ring[slot % _RING] += part
+            self._ring[slot % _RING] += amount * (until - start) // (end - start)

@@ -88,7 +88,17 @@ class Seat:
     @property
     def is_behind(self) -> bool:
         """Work of a silent member may still run."""
-        return any(not self.members[member].is_stopped for member in self.silent)
+        return self.still_running() > 0
+
+    def still_running(self) -> int:
+        """How many silent members may have work under way."""
+        return sum([not self.members[member].is_stopped for member in self.silent])
+
+    def running(self) -> int:
+        """How many members may have work under way while it holds the card."""
+        return sum(
+            [not (each.is_idle or each.is_stopped or each.drained == self.epoch) for each in self.members.values()]
+        )
 
     def happens(self, event: Event, now: int) -> None:
         """See `life`."""

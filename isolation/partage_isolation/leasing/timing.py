@@ -21,8 +21,8 @@ class Timing:
     """A lease lasts at least so long, whoever wakes up."""
     drain_least_ns: int = 2 * MS
     """So long is waited at least for work that is under way when a lease ends."""
-    drain_quanta: int = 2
-    """And so many quanta at most."""
+    drain_quanta: int = 8
+    """And so many quanta at most: several processes may each have a long kernel under way."""
     credit_ns: int = 300 * MS
     """Who comes back from idleness is ahead of the others by so much at most, in time divided by share."""
     ceiling_on_ns: int = 20 * MS

@@ -20,8 +20,8 @@ SETTLES_S: Final = 1.5
 SMOKE_SETTLES_S: Final = 0.2
 AGAIN: Final = 2
 """A run that was disturbed is repeated so often at most,"""
-REPEATS: Final = 12
-"""and all those under one policy together: so the whole takes 20 minutes at most."""
+REPEATS: Final = 2
+"""and all those under one policy together: so the whole takes a quarter of an hour at most."""
 T = TypeVar("T")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from partage_isolation.leasing.acts import Hint, Write
 from partage_isolation.leasing.arbiter import Arbiter
+from partage_isolation.leasing.node import Place
 from partage_isolation.leasing.policies import by_name
 from partage_isolation.leasing.simulating.cases import Case
 from partage_isolation.leasing.simulating.chance import Chance
@@ -13,11 +14,8 @@ from partage_isolation.leasing.simulating.events import Events
 from partage_isolation.leasing.simulating.process import Process
 from partage_isolation.leasing.simulating.window import Line
 from partage_isolation.leasing.timing import SECOND
-from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _LOOKS_NS = SECOND // 10
-
-Place = tuple[ContainerKey, CardId]
 
 
 class SimulatedBroker:
@@ -62,7 +60,7 @@ class SimulatedBroker:
         key, card = self._places[process]
         self._send(lambda: self.arbiter.wanted(key, card, process, epoch, self._events.now))
 
-    def drained(self, process: Process, epoch: int, at: int, blocked: bool) -> None:  # noqa: FBT001
+    def drained(self, process: Process, epoch: int, at: int, *, blocked: bool) -> None:
         """A packet."""
         key, card = self._places[process]
         self._send(lambda: self.arbiter.drained(key, card, process, epoch, at, blocked, self._events.now))

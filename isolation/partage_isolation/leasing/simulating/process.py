@@ -1,7 +1,7 @@
-"""A simulated process, as the library makes it behave. Pure.
+"""A simulated process, as the library makes it behave: a thread runs the program. Pure.
 
-A thread runs the program: it stands at the gate while the line is closed, and waits while the window is full. The
-helper says WANT, DRAINED and IDLE.
+It stands at the gate while the line is closed, says WANT, and waits while the window is full. What is said of work that
+has ended is `helper`'s business.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Protocol
 from partage_isolation.leasing.simulating.cases import Case
 from partage_isolation.leasing.simulating.events import Events
 from partage_isolation.leasing.simulating.gpu import Gpu, Meeting, Queue
+from partage_isolation.leasing.simulating.helper import Helper
+from partage_isolation.leasing.simulating.standing import Standing
 from partage_isolation.leasing.simulating.window import Line, Window
 from partage_isolation.leasing.simulating.workloads import Launch, Meet, Program, Step, Took, Until, Wait
-from partage_isolation.leasing.words import LineState
 
 
 class Broker(Protocol):
@@ -24,7 +25,7 @@ class Broker(Protocol):
         """A thread found the gate closed."""
         ...
 
-    def drained(self, process: Process, epoch: int, at: int, blocked: bool) -> None:  # noqa: FBT001
+    def drained(self, process: Process, epoch: int, at: int, *, blocked: bool) -> None:
         """Its work is done."""
         ...
 
@@ -49,17 +50,15 @@ class Process:
         siblings: list[Process],
         meet: Callable[[int, int], Meeting],
     ) -> None:
-        self._case, self._events, self._broker, self._gpu, self.line = case, events, broker, gpu, line
-        self.queue = Queue(bins, self._completed)
+        self._case, self._events, self._broker, self._gpu = case, events, broker, gpu
         self._program, self._siblings, self._meet = program, siblings, meet
+        self._standing = Standing(line, Queue(bins, self._completed), events.now)
+        self._helper = Helper(case, events, self._standing, says=self, goes_on=self._may_go_on)
+        self.line_changed = self._helper.line_changed
+        self._window = Window(case.window_ns)
         self._met = 0
         self._step: Step | None = None
-        self._wanted = self._drained = self._idled = self._own_closed = -1
-        self.is_blocked = False
-        self._window = Window(case.window_ns)
-        self._last = events.now
-        self.is_stopped = self.is_dead = False
-        self._resumes: list[Callable[[], None]] = []
+        self._wanted = -1
         self.took: list[tuple[int, int]] = []
 
     # ---- The thread --------------------------------------------------------------------------------------------------
@@ -75,10 +74,7 @@ class Process:
 
     def _run(self) -> None:
         """Goes on with its step, unless it has to wait for something that calls here again."""
-        if self.is_stopped:
-            self._resumes.append(self._run)
-        elif not self.is_dead:
-            self._take_step()
+        self._standing.when_running(self._take_step)
 
     def _take_step(self) -> None:
         step, now = self._step, self._events.now
@@ -91,7 +87,7 @@ class Process:
                     self._met += 1
                     self._launch(work_ns, self._meet(self._met, work_ns))
             case Wait(then_ns):
-                if not self.queue.work:
+                if not self._standing.queue.work:
                     self._later(now + then_ns)
             case Until(when):
                 self._later(when)
@@ -103,116 +99,88 @@ class Process:
 
     def _later(self, when: int) -> None:
         self._step = None
-        self._events.at(when, self._woken)
+        self._events.at(when, lambda: self._standing.when_running(self._next))
 
-    def _woken(self) -> None:
-        if self.is_stopped:
-            self._resumes.append(self._woken)
-        elif not self.is_dead:
-            self._next()
+    def _may_go_on(self) -> None:
+        if isinstance(self._step, Launch | Meet):
+            self._run()
+
+    def _completed(self, now: int) -> None:
+        self._standing.last = now
+        if isinstance(self._step, Launch | Meet | Wait):
+            self._run()
+        self._helper.work_ended()
+
+    # ---- The gate ----------------------------------------------------------------------------------------------------
 
     def _may_launch(self) -> bool:
-        line, now = self.line, self._events.now
-        if not line.is_open(now) or self._own_closed == line.epoch:
+        standing = self._standing
+        if not standing.may_launch(self._events.now):
             self._stand_at_gate()
             return False
-        self.is_blocked = False
+        standing.is_blocked = False
         if self._fits():
             return True
-        if not self.queue.work:  # nothing more fits before the deadline
-            self._own_closed = line.epoch
+        if not standing.queue.work:  # nothing more fits before the deadline
+            standing.own_closed = standing.line.epoch
             self._stand_at_gate()
-            self._drain()
+            self._helper.drain()
         return False
 
     def _fits(self) -> bool:
-        working = sum(bool(each.queue.work) for each in self._siblings)
-        return self._window.fits(self.line, len(self.queue.work), working, self._events.now)
+        standing, working = self._standing, sum(each.is_working for each in self._siblings)
+        return self._window.fits(standing.line, len(standing.queue.work), working, self._events.now)
 
     def _launch(self, work_ns: int, meeting: Meeting | None = None) -> None:
-        self._window.launched(self.line, work_ns)
-        self._last = self._events.now
-        self._gpu.launch(self.queue, work_ns, meeting)
+        standing = self._standing
+        self._window.launched(standing.line, work_ns)
+        standing.last = self._events.now
+        self._gpu.launch(standing.queue, work_ns, meeting)
         self._later(self._events.now + self._case.launches_ns)
 
     def _stand_at_gate(self) -> None:
-        self.is_blocked = True
-        if self._wanted != self.line.epoch:
-            self._wanted = self.line.epoch
-            self._broker.wanted(self, self.line.epoch)
+        self._standing.is_blocked = True
+        epoch = self._standing.line.epoch
+        if self._wanted != epoch:
+            self._wanted = epoch
+            self._broker.wanted(self, epoch)
 
-    def _completed(self, now: int) -> None:
-        self._last = now
-        if isinstance(self._step, Launch | Meet | Wait):
-            self._run()
-        self._drain()
-        self._plan_idle()
+    # ---- What the helper says ----------------------------------------------------------------------------------------
 
-    # ---- The helper --------------------------------------------------------------------------------------------------
+    def drained(self, epoch: int, at: int, *, blocked: bool) -> None:
+        """Its work is done."""
+        self._broker.drained(self, epoch, at, blocked=blocked)
 
-    def line_changed(self) -> None:
-        """The broker wrote; threads and the helper wake up in a moment."""
-        self._events.at(self._events.now + self._case.wakes_ns, self._look)
+    def idle(self, epoch: int) -> None:
+        """For a while already."""
+        self._broker.idle(self, epoch)
 
-    def _look(self) -> None:
-        if self.is_stopped:
-            self._resumes.append(self._look)
-            return
-        if self.is_dead:
-            return
-        line, epoch = self.line, self.line.epoch
-        self._last = max(self._last, self._events.now)
-        if isinstance(self._step, Launch | Meet):
-            self._run()
-        self._drain()
-        self._plan_idle()
-        if line.state is LineState.LEASE:
-            self._events.at(line.deadline, lambda: self._deadline(epoch))
+    # ---- What others see and do --------------------------------------------------------------------------------------
 
-    def _deadline(self, epoch: int) -> None:
-        if epoch == self.line.epoch:
-            if self.is_stopped:
-                self._resumes.append(self._drain)
-            else:
-                self._drain()
+    @property
+    def is_working(self) -> bool:
+        """It has work on the card."""
+        return bool(self._standing.queue.work)
 
-    def _drain(self) -> None:
-        """Says that its work is done, once for each epoch that is over."""
-        line, now = self.line, self._events.now
-        if self.is_stopped or self.is_dead or self.queue.work or self._drained == line.epoch:
-            return
-        if not line.is_open(now) or self._own_closed == line.epoch:
-            self._drained = line.epoch
-            self._broker.drained(self, line.epoch, self._last, self.is_blocked)
-
-    def _plan_idle(self) -> None:
-        line = self.line
-        if not self.queue.work and line.state in (LineState.LEASE, LineState.SOLE) and self._idled != line.epoch:
-            epoch, since = line.epoch, self._last
-            self._events.at(since + self._case.idle_ns, lambda: self._say_idle(epoch, since))
-
-    def _say_idle(self, epoch: int, since: int) -> None:
-        line, now = self.line, self._events.now
-        is_same = epoch == line.epoch and since == self._last and epoch not in {self._idled, self._own_closed}
-        if is_same and line.is_open(now) and not (self.is_blocked or self.is_stopped or self.is_dead):
-            self._idled = epoch
-            self._broker.idle(self, epoch)
-
-    # ---- Trouble -----------------------------------------------------------------------------------------------------
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing of it runs, but what is on the card."""
+        return self._standing.is_stopped
 
     def stop(self) -> None:
-        """Nothing of it runs, but what is on the card."""
-        self.is_stopped = True
+        """As by a signal."""
+        self._standing.is_stopped = True
 
     def go_on(self) -> None:
         """It runs again."""
-        self.is_stopped = False
-        resumes, self._resumes = self._resumes, []
+        standing = self._standing
+        standing.is_stopped = False
+        resumes, standing.resumes = standing.resumes, []
         for resume in resumes:
             resume()
-        self._look()
+        self._helper.look()
 
     def die(self) -> None:
         """With all that it launched."""
-        self.is_dead = True
-        self._gpu.forget(self.queue)
+        self._standing.is_dead = True
+        self._gpu.forget(self._standing.queue)

@@ -31,7 +31,7 @@ def virtual_ms(desk: Desk) -> float:
     return desk.arbiter.node.seats[A, CARD].account.virtual / MS
 
 
-def test_nobody_waits_for_it_longer_than_two_quanta() -> None:
+def test_nobody_waits_for_it_longer_than_twice_what_its_work_is_expected_to_need() -> None:
     desk = waited_for_in_vain()
     assert desk.state(B) is not CLOSED
     assert desk.shares(A).overlaps == 1
@@ -43,6 +43,44 @@ def test_it_pays_half_of_what_it_may_overlap() -> None:
     before = virtual_ms(desk)
     desk.wait(100)
     assert virtual_ms(desk) - before == pytest.approx(100, abs=1)  # 50 ms at half a card
+
+
+def test_it_pays_by_its_processes_as_the_card_divides_time() -> None:
+    desk = Desk(a=500, b=500)
+    for name in "pqr":
+        desk.join(A, name)
+        desk.want(A, name)
+    desk.wait(50)
+    desk.want(B)
+    desk.wait(40)
+    before = virtual_ms(desk)
+    desk.wait(100)
+    assert virtual_ms(desk) - before == pytest.approx(150, abs=1)  # three of four: 75 ms at half a card
+
+
+def test_whoever_holds_the_card_pays_for_those_of_its_processes_that_are_not_idle() -> None:
+    desk = waited_for_in_vain()
+    desk.join(B, "q")
+    before = virtual_ms(desk)
+    desk.wait(90)
+    assert virtual_ms(desk) - before == pytest.approx(60, abs=1)  # one of three
+    desk.idle(B, "q")
+    before = virtual_ms(desk)
+    desk.wait(90)
+    assert virtual_ms(desk) - before == pytest.approx(90, abs=1)
+
+
+def test_work_that_was_long_lately_is_waited_for_up_to_eight_quanta() -> None:
+    desk = waited_for_in_vain()
+    desk.wait(1000)
+    desk.drain(A)  # it needed a second
+    until_a_runs(desk)
+    while desk.state(A) is LEASE:
+        desk.wait(1)
+    desk.wait(155)
+    assert desk.state(B) is CLOSED
+    desk.wait(10)
+    assert desk.state(B) is not CLOSED
 
 
 def test_where_it_is_stopped_it_pays_nothing() -> None:

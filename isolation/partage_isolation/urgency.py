@@ -1,8 +1,9 @@
-"""The thread that answers goes before ordinary programs, and no further: each turn of a card waits for it.
+"""The broker goes before ordinary programs, and no further: each turn of a card waits for it.
 
-A niceness counts only within a control group, and a node has many. So the thread asks for round robin at the lowest
-real-time priority. It is no danger to the node by that: after a second without a pause it is an ordinary one again, and
-where it can't even do that the kernel ends the process five seconds later. Threads and children are ordinary ones.
+A niceness counts only within a control group, and a node has many. So its threads ask for round robin at the lowest
+real-time priority: all of them, since whoever answers waits for the one that holds the interpreter. They are no danger
+to the node by that: after a second without a pause they are ordinary ones again, and where even that can't be done the
+kernel ends the process four seconds later. A child is an ordinary one, once it says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 PRIORITY: Final = 1
@@ -24,11 +27,17 @@ def go_first(on_surrender: Callable[[], None]) -> str | None:
     before = signal.signal(signal.SIGXCPU, lambda _number, _frame: _surrender(on_surrender))
     try:
         _bound()
-        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
+        _all_threads(os.SCHED_RR, PRIORITY)
     except (OSError, ValueError) as error:
         signal.signal(signal.SIGXCPU, before)
         return str(error)
     return None
+
+
+def go_as_others() -> None:
+    """Also in a child, which has its parent's priority."""
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+        _all_threads(os.SCHED_OTHER, 0)
 
 
 def _bound() -> None:
@@ -40,8 +49,15 @@ def _bound() -> None:
 
 
 def _surrender(tell: Callable[[], None]) -> None:
-    os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    go_as_others()
     tell()
+
+
+def _all_threads(policy: int, priority: int) -> None:
+    """Those that they start later have it too."""
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setscheduler(int(thread.name), policy, os.sched_param(priority))
 
 
 _RTTIME: Final = 15

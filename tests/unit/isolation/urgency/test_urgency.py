@@ -29,17 +29,37 @@ def right() -> None:
 
 @pytest.mark.usefixtures("right")
 @pytest.mark.slow
-def test_its_thread_is_one_of_round_robin_and_what_it_starts_is_not() -> None:
+def test_all_its_threads_are_of_round_robin_and_a_child_is_not_once_it_says_so() -> None:
+    """Else the one that answers would wait for one that holds the interpreter, and that one for a processor."""
     program = """
+from partage_isolation.urgency import go_as_others
 of = []
 thread = threading.Thread(target=lambda: of.append(os.sched_getscheduler(0)))
 thread.start(); thread.join()
 child = os.fork()
 if child == 0:
+    go_as_others()
     os._exit(os.sched_getscheduler(0))
-print(os.sched_getscheduler(0) & 3, of[0] & 3, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 3)
+print(os.sched_getscheduler(0), *of, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    assert run(program) == f"{os.SCHED_RR} {os.SCHED_OTHER} {os.SCHED_OTHER}"
+    assert run(program) == f"{os.SCHED_RR} {os.SCHED_RR} {os.SCHED_OTHER}"
+
+
+@pytest.mark.usefixtures("right")
+@pytest.mark.slow
+def test_threads_that_were_there_before_have_it_too() -> None:
+    program = """
+gate = threading.Event()
+thread = threading.Thread(target=gate.wait)
+thread.start()
+go_first(lambda: None)
+print(os.sched_getscheduler(thread.native_id))
+gate.set()
+"""
+    begun = _BEGIN.replace("why =", "unused = lambda:")
+    argv = [sys.executable, "-c", begun + program]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == str(os.SCHED_RR)
 
 
 @pytest.mark.usefixtures("right")
@@ -48,7 +68,7 @@ def test_who_computes_without_a_pause_is_an_ordinary_thread_again_and_says_so() 
     program = """
 while not told:
     pass
-print(os.sched_getscheduler(0) & 3)
+print(os.sched_getscheduler(0))
 """
     assert run(program) == str(os.SCHED_OTHER)
 

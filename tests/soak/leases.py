@@ -127,7 +127,10 @@ def _round(place: Isolated, crowds: list[Crowd], chance: random.Random, number: 
     place.broker.start()
     for crowd in crowds:
         crowd.go_on()
-    until(lambda: all(crowd.has_turns() for crowd in crowds), why=lambda: f"somebody has no turns, after {what}")
+    until(
+        lambda: all(crowd.has_turns() for crowd in crowds),
+        why=lambda: f"somebody has no turns, after {what}: {[crowd.time() for crowd in crowds]}",
+    )
     if number % MEASURED_EVERY:
         return None
     time.sleep(RIGHT_AFTER_S)

@@ -142,9 +142,11 @@ static void want(struct gate *gate, uint32_t epoch) {
 
 void gate_shut(struct gate *gate, uint64_t word) { atomic_compare_exchange_strong(&gate->open, &word, GATE_SHUT); }
 
-/* Or the broker would take it that nobody here needs the lease. */
+/* Or the broker would take it that nobody here needs the lease. Whoever finds it over says so all the same: by then
+ * this has been heard, and says nothing of what comes after. */
 void gate_goes_on(struct gate *gate, uint32_t epoch) {
-    if (atomic_exchange(&gate->idle, 0) == epoch + 1) want(gate, epoch);
+    if (atomic_exchange(&gate->idle, 0) == epoch + 1 && !gate_say(gate, WIRE_WANT, epoch))
+        atomic_store(&gate->idle, epoch + 1);
 }
 
 static void opened(struct gate *gate, uint64_t word) {

@@ -43,6 +43,22 @@ def test_going_on_after_idle_is_said(one: Program) -> None:
         broker.wait_for(What.WANT, epoch, times=turn)
 
 
+def test_who_went_on_and_comes_after_the_end_says_that_he_waits(one: Program) -> None:
+    """What he said before was of the lease that is over: who takes it for this waits for ever."""
+    begun(one)
+    broker = one.place.broker
+    epoch = broker.lease(seconds=0.7)
+    broker.wait_for(What.IDLE, epoch)
+    one.ask("launch(0, 900)")
+    broker.wait_for(What.WANT, epoch)
+    assert not broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+    before = len(broker.heard_of(What.WANT, epoch))
+    one.say("launch()")
+    broker.wait_for(What.WANT, epoch, times=before + 1)
+    broker.sole()
+    one.answer()
+
+
 def test_nobody_is_idle_who_waits(one: Program) -> None:
     broker = one.place.broker
     one.say("launch()")

@@ -35,7 +35,7 @@ from rig.talking.pods import Pod
 from rig.talking.waiting import until
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
-from support.isolation_stage import ADVISORY, ENV, IMAGE, SERVING, broker, image, install_library, told_by
+from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
 NODES: Final = ("n1", "n2")
@@ -183,7 +183,7 @@ _PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}"}
 
 def _node(name: str, key: Ed25519PrivateKey) -> NodeSettings:
     files = {**dict([public_file(key)]), **plugin_files()}
-    daemon = crishim(0, *ADVISORY, env=ENV, node=name)
+    daemon = crishim(0, env=ENV, node=name)  # what a grant promises must be enforced, or it is refused
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
 
 

@@ -80,7 +80,7 @@ def wait_for_room(chain: Chain) -> None:
     say(f"   | {chain.wait_why(waits, 'nodes are available')}")
     say(f"   $ partage explain {waits.namespace}/{waits.name}")
     for line in chain.partage("explain", f"{waits.namespace}/{waits.name}").rstrip().splitlines():
-        say(f"   | {line}")
+        say(f"   | {line}".rstrip())
     say(f"   {holders[0].name} ends")
     began = time.monotonic()
     holders[0].delete_and_wait()

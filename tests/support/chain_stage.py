@@ -43,7 +43,7 @@ OURS: Final = "partage-scheduler"
 BOARDS: Final = "fpga.example.com/boards"
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
 FOUND_WRONG: Final = 3
-PLACED_WITHIN_S: Final = 60.0
+PLACED_WITHIN_S: Final = 90.0
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 """So that nobody waits long."""
 
@@ -141,7 +141,7 @@ class Chain:
         own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
         argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
         env = self.scheduler.env
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=env)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env)
         assert done.returncode in {0, FOUND_WRONG}, done.stderr
         return done.stdout
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from rig.talking.pods import Pod
-from support.chain_stage import Chain
+from support.chain_stage import PLACED_WITHIN_S, Chain
 from support.isolation_stage import ask, seen
 
 pytestmark = pytest.mark.timeout(600)
@@ -90,5 +90,5 @@ def test_a_new_scheduler_knows_what_the_last_one_gave_away(chain: Chain) -> None
     chain.scheduler.kill()
     too_much, fits = shared(chain, "too-much", 600), shared(chain, "fits", 400)
     chain.scheduler.start()
-    fits.wait_running()
+    fits.wait_running(PLACED_WITHIN_S)
     chain.wait_why(too_much, "0/2 nodes are available")

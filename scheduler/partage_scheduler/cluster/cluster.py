@@ -273,7 +273,7 @@ class Cluster:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
         self._pointless += self._kept.yields(decision.node, pod.priority)
-        self._sit_down(Seat(pod, decision.node, decision.allocation(), assumed=True))
+        self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid, now: float) -> Causes:
         """The API server said that it is bound; the watch will say so too."""
@@ -345,6 +345,8 @@ class Cluster:
             return NOTHING
         if pod.is_going:
             return self._let_go(pod.uid)
+        if not pod.status.nominated_node_name:
+            return _FREED if self._promised.remove(pod.uid) else NOTHING
         return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
 
     def _let_go(self, uid: PodUid) -> Causes:

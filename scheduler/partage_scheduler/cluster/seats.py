@@ -23,11 +23,19 @@ class Seat:
 
     __slots__ = ("_usages", "allocation", "assumed", "needs", "node", "noted", "pod")
 
-    def __init__(
-        self, pod: ApiPod, node: NodeName, allocation: Allocation, *, assumed: bool = False, noted: Notes | None = None
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        pod: ApiPod,
+        node: NodeName,
+        allocation: Allocation,
+        *,
+        needed: Room | None = None,
+        assumed: bool = False,
+        noted: Notes | None = None,
     ) -> None:
+        """`needed` is what it needs of CPU and memory, where that is known."""
         self.pod, self.node, self.allocation, self.assumed = pod, node, allocation, assumed
-        self.needs = needs(pod)
+        self.needs = needs(pod) if needed is None else needed
         self.noted = noted
         """What was written on it when its allocation was judged; None: it was only decided on, and not seen yet."""
         self._usages: tuple[Usage, ...] | None = None

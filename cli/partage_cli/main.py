@@ -41,6 +41,7 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: Final = {
+    "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
     "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
     "explain": Subcommand("partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."),
     "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),

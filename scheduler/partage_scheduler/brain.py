@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
 
+from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.plugins import load_all
 from partage_base.daemon.repeats import Repeats
 from partage_base.keyring import Keyring
@@ -18,8 +19,9 @@ from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity
 from partage_plugins.registry.finding import blocked_names, installed, tracing
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.scheduler import SideSettings
+from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from partage_plugins.vocabulary import Allocation, PodUid
+from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.intake import Intake
@@ -66,7 +68,7 @@ def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
     decider, side = decider_over(
         registry, settings=SideSettings(traced=tracing(os.environ)), on_renewed=_renewed, activity=activity
     )
-    predicates = Predicates()
+    predicates = Predicates(ours=(PREFIX, *_answered_for(side)))
     cluster = Cluster(
         decider,
         predicates,
@@ -89,6 +91,13 @@ def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
     cycle = Cycle(decider, side, cluster, predicates)
     considering = Considering(Preempting(cycle, budgets, utc=time.time))
     return Brain(cluster=cluster, queue=queue, cycle=cycle, intake=intake, considering=considering)
+
+
+def _answered_for(side: SchedulerSide) -> Iterable[str]:
+    try:
+        return sorted(side.resources())
+    except PartageError as error:
+        raise BadConfiguration(str(error)) from None
 
 
 def _queue_settings(settings: SchedulerSettings) -> QueueSettings:

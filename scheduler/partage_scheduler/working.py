@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import structlog
 
 from partage_base.daemon.repeats import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
+from partage_plugins.vocabulary import Gang
 from partage_scheduler.binding import Already, Binder, Bound, Failed, Lost, Outcome
 from partage_scheduler.brain import Brain
 from partage_scheduler.cluster import NOTHING, Cause
@@ -118,16 +119,19 @@ class Worker:
 
     def _decide(self, waiting: Waiting, now: float) -> None:
         started = time.perf_counter()
-        for verdict in self._verdicts(waiting, now):
+        verdicts = self._verdicts(waiting, now)
+        binds = [verdict for verdict in verdicts if isinstance(verdict, Bind)]
+        signed = self._signed(binds, waiting.gang, now)
+        for verdict in verdicts:
             if isinstance(verdict, Stay):
                 stay = verdict if waiting.gang else self._displacer.consider(verdict, now)
                 self._stays(stay.pod, stay.message, stay.causes, now)
-            else:
-                self._begin(verdict, now)
+        for bind, each in zip(binds, signed, strict=False):
+            self._begin(bind, each)
         self._displacer.disappoint()
         self._figures.decide_seconds.observe(time.perf_counter() - started)
 
-    def _verdicts(self, waiting: Waiting, now: float) -> Iterable[Bind | Stay]:
+    def _verdicts(self, waiting: Waiting, now: float) -> Sequence[Bind | Stay]:
         try:
             return self._cycle.decide(waiting, now)
         except PluginBroken:
@@ -136,14 +140,19 @@ class Worker:
             self._say("a pod could not be decided on", waiting.pods[0], str(error))
             return [Stay(pod, str(error), AGAIN) for pod in waiting.pods]
 
-    def _begin(self, bind: Bind, now: float) -> None:
-        """It is assumed on its node from now on, and on its way there."""
+    def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
+        """What is written on each; on none where one of them can't be written, whose owner is told so."""
         try:
-            signed = self._signer.sign(bind.pod, bind.allocation)
+            return [self._signer.sign(bind.pod, bind.allocation) for bind in binds]
         except PartageError as error:  # its own annotations stand in the way
-            self._back(bind.pod, now)
-            self._stays(bind.pod, str(error), NOTHING, now)
-            return
+            message = str(error) if gang is None else f"gang {gang.name} is bound all or none: {error}"
+            for bind in binds:
+                self._back(bind.pod, now)
+                self._stays(bind.pod, message, NOTHING, now)
+            return ()
+
+    def _begin(self, bind: Bind, signed: Signed) -> None:
+        """It is assumed on its node from now on, and on its way there."""
         task = asyncio.create_task(self._bind(bind, signed))
         self._in_flight.add(task)
         task.add_done_callback(self._landed)
@@ -184,6 +193,8 @@ class Worker:
                 self._figures.attempts["failed"] += 1
                 self._say("a pod was not bound", pod, why)
                 self._back(pod, now)
+                if may_retry and pod.uid in self._queue:
+                    self._cluster.keep_for_gang(pod, bind.decision)
                 if may_retry:
                     self._events.failed(pod, f"binding to {bind.decision.node} failed: {why}")
                 self._queue.failed(pod.uid, AGAIN, now)

@@ -18,7 +18,7 @@ from partage_base.daemon.metrics import Metrics
 from partage_base.daemon.tasks import Tasks
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_base.kube import ApiServer, micro_time
-from partage_plugins.codecs import decode_allocation, verify
+from partage_plugins.codecs import decode_allocation, encode_inventory, verify
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.apiserver import patience
@@ -46,12 +46,21 @@ def settings_below(root: Path, **more: Any) -> SchedulerSettings:
     return SchedulerSettings(root=root, back_off_s=0.05, most_back_off_s=0.2, **more)
 
 
+def an_inventory(name: str, *, health: str = "ok") -> Inventory:
+    """Of that node; its first card is in that health."""
+    cards = tuple(card(f"{name}-{place}", health="ok" if place else health) for place in range(CARDS))
+    part = GpuPart(driver="580", cuda="13.0", cards=cards)
+    return Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+
+
+def inventory_text(name: str, *, health: str = "ok") -> str:
+    """As the node has it."""
+    return encode_inventory(an_inventory(name, health=health)).decode()
+
+
 def add_node(api: FakeApi, name: str) -> None:
     """A node with cards, which beats."""
-    cards = tuple(card(f"{name}-{place}") for place in range(CARDS))
-    part = GpuPart(driver="580", cuda="13.0", cards=cards)
-    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
-    api.objects.create(NODES, node_body(name, inventory))
+    api.objects.create(NODES, node_body(name, an_inventory(name)))
     beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
     api.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
 

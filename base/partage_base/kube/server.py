@@ -19,7 +19,8 @@ from partage_base.kube.access import Access
 from partage_base.kube.answers import decoded, page_of
 from partage_base.kube.errors import Unreachable
 from partage_base.kube.events import Event, Lines, event_of
-from partage_base.kube.transport import Request, Transport
+from partage_base.kube.http1 import Request
+from partage_base.kube.transport import Transport
 
 T = TypeVar("T")
 PatchKind = Literal["merge", "strategic", "json"]

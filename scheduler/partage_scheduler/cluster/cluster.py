@@ -37,7 +37,16 @@ from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.cluster.rules import Rules
-from partage_scheduler.cluster.seats import Seat, Seats, is_as_decided, lower, notes_of, nothing_for, says_otherwise
+from partage_scheduler.cluster.seats import (
+    Seat,
+    Seats,
+    gang_of,
+    is_as_decided,
+    lower,
+    notes_of,
+    nothing_for,
+    says_otherwise,
+)
 from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.deciding import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
@@ -153,6 +162,12 @@ class Cluster:
         self._pointless += self._kept.yields(decision.node, pod.priority)
         self._kept.put(pod, decision)
 
+    def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
+        """Its binding came to nothing while others of its gang are on nodes: what it was to have is kept for it."""
+        gang = gang_of(pod)
+        if gang is not None and self._seats.of_gang(gang) and decision.node in self._nodes:
+            self.keep(pod, decision)
+
     def keep_no_more(self, uid: PodUid) -> Causes:
         """It has no hope there any more."""
         return _FREED if self._kept.remove(uid) else NOTHING
@@ -258,7 +273,7 @@ class Cluster:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
         self._pointless += self._kept.yields(decision.node, pod.priority)
-        self._sit_down(Seat(pod, decision.node, decision.allocation(), assumed=True))
+        self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid, now: float) -> Causes:
         """The API server said that it is bound; the watch will say so too."""
@@ -330,6 +345,8 @@ class Cluster:
             return NOTHING
         if pod.is_going:
             return self._let_go(pod.uid)
+        if not pod.status.nominated_node_name:
+            return _FREED if self._promised.remove(pod.uid) else NOTHING
         return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
 
     def _let_go(self, uid: PodUid) -> Causes:
@@ -380,6 +397,8 @@ class Cluster:
 
     def _get_up(self, seat: Seat) -> None:
         self._seats.remove(seat)
+        if self._kept and (gang := gang_of(seat.pod)) is not None and not self._seats.of_gang(gang):
+            self._kept.remove_gang(gang)  # a gang of which nobody is there holds nothing
         if seat.node in self._nodes:
             self._decider.give_back(seat.pod.uid)
             self._predicates.remove_pod(seat.pod.uid)

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.vocabulary import Gang, NodeName, PodUid
 from partage_scheduler.cluster.rules import Rules
+from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.deciding import Decider, Decision
 from partage_scheduler.objects import ApiPod
 
@@ -29,6 +30,9 @@ class Kept:
     def __init__(self, decider: Decider, rules: Rules) -> None:
         self._decider, self._rules = decider, rules
         self._places: dict[PodUid, _Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._places
@@ -51,6 +55,10 @@ class Kept:
             return False
         self._give_back(place)
         return True
+
+    def remove_gang(self, gang: Gang) -> None:
+        """Nothing is kept for any pod of it."""
+        self._without([each.pod for each in self._places.values() if gang_of(each.pod) == gang])
 
     def node_gone(self, node: NodeName) -> list[ApiPod]:
         """What was kept there, when the node is about to go; for whom."""

@@ -32,7 +32,7 @@ from partage_scheduler.deciding.explaining import Barred, Explanation, said_of
 from partage_scheduler.deciding.numbering import Numbering
 from partage_scheduler.deciding.rooms import Rooms
 from partage_scheduler.deciding.side import Side
-from partage_scheduler.deciding.standings import NO_FIT, SHAPES, Standing, Standings, best_of
+from partage_scheduler.deciding.standings import NO_FIT, SHAPES, Standing, Standings, best_of, only
 
 _ATTEMPTS: Final = 8
 """Owners that refuse what all said fits: after so many nodes the pod waits, rather than the scheduler."""
@@ -131,8 +131,7 @@ class Decider:
         """
         standing = self._standing(request)
         refusals = 0
-        possible = self._possible(request, barred)
-        while (best := best_of(self._liked(standing, preferences), possible)).size:
+        while (best := self._best(request, barred, self._liked(standing, preferences))).size:
             slot = self._numbering.first_by_name(best)
             try:
                 return Decision(request, self._numbering.name(slot), self._side.allocate(request, slot))
@@ -198,6 +197,18 @@ class Decider:
         """A plugin was made anew: what it said before may have been wrong."""
         self._standings.forget()
 
+    def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
+        """The best nodes that are possible. Mostly some of the best of all are, so these are looked at first."""
+        best = best_of(liked)
+        if not best.size:
+            return best
+        possible = self._rooms.fit(request.needs, best)
+        for each in barred:
+            possible &= ~each.at(best)
+        if possible.any():
+            return best[possible]
+        return best_of(only(self._possible(request, barred), liked))
+
     def _liked(self, standing: Standing, preferences: Scores | None) -> Scores:
         scores = standing.scores[: self.end]
         return scores if preferences is None else scores + preferences[: self.end]
@@ -214,17 +225,16 @@ class Decider:
         return standing
 
     def _standing(self, request: PodRequest) -> Standing:
-        def ask(stale: NDArray[np.intp], scores: Scores) -> None:
+        def ask(stale: NDArray[np.int32], scores: Scores) -> None:
             self._score(request, stale, scores)
 
         return self._standings.of(self._side.shape(request), ask)
 
-    def _score(self, request: PodRequest, stale: NDArray[np.intp], scores: Scores) -> None:
-        asked = self._numbering.taken(stale).astype(np.int32)
+    def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
+        asked = self._numbering.taken(stale)
         if not asked.size:
             return
-        fits = self._side.fits(request, asked).fits
-        fitting = asked if fits.all() else asked[fits]
+        fitting = asked[self._side.fits(request, asked).fits]
         if fitting.size:
             scores[fitting] = self._side.scores(request, fitting)
 

@@ -21,6 +21,12 @@ class Barred:
     slots: Flags
     """By slot; slots beyond its end are not barred."""
 
+    def at(self, slots: NDArray[np.intp]) -> Flags:
+        """The flags of these slots."""
+        if slots.size and slots.max() >= self.slots.size:
+            return self.flags(int(slots.max()) + 1)[slots]
+        return self.slots.take(slots)
+
     def flags(self, size: int) -> Flags:
         """As many flags as there are slots."""
         whole = np.zeros(size, dtype=np.bool_)

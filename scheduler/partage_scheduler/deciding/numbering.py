@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import repeat
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import NodeName, Slot
 from partage_scheduler.deciding.arrays import grown
+
+Integer = TypeVar("Integer", bound=np.integer[Any])
 
 
 class Numbering:
@@ -53,9 +56,9 @@ class Numbering:
             raise ValueError(f"slot {slot} has no node")
         return name
 
-    def taken(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+    def taken(self, slots: NDArray[Integer]) -> NDArray[Integer]:
         """Those of these slots that have a node."""
-        return slots[self._taken[slots]]
+        return slots[self._taken.take(slots)]
 
     def all(self) -> NDArray[np.intp]:
         """All slots that have a node."""

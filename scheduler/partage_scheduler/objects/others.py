@@ -119,7 +119,8 @@ class NodeDriver(Object, frozen=True, kw_only=True):
 class NodeDrivers(Object, frozen=True, kw_only=True):
     """All of them."""
 
-    drivers: tuple[NodeDriver, ...] = ()
+    drivers: tuple[NodeDriver, ...] | None = ()
+    """kubelet writes null where there are none."""
 
 
 class ApiCsiNode(Object, frozen=True, kw_only=True):

@@ -149,11 +149,10 @@ def _higher(highest: Counted, other: Mapping[str, int]) -> None:
             highest[name] = number
 
 
-def leaving_out(asked: Mapping[str, int], prefixes: Iterable[str]) -> Counted:
-    """What is left to count here: neither CPU and main memory nor what begins like one of these."""
-    starts = tuple(prefixes)
+def leaving_out(asked: Mapping[str, int], names: Iterable[str]) -> Counted:
+    """What is left to count here: neither CPU and main memory nor one of these; what ends in a slash is a prefix."""
+    exact = {CPU, MEMORY, *names}
+    starts = tuple(name for name in exact if name.endswith("/"))
     return {
-        name: number
-        for name, number in asked.items()
-        if number and name not in {CPU, MEMORY} and not name.startswith(starts)
+        name: number for name, number in asked.items() if number and name not in exact and not name.startswith(starts)
     }

@@ -113,7 +113,7 @@ class Attached:
         most = np.full(self._nodes.end, _ANY_NUMBER, dtype=np.int64)
         for name, node in self._csi.items():
             slot = self._nodes.slot(name)
-            for each in node.spec.drivers:
+            for each in node.spec.drivers or ():
                 count = each.allocatable.count if each.allocatable is not None else None
                 if slot is not None and each.name == driver and count is not None:
                     most[slot] = count

@@ -96,11 +96,14 @@ def of_term(term: PodTerm, namespace: str, labels: Labels) -> Chooser:
 
 
 def of_constraint(constraint: SpreadConstraint, namespace: str, labels: Labels) -> Chooser:
-    """The pods that are to be spread: of the pod's own namespace alone."""
+    """The pods that are to be spread: of the pod's own namespace alone.
+
+    An empty selector counts no other pod, though the pod itself: so kube-scheduler does it.
+    """
     selector = selector_of(constraint.label_selector)
     if selector is not None:
         selector = _merged(selector, constraint.match_label_keys, "In", labels)
-    return Chooser(frozenset((namespace,)), None, selector)
+    return Chooser(frozenset((namespace,)) if selector else frozenset(), None, selector)
 
 
 def _merged(selector: Selector, keys: Iterable[str], operator: str, labels: Labels) -> Selector:

@@ -52,6 +52,8 @@ class Images:
 
     def scores(self, pod: ApiPod, nodes: int, end: int) -> Scores | None:
         """From 0 to 100: the larger what need not be fetched, the better; what few nodes have counts for less."""
+        if not self._images:
+            return None
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         found = [image for image in map(self._images.get, _names(each.image for each in containers)) if image]
         if not found:

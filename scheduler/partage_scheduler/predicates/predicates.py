@@ -36,7 +36,7 @@ from partage_scheduler.predicates.volumes import Reach
 from partage_scheduler.predicates.wishes import Wishes, WishReader
 
 OURS: Final = (PREFIX,)
-"""How names of resources begin that plugins answer for: no node has them as its own."""
+"""Names of resources that plugins answer for, or how they begin: no node has them as its own."""
 
 
 class _Present(NamedTuple):

@@ -69,13 +69,13 @@ class Preferring:
 
     def scores(self, pod: ApiPod, wishes: Wishes, end: int) -> Scores | None:
         """The sum of what the families say; None where none says anything."""
-        total = np.zeros(max(end, self._nodes.end), dtype=np.float32)
-        is_said = False
+        total: Scores | None = None
         for weight, scores in self._families(pod, wishes):
             if scores is not None:
+                if total is None:
+                    total = np.zeros(max(end, self._nodes.end), dtype=np.float32)
                 total[: self._nodes.end] += np.float32(weight) * scores
-                is_said = True
-        return total if is_said else None
+        return total
 
     def _families(self, pod: ApiPod, wishes: Wishes) -> Iterator[tuple[int, Scores | None]]:
         yield TAINTS, self._by_taints(pod)
@@ -103,6 +103,8 @@ class Preferring:
         return self._of_nodes.of(preferred, weighed)
 
     def _by_pods(self, pod: ApiPod, wishes: Wishes) -> Scores | None:
+        if not wishes.liked and not self._held:
+            return None
         total = np.zeros(self._nodes.end, dtype=np.float32)
         for liked in wishes.liked:
             tally = self._kinds.group((liked.near.chooser,)).tally

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from partage_plugins.vocabulary.answers import Flags
 from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiVolume
-from partage_scheduler.objects.selecting import Expression
+from partage_scheduler.objects.selecting import Expression, NodeSelector
 from partage_scheduler.predicates.node_terms import holds
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.remembering import Remembered
@@ -71,8 +72,9 @@ class Reach:
         found: Flags | None = None
         for volume in volumes:
             affinity = volume.spec.node_affinity
-            if affinity is not None and affinity.required is not None:
-                flags = self._selectors.any_term(affinity.required)
+            asked = _of_labels(affinity.required) if affinity is not None and affinity.required is not None else None
+            if asked is not None:
+                flags = self._selectors.any_term(asked)
                 found = flags if found is None else found & flags
         return found
 
@@ -97,3 +99,11 @@ class Reach:
         for each in _TODAY:
             says |= nodes.codes(each) >= 0
         return says & ~inside
+
+
+def _of_labels(selector: NodeSelector) -> NodeSelector | None:
+    """What it asks of labels: kube-scheduler and kubelet pass over fields here. None where a term asks nothing else."""
+    terms = selector.node_selector_terms
+    if any(term.match_fields and not term.match_expressions for term in terms):
+        return None
+    return NodeSelector(node_selector_terms=tuple(replace(term, match_fields=()) for term in terms))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from partage_plugins.vocabulary import PodUid, Slot
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
+from partage_scheduler.predicates.predicates import OURS
 
 
 class World:
     """Predicates over nodes that are known by name."""
 
-    def __init__(self, *nodes: ApiNode) -> None:
-        self.predicates = Predicates()
+    def __init__(self, *nodes: ApiNode, ours: tuple[str, ...] = OURS) -> None:
+        self.predicates = Predicates(ours=ours)
         self.slots: dict[str, int] = {}
         for each in nodes:
             self.put(each)

@@ -114,6 +114,13 @@ def term_is_so(term: NodeTerm, node: ApiNode) -> bool:
     )
 
 
+def labels_are_so(term: NodeTerm, node: ApiNode) -> bool:
+    """As of volumes: whatever fields it names."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(is_so(each, node.metadata.labels) for each in term.match_expressions)
+
+
 def is_selected(pod: ApiPod, node: ApiNode) -> bool:
     if any(node.metadata.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
@@ -231,7 +238,7 @@ def reach(cluster: Cluster, pod: ApiPod, node: ApiNode, slot: int) -> Iterable[s
     for volume in volumes_of(cluster, pod):
         affinity = volume.spec.node_affinity
         terms = affinity.required.node_selector_terms if affinity and affinity.required else None
-        if terms is not None and not any(term_is_so(term, node) for term in terms):
+        if terms is not None and not any(labels_are_so(term, node) for term in terms):
             yield "node(s) didn't match PersistentVolume's node affinity"
             return
 
@@ -340,6 +347,8 @@ def counts(cluster: Cluster, pod: ApiPod, constraint: SpreadConstraint) -> dict[
             continue
         value = node.metadata.labels[constraint.topology_key]
         there = [other for other in cluster.on(slot) if spread_over(pod, constraint, other) and not other.is_going]
+        if says_nothing(pod, constraint):
+            there = []
         found[value] = found.get(value, 0) + len(there)
     return found
 
@@ -355,6 +364,12 @@ def spread_over(pod: ApiPod, constraint: SpreadConstraint, other: ApiPod) -> boo
         and matches(constraint.label_selector, labels)
         and all(labels.get(key) == own[key] for key in own_keys(constraint.match_label_keys, constraint, own))
     )
+
+
+def says_nothing(pod: ApiPod, constraint: SpreadConstraint) -> bool:
+    """Whether its selector, which is there, is empty: then it counts nobody but the pod itself."""
+    own = own_keys(constraint.match_label_keys, constraint, pod.metadata.labels)
+    return constraint.label_selector == LabelSelector() and not own
 
 
 def spreading(cluster: Cluster, pod: ApiPod, node: ApiNode, slot: int) -> Iterable[str]:

@@ -14,20 +14,20 @@ from partage_plugins.builtin.gpu_allocator.closeness import tightest
 from partage_plugins.builtin.gpu_allocator.cluster import Node
 from partage_plugins.builtin.gpu_allocator.figures import Reals
 from partage_plugins.builtin.gpu_allocator.mixing import Mix
+from partage_plugins.builtin.gpu_allocator.one_by_one import IMPOSSIBLE
 from partage_plugins.builtin.gpu_allocator.policies import Judge, worths, worths_of_sets
 from partage_plugins.builtin.gpu_allocator.topology import alone_in, isolation
 from partage_plugins.builtin.gpu_allocator.trial import Offer
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.names import Slot
 
-_IMPOSSIBLE: Final = -1.0
 _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 """Policies that take the first of equal cards, as published."""
 
 
 def ranked_cards(mix: Mix, offer: Offer, judge: Judge) -> Reals:
     """What each card is worth; below nothing where it is not possible."""
-    return np.where(offer.possible, worths(mix, offer, judge), _IMPOSSIBLE)
+    return np.where(offer.possible, worths(mix, offer, judge), IMPOSSIBLE)
 
 
 def one_of(mix: Mix, node: Node, equal: list[int]) -> int:

@@ -41,7 +41,7 @@ class Make(NamedTuple):
 class Node:
     """One node's cards, by their place."""
 
-    __slots__ = ("cards", "closeness", "holders", "memory_left", "places", "share_left")
+    __slots__ = ("cards", "closeness", "holders", "level", "makes", "memory_left", "places", "share_left")
 
     def __init__(self, part: GpuPart | None, close: Closeness) -> None:
         self.closeness = close
@@ -49,7 +49,9 @@ class Node:
         self.places = {card.id: place for place, card in enumerate(self.cards) if card.is_allocatable}
         self.share_left = [WHOLE_MILLI if card.is_allocatable else CLOSED for card in self.cards]
         self.memory_left = [card.memory_bytes if card.is_allocatable else 0 for card in self.cards]
+        self.level = [0] * len(self.cards)
         self.holders = [0] * len(self.cards)
+        self.makes = [0] * len(self.cards)
 
 
 class Cluster:
@@ -105,7 +107,7 @@ class Cluster:
         for place, card in enumerate(node.cards):
             for card_id in filter(None, (card.id, card.parent)):
                 self.by_id.setdefault(card_id, set()).add((slot, place))
-            self.make[slot, place] = self._make_number(Make(card.model, card.memory_bytes))
+            self.make[slot, place] = node.makes[place] = self._make_number(Make(card.model, card.memory_bytes))
             self._write(slot, place, node)
         self._touch(slot)
         self.cards[slot] = len(node.places)
@@ -184,7 +186,7 @@ class Cluster:
         share, memory, total = node.share_left[place], node.memory_left[place], node.cards[place].memory_bytes
         self.share_left[slot, place] = share
         self.memory_left[slot, place] = max(-_MOST_BYTES, min(memory, _MOST_BYTES))
-        self.level[slot, place] = level_of(share, memory, total)
+        self.level[slot, place] = node.level[place] = level_of(share, memory, total)
         self.holders[slot, place] = node.holders[place]
 
     def _make_number(self, make: Make) -> int:

@@ -36,8 +36,6 @@ class Placed(NamedTuple):
 
 def fitting(judge: Judge, plan: Plan, slots: Slots) -> Flags:
     """Where the pod fits."""
-    if not plan.asks:
-        return np.ones(len(slots), np.bool_)
     if len(plan.asks) == 1:
         return enough_for(judge.cluster, plan.asks[0], slots)
     return placed(judge, plan, slots).fits

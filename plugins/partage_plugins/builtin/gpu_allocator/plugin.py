@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from partage_plugins.builtin.gpu_allocator.choosing import one_of
 from partage_plugins.builtin.gpu_allocator.cluster import Cluster
 from partage_plugins.builtin.gpu_allocator.learning import Learnt, shape_of
 from partage_plugins.builtin.gpu_allocator.needs import memory_on
+from partage_plugins.builtin.gpu_allocator.one_by_one import FEW, possible_on, serves
 from partage_plugins.builtin.gpu_allocator.placing import (
     fitting,
     placed_finely,
@@ -29,7 +31,7 @@ from partage_plugins.builtin.gpu_allocator.usage import usages
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.answers import Fits, Flags, Scores, Slots
+from partage_plugins.vocabulary.answers import Codes, Fits, Flags, Scores, Slots
 from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Slot
@@ -88,21 +90,25 @@ class GpuAllocator:
     def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
         """Whether all containers find their cards together."""
         plan = self._plan(request)
-        if wants_one(plan):
+        fits: Flags
+        if not plan.asks:
+            fits = np.ones(len(slots), np.bool_)
+        elif self._is_quick(plan, slots):
+            fits = np.array([bool(places) for places in possible_on(self.cluster, plan.asks[0], slots)], np.bool_)
+        elif wants_one(plan):
             possible = possible_for(self.cluster, plan, slots)
-            fits: Flags = np.logical_or.reduce(possible, axis=1)
+            fits = np.logical_or.reduce(possible, axis=1)
             self._possible = Possible(plan, slots, self.cluster.moment, possible, fits)
         else:
             fits = fitting(self._judge, plan, slots)
-        codes = np.zeros(len(slots), np.uint8)
-        if not fits.all():
-            codes[~fits] = reason_codes(self.cluster, plan, slots[~fits])
-        return Fits(fits, codes, REASONS)
+        return Fits(fits, partial(_codes, self.cluster, plan, slots, fits), REASONS)
 
     @hookimpl
     def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
         """By the policy of each container; pods without cards should leave CPU to those with cards."""
         plan = self._plan(request)
+        if self._is_quick(plan, slots):
+            return self._quickly(request, plan, slots)
         if not wants_one(plan):
             return scored(self._judge, plan, slots).astype(np.float32)
         possible = self._possible.of(self.cluster, plan, slots) if self._possible is not None else None
@@ -142,6 +148,20 @@ class GpuAllocator:
         """No longer counts it."""
         self.cluster.give_back(slot, usages(allocation))
 
+    def _is_quick(self, plan: Plan, slots: Slots) -> bool:
+        return len(slots) <= FEW and serves(plan, self.cluster)
+
+    def _quickly(self, request: PodRequest, plan: Plan, slots: Slots) -> Scores:
+        look = self._judge.one_by_one.best
+        if not plan.asks:
+            return np.array([look(plan, slot, []).worth for slot in slots.tolist()], np.float32)
+        shape, worths = self._shape(request), list[float]()
+        for slot, possible in zip(slots.tolist(), possible_on(self.cluster, plan.asks[0], slots), strict=True):
+            worth, places = look(plan, slot, possible)
+            self.bests.note_one(shape, self.cluster, slot, places)
+            worths.append(worth)
+        return np.array(worths, np.float32)
+
     def _plan(self, request: PodRequest) -> Plan:
         self._look()
         return self._plans.of(request).plan
@@ -152,6 +172,13 @@ class GpuAllocator:
     def _look(self) -> None:
         if self._judge.looks():
             self._epoch += 1
+
+
+def _codes(cluster: Cluster, plan: Plan, slots: Slots, fits: Flags) -> Codes:
+    """Why a pod does not fit where it does not."""
+    codes = np.zeros(len(slots), np.uint8)
+    codes[~fits] = reason_codes(cluster, plan, slots[~fits])
+    return codes
 
 
 def _grant(ask: Ask, card: Card) -> GpuGrant:

@@ -7,7 +7,7 @@ request nor the node has changed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -111,6 +111,12 @@ class Bests:
         best = ranked.max(axis=1)
         equal = ((ranked == best[:, None]) & (ranked >= 0)) @ _POWERS[: ranked.shape[1]]
         places[slots], moments[slots] = equal, cluster.changed[slots]
+
+    def note_one(self, shape: Hashable, cluster: Cluster, slot: Slot, best: Iterable[int]) -> None:
+        """The places that are best on one node."""
+        places, moments = self._of(shape, len(cluster.changed))
+        if len(cluster.nodes[slot].cards) <= _MOST_BITS:
+            places[slot], moments[slot] = sum([1 << place for place in best]), cluster.changed.item(slot)
 
     def best(self, shape: Hashable, cluster: Cluster, slot: Slot) -> list[int]:
         """The places of the best cards; empty where that is not known, or no longer."""

@@ -103,6 +103,7 @@ def test_what_else_there_is_is_read() -> None:
     claim = {"metadata": {"name": "c", "namespace": "n"}, "spec": {"volumeName": "v"}, "status": {"phase": "Bound"}}
     assert read(claim, ApiClaim).spec.volume_name == "v"
     assert read({"metadata": {"name": "c"}}, ApiStorageClass).volume_binding_mode == "Immediate"
+    assert not read({"metadata": {"name": "n1"}, "spec": {"drivers": None}}, ApiCsiNode).spec.drivers
     drivers = {"metadata": {"name": "n1"}, "spec": {"drivers": [{"name": "d", "allocatable": {"count": 3}}]}}
     assert read(drivers, ApiCsiNode).spec.drivers[0].allocatable.count == 3
     assert read({"metadata": {"name": "n", "labels": {"a": "b"}}}, ApiNamespace).metadata.labels == {"a": "b"}

@@ -34,6 +34,27 @@ def test_a_local_volume_is_reached_from_its_node_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("term", "where"),
+    [
+        ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}, "a b"),
+        (
+            {
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}],
+                "matchExpressions": [{"key": ZONE, "operator": "Exists"}],
+            },
+            "b",
+        ),
+        ({}, ""),
+    ],
+)
+def test_of_a_volume_labels_of_nodes_count_alone(term: Any, where: str) -> None:
+    """Upstream shows its terms a node that has no name."""
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    there = world(node("a"), node("b", {ZONE: "z1"}), c=volume("v", nodeAffinity=affinity))
+    assert there.where(using("c")) == where
+
+
+@pytest.mark.parametrize(
     ("labels", "where"),
     [
         ({ZONE: "z1"}, "a plain"),

@@ -53,6 +53,12 @@ def test_a_pod_that_is_not_chosen_itself_adds_nothing() -> None:
     assert world(2, 0).where(web("p", constraint(), labels={"app": "db"})) == "n1"
 
 
+def test_an_empty_selector_counts_nobody_but_the_pod_itself() -> None:
+    """As kube-scheduler has it: what is empty selects everything elsewhere."""
+    assert world(5, 0).where(web("p", constraint(labelSelector={}))) == "n0 n1"
+    assert world(5, 0).where(web("p", constraint(labelSelector={}, matchLabelKeys=["app"]))) == "n1"
+
+
 def test_pods_that_are_being_deleted_and_those_of_other_namespaces_do_not_count() -> None:
     there = world(0, 0)
     there.on("n0", pod("going", WEB, going=True), pod("foreign", WEB, namespace="other"))

@@ -47,6 +47,13 @@ def test_what_plugins_hand_out_is_no_resource_of_the_node() -> None:
     assert World(node("n")).where(pod("p", requests={"partage.dev/gpu-milli": "500"})) == "n"
 
 
+def test_of_what_another_plugin_hands_out_the_very_name_counts() -> None:
+    world = World(ours=("fpga.example.com/boards",))
+    world.put(node("n"))
+    assert world.where(pod("p", requests={"fpga.example.com/boards": "1"})) == "n"
+    assert world.where(pod("p", requests={"fpga.example.com/boards-2": "1"})) == ""
+
+
 def test_a_node_that_shrinks_holds_what_it_held() -> None:
     world = World(node("n", hugepages_2Mi="64Mi"))
     world.on("n", pod("a", requests={"hugepages-2Mi": "32Mi"}))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.request import urlopen
 
 import msgspec
 
@@ -32,6 +34,9 @@ MILLIS: Final = (125, 250, 250, 500, 500, 500, 700, 1000, 1000)
 _AT_ONCE: Final = 16
 _NO_LIMIT: Final = 5000
 _PATIENCE_S: Final = 600.0
+_COUNT: Final = re.compile(
+    r'^partage_scheduler_extender_seconds_count{question="(\w+)",result="(\w+)"} ([0-9.e+]+)$', re.MULTILINE
+)
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -96,16 +101,30 @@ async def raced(
     kube.start()
     try:
         kube.wait_ready()
-        return await _watched(server, version, backlog.pods, processes | {"kube-scheduler": kube.pid})
+        return await _watched(server, version, backlog, processes | {"kube-scheduler": kube.pid})
     finally:
         kube.kill()
 
 
+class Daemon:
+    """Ours, as an extender."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, metrics: int) -> None:
+        self.pid, self.port, self._metrics = process.pid, port, metrics
+
+    def answered(self) -> dict[str, float]:
+        """How often it answered what, as `question/result`."""
+        with urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=10) as page:
+            found = _COUNT.findall(page.read().decode())
+        return {f"{question}/{result}": float(count) for question, result, count in found}
+
+
 @contextmanager
-def extender(kubeconfig: Path, root: Path) -> Generator[tuple[subprocess.Popen[bytes], int]]:
-    """Our daemon, which leads and knows everything, and its port; keys are below `root`."""
-    port, log = _free_port(), root / "extender.log"
-    flags = ["--silent-after-s", "3600", "--extender-address", f"127.0.0.1:{port}"]
+def extender(kubeconfig: Path, root: Path) -> Generator[Daemon]:
+    """It leads and knows everything; keys are below `root`."""
+    port, metrics, log = _free_port(), _free_port(), root / "extender.log"
+    flags = ["--extender-address", f"127.0.0.1:{port}", "--metrics-address", f"127.0.0.1:{metrics}"]
+    flags += ["--silent-after-s", "3600"]
     command = [sys.executable, "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig), "--root", str(root), *flags]
     with log.open("wb") as file:
         daemon = subprocess.Popen(command, stderr=file, stdout=file)
@@ -113,7 +132,7 @@ def extender(kubeconfig: Path, root: Path) -> Generator[tuple[subprocess.Popen[b
         while b"pods are placed" not in log.read_bytes():
             assert daemon.poll() is None, f"the daemon ended with {daemon.returncode}"
             time.sleep(0.2)
-        yield daemon, port
+        yield Daemon(daemon, port, metrics)
     except BaseException:
         sys.stderr.write(log.read_text()[-4000:])
         raise
@@ -126,9 +145,14 @@ class _Spec(msgspec.Struct, rename="camel"):
     node_name: str = ""
 
 
+class _Name(msgspec.Struct):
+    name: str
+
+
 class _Seen(msgspec.Struct):
     """As much of a pod as tells that it is bound."""
 
+    metadata: _Name
     spec: _Spec
 
 
@@ -142,15 +166,17 @@ async def _created(server: ApiServer, backlog: Backlog) -> None:
     await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
 
 
-async def _watched(server: ApiServer, version: str, pods: int, processes: Mapping[str, int]) -> Race:
-    bound, first, before = 0, 0.0, dict[str, float]()
+async def _watched(server: ApiServer, version: str, backlog: Backlog, processes: Mapping[str, int]) -> Race:
+    """Names are counted, since a pod may change after it is bound; those of the backlog before are not."""
+    waiting, pods = {backlog.pod(number)["metadata"]["name"] for number in range(backlog.pods)}, backlog.pods
+    bound, first, before = set[str](), 0.0, dict[str, float]()
     async with asyncio.timeout(_PATIENCE_S):
         async for event in server.watch(pods_path(), _Seen, since=version, lasts_s=_PATIENCE_S):
-            if isinstance(event, Changed) and event.item.spec.node_name:
-                bound += 1
-                if bound == 1:
+            if isinstance(event, Changed) and event.item.spec.node_name and event.item.metadata.name in waiting:
+                if not bound:
                     first, before = time.perf_counter(), _cpu_s(processes)
-                if bound >= pods:
+                bound.add(event.item.metadata.name)
+                if len(bound) >= pods:
                     break
     seconds, after = time.perf_counter() - first, _cpu_s(processes)
     return Race(seconds, pods, {name: (after[name] - before[name]) / pods * 1e6 for name in processes})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,13 @@ def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
     wait_bound(low)
     high = shared(bare, "high", 1000, priorityClassName="high")
     bare.api.delete(PRIORITIES.at(name="high"))
+    until("one of them leaves", lambda: None if leaving(low) else "none does", 30)
+    (victim,) = leaving(low)
+    victim.delete_and_wait(grace_s=0)  # no kubelet is there that would end it
     wait_bound([high])
-    (stays,) = [pod for pod in low if pod.name in {each.name for each in bare.pods.list(TEAM)}]
+    (stays,) = [pod for pod in low if pod is not victim]
     require_good([high, stays], tmp_path)
+
+
+def leaving(pods: Sequence[Pod]) -> list[Pod]:
+    return [pod for pod in pods if "deletionTimestamp" in pod.refresh()["metadata"]]

@@ -100,7 +100,6 @@ async def raced(
     kube = control.another_scheduler({**limits, **(configuration or {})})
     kube.start()
     try:
-        kube.wait_ready()
         return await _watched(server, version, backlog, processes | {"kube-scheduler": kube.pid})
     finally:
         kube.kill()

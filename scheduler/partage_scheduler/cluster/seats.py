@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from partage_plugins.builtin.gpu_allocator.usage import Usage, usages
 from partage_plugins.codecs import encode_allocation, read_gang
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Allocation, Gang, NodeName, PodUid, Room, keys
@@ -20,7 +21,7 @@ _NO_SEATS: Final[Mapping[PodUid, Seat]] = {}
 class Seat:
     """One pod's place on a node."""
 
-    __slots__ = ("allocation", "assumed", "needs", "node", "noted", "pod")
+    __slots__ = ("_usages", "allocation", "assumed", "needs", "node", "noted", "pod")
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -37,6 +38,14 @@ class Seat:
         self.needs = needs(pod) if needed is None else needed
         self.noted = noted
         """What was written on it when its allocation was judged; None: it was only decided on, and not seen yet."""
+        self._usages: tuple[Usage, ...] | None = None
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        """What it uses of each card; counted when somebody first asks."""
+        if self._usages is None:
+            self._usages = tuple(usages(self.allocation))
+        return self._usages
 
 
 def notes_of(pod: ApiPod) -> Notes:

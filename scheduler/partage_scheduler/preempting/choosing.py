@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -32,10 +33,15 @@ from partage_scheduler.wording import lasts, said_as
 NEVER: Final = "Never"
 VIABLE: Final = 100
 """So many nodes are guessed at that might do; upstream looks at as many."""
+EXAMINED: Final = 500
+"""For one that may do nowhere, no more than so many at a time; it is tried again soon, and then on others."""
 LOOKS: Final = 16
 """And so many of them are looked at properly."""
 OVERDUE_S: Final = 30.0
 """After its grace is over, a pod that is being deleted is waited for no longer than this."""
+
+
+_Guess = tuple[Cost, NodeName, Sequence[Seat]]
 
 
 class Victims(Struct, frozen=True, kw_only=True):
@@ -60,6 +66,8 @@ class Nobody(Struct, frozen=True, kw_only=True):
     nodes: int
     helpless: int = 0
     """Nodes where no pod that leaves would help."""
+    is_partial: bool = False
+    """Not all of the others were looked at this time."""
 
     def __str__(self) -> str:
         counts = (
@@ -122,13 +130,14 @@ class Preempting:
         request, best = self._cycle.request(pod), None
         with self.cluster.room_for(pod):
             helpless = self._helpless(pod, request, now)
-            for cost, node, guessed in self._promising(pod, request, helpless):
+            promising, is_partial = self._promising(pod, request, helpless)
+            for cost, node, guessed in promising:
                 if best is not None and best.cost <= cost:
                     break
                 found = self._look(_Look(pod, request, node, self._slot(node), now), guessed)
                 if found is not None and (best is None or found.cost < best.cost):
                     best = found
-        return best or Nobody(nodes=nodes, helpless=len(helpless))
+        return best or Nobody(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
 
     def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid] = ()) -> Victims | None:
         """On one node that is known, or None where it would not do. Who is `chosen` already is among them."""
@@ -151,19 +160,27 @@ class Preempting:
 
     def _promising(
         self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
-    ) -> Iterable[tuple[Cost, NodeName, Sequence[Seat]]]:
-        """The best guesses first; another part of a large cluster each time."""
-        names = [node.name for node in self.cluster.nodes]
+    ) -> tuple[Sequence[_Guess], bool]:
+        """The best guesses first, of another part of a large cluster each time; whether it was only a part."""
+        names = [node.name for node in self.cluster.nodes if node.name not in helpless]
         start = self._from % max(1, len(names))
-        viable: list[tuple[Cost, NodeName, Sequence[Seat]]] = []
-        for place, name in enumerate((*names[start:], *names[:start]), start=1):
-            guessed = None if name in helpless else self._guess(pod, request, name)
+        viable: list[_Guess] = []
+        examined = 0
+        for name in islice(self._hoped(pod, names[start:] + names[:start]), EXAMINED):
+            examined += 1
+            guessed = self._guess(pod, request, name)
             if guessed is not None:
                 viable.append((self._cost(guessed), name, guessed))
             if len(viable) == VIABLE:
-                self._from = start + place
                 break
-        return sorted(viable, key=lambda each: (each[0], each[1]))[:LOOKS]
+        is_partial = examined < len(names)
+        self._from = start + examined if is_partial else 0
+        return sorted(viable, key=lambda each: (each[0], each[1]))[:LOOKS], is_partial
+
+    def _hoped(self, pod: ApiPod, names: list[NodeName]) -> list[NodeName]:
+        """Where it has hopes comes first."""
+        hoped = self.cluster.kept_on(pod.uid) or NodeName(pod.status.nominated_node_name)
+        return [hoped, *(name for name in names if name != hoped)] if hoped in names else names
 
     def _guess(self, pod: ApiPod, request: PodRequest, node: NodeName) -> Sequence[Seat] | None:
         present = self.cluster.seats_on(node)

@@ -48,7 +48,8 @@ class Considering:
             return self._hopeless(stay)
         found = self.preempting.victims(pod, now)
         if isinstance(found, Nobody):
-            return self._hopeless(Stay(pod, f"{stay.message} {found}", stay.causes))
+            causes = stay.causes | _SOON if found.is_partial else stay.causes
+            return self._hopeless(Stay(pod, f"{stay.message} {found}", causes))
         self._cluster.keep(pod, found.decision)
         self.preempting.sent_away(each.uid for each in found.pods)
         soon = Stay(pod, stay.message, stay.causes | _SOON)

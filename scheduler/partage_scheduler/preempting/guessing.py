@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from partage_plugins.builtin.gpu_allocator.needs import wants_model
-from partage_plugins.builtin.gpu_allocator.usage import usages
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.cluster.seats import Seat
@@ -63,7 +62,7 @@ def _of_cards(
 def _held(present: Iterable[Seat]) -> dict[CardId, Leaving]:
     found: dict[CardId, Leaving] = {}
     for seat in present:
-        for usage in usages(seat.allocation):
+        for usage in seat.usages:
             found.setdefault(usage.card, []).append((seat, (usage.share_milli, usage.memory_bytes)))
     return found
 
@@ -82,9 +81,11 @@ def _of_room(
 
 def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
     """The better of two ways: the youngest of the lowest first, or the largest of the lowest."""
+    if _fits(left, needed):
+        return []
     youngest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -started(each[0].pod)))
-    if not youngest:
-        return youngest
+    if youngest is None or len(youngest) <= 1:
+        return youngest  # nobody can be fewer
     largest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -each[1][0], -each[1][1]))
     ways = [way for way in (youngest, largest) if way is not None]
     return min(ways, key=lambda way: cost_of((seat for seat, _ in way), 0))
@@ -118,7 +119,7 @@ def _left(whole: Held, held: Iterable[Held]) -> Held:
 
 def _fits(left: Held, needed: Held) -> bool:
     """What is not needed may be less than none."""
-    return all(not need or need <= have for need, have in zip(needed, left, strict=True))
+    return (not needed[0] or needed[0] <= left[0]) and (not needed[1] or needed[1] <= left[1])
 
 
 def _wants(wanted: GpuRequest, card: Card) -> bool:

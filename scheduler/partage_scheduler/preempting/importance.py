@@ -8,8 +8,6 @@ from functools import lru_cache
 from math import inf
 from typing import Final, NamedTuple
 
-from partage_plugins.builtin.gpu_allocator.usage import usages
-from partage_plugins.vocabulary import Allocation
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.objects import ApiPod
 
@@ -43,24 +41,20 @@ def by_importance(seats: Iterable[Seat]) -> list[Seat]:
     return sorted(seats, key=lambda seat: (-seat.pod.priority, started(seat.pod), seat.pod.uid))
 
 
-def share_of(allocation: Allocation) -> int:
-    """What a pod holds of all cards' time."""
-    return sum(usage.share_milli for usage in usages(allocation))
-
-
 def cost_of(seats: Iterable[Seat], violations: int) -> Cost:
     """Of sending these away."""
-    victims = tuple(seats)
-    highest = max((seat.pod.priority for seat in victims), default=-_OFFSET)
-    oldest = min((started(seat.pod) for seat in victims if seat.pod.priority == highest), default=inf)
-    return Cost(
-        violations=violations,
-        highest=highest,
-        priorities=sum(seat.pod.priority + _OFFSET for seat in victims),
-        number=len(victims),
-        share_milli=sum(share_of(seat.allocation) for seat in victims),
-        oldest=-oldest,
-    )
+    highest, oldest, priorities, number, share_milli = -_OFFSET, inf, 0, 0, 0
+    for seat in seats:
+        priority, start = seat.pod.spec.priority or 0, started(seat.pod)
+        if priority > highest:
+            highest, oldest = priority, start
+        elif priority == highest and start < oldest:
+            oldest = start
+        priorities += priority + _OFFSET
+        number += 1
+        for usage in seat.usages:
+            share_milli += usage.share_milli
+    return Cost(violations, highest, priorities, number, share_milli, -oldest)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -52,9 +52,9 @@ class Scheduler:
         self._log = root / "scheduler.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, *flags: str) -> None:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen([*self._command, *QUICK], stderr=log, stdout=log, env=os.environ)
+            self._process = subprocess.Popen([*self._command, *QUICK, *flags], stderr=log, stdout=log, env=os.environ)
 
     def stop(self) -> int:
         assert self._process is not None

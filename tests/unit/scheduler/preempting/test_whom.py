@@ -8,7 +8,7 @@ import pytest
 
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.objects import ApiBudget, ApiPod
-from partage_scheduler.preempting import Nobody
+from partage_scheduler.preempting import Nobody, Victims, choosing
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.preempting.stage import Preempted, budget, running
 from unit.scheduler.test_deciding_on_pods import NOW
@@ -258,3 +258,25 @@ def test_on_a_node_that_somebody_else_proposes_his_victims_are_among_ours() -> N
 
     assert names() == ["a", "b"]
     assert names(pods[2].uid) == ["a", "b", "c"]
+
+
+def test_of_many_nodes_a_part_is_looked_at_each_time_and_at_last_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "EXAMINED", 2)
+    pods = [running(f"on-{name}", name, 0, 800, priority=9) for name in "abcde"]
+    stage = Preempted(*pods, running("low", "e", cpu="1"), running("lower", "e", 1, 900), a=1, b=1, c=1, d=1, e=2)
+    new = pod("new", milli=900, priority=9)
+    found = [stage.preempting.victims(new, NOW) for _ in range(3)]
+    assert [isinstance(each, Nobody) and each.is_partial for each in found] == [True, True, False]
+    assert isinstance(found[2], Victims)
+    assert found[2].node == "e"
+
+
+def test_where_a_pod_has_hopes_is_always_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "EXAMINED", 1)
+    stage = Preempted(*(running(f"on-{name}", name, 0, 800) for name in "abc"), a=1, b=1, c=1)
+    new = pod("new", milli=900, priority=9)
+    first = stage.victims(new)
+    stage.keep(new, first)
+    stage.preempting.sent_away(each.uid for each in first.pods)
+    again = stage.victims(new)
+    assert (again.node, again.pods) == (first.node, ())

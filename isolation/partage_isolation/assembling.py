@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from secrets import randbelow
 from typing import Final
 
 import structlog
@@ -20,6 +21,7 @@ from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.folders import Folders
 from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.learning import ContextSizes
+from partage_isolation.broker.leases import Leases
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.metering import Figures
 from partage_isolation.broker.models import Models
@@ -32,10 +34,16 @@ from partage_isolation.broker.sessions import Sessions, decided
 from partage_isolation.broker.specs import Specs
 from partage_isolation.broker.state_files import ROWS, read_sizes, write_sizes
 from partage_isolation.broker.telling import told
+from partage_isolation.broker.terms import Terms
 from partage_isolation.broker.unannounced import Unannounced
 from partage_isolation.broker.watch import Watch
+from partage_isolation.broker.wire import Loss
 from partage_isolation.control.questions import CardTold, Told
+from partage_isolation.leasing.arbiter import Arbiter
+from partage_isolation.leasing.timing import Timing
+from partage_isolation.leasing.words import EPOCHS
 from partage_isolation.library.current import library_for_new
+from partage_isolation.library.pages import line_writer
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.watching.assembling import auditor_of, nvml_of
 from partage_isolation.watching.auditor import Auditor
@@ -67,6 +75,8 @@ class Parts:
     runtime_client: UnaryClient
     sizes: ContextSizes
     models: Models
+    terms: Terms
+    leases: Leases
     control: Control = field(init=False)
 
     def take_over(self) -> Iterator[str]:
@@ -88,6 +98,7 @@ class Parts:
         self.books.runtime_has({key: container.id for key, container in self.auditor.listed.items()})
         for card, use in self.auditor.uses.items():
             self.unannounced.seen(card, use)
+        self.leases.look()
         self.nvml.tidy()
 
     def tell(self) -> Told:
@@ -98,7 +109,14 @@ class Parts:
             library = ""
         cards = tuple(self._card(card) for card in sorted(self.books.cards()))
         findings = tuple(finding.sentence for finding in self.auditor.findings)
-        return told(self.books.facts(), version=VERSION, library=library, cards=cards, findings=findings)
+        return told(
+            self.books.facts(),
+            version=VERSION,
+            library=library,
+            cards=cards,
+            findings=findings,
+            terms=self.terms,
+        )
 
     async def close(self) -> None:
         """Ends all that was begun."""
@@ -107,6 +125,7 @@ class Parts:
         await self.chores.close()
         self.books.close()
         self.watch.close()
+        self.leases.close()
         self.runtime_client.close()
         await self.nvml.close()
         self.rows.close()
@@ -128,6 +147,7 @@ class Parts:
             model=known.model if known else None,
             memory_bytes=known.memory_bytes if known else None,
             used_bytes=sum(use.processes.values()) if use else None,
+            policy=self.terms.name_of(card),
         )
 
     def _note_models(self) -> None:
@@ -161,13 +181,15 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
     sizes = ContextSizes(read_sizes(root))
     ledger = Ledger(rows, context_in_limit=settings.context_in_limit, context_size=sizes.size)
     chores, hints = Chores(_defect), Hints(counters)
-    folders, library = Folders(root), settings.below_root(settings.library_folder)
+    folders, library, terms = Folders(root), settings.below_root(settings.library_folder), terms_of(settings)
     books = Books(
         ledger,
         specs=Specs(root),
         folders=folders,
         library=lambda: str(library_for_new(library)),
         counters=counters,
+        write_line=line_writer(library),
+        enforced_on=terms.enforced_on,
         will_use=lambda card: watch.prove(card),  # noqa: PLW0108  that NVML is awake when the first context is made
     )
     nvml = nvml_of(settings)
@@ -181,7 +203,20 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         learned=lambda card, size: parts.learned(card, size),  # noqa: PLW0108  parts come later
     )
     watch = Watch(ledger, sampler, chores=chores, ended=books.ended)
-    books.sessions = Sessions(ledger, identities=books.identities, hints=hints, counters=counters, watcher=watch)
+    leases = books.leases = Leases(
+        Arbiter(policy=terms.policy_of, timing=terms.timing, first_epoch=lambda _key, _card: randbelow(EPOCHS)),
+        served=books.served,
+        terms=terms,
+        counters=counters,
+    )
+    books.sessions = Sessions(
+        ledger,
+        identities=books.identities,
+        hints=hints,
+        counters=counters,
+        watcher=watch,
+        leases=leases.answers,
+    )
     watch.parking = Parking(
         sampler=sampler,
         hints=hints,
@@ -211,6 +246,8 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         runtime_client=client,
         sizes=sizes,
         models=Models(root),
+        terms=terms,
+        leases=leases,
     )
     parts.control = Control(root, books, tell=parts.tell)
     Figures(
@@ -222,6 +259,16 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
         free_rows=lambda: rows.free,
     )
     return parts
+
+
+def terms_of(settings: BrokerSettings) -> Terms:
+    """How time is metered."""
+    return Terms(
+        policy=settings.policy,
+        policies=settings.policy_of_cards,
+        timing=Timing(quantum_ns=round(settings.quantum_ms * 1e6)),
+        loss=Loss.FREE if settings.compute_on_broker_loss == "free-run" else Loss.CLOSED,
+    )
 
 
 def _defect(error: BaseException) -> None:

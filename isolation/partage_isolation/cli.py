@@ -8,6 +8,7 @@ import uvloop
 from partage_base.daemon.cli import Instead, daemon_command
 from partage_isolation.broker.checking import mistakes
 from partage_isolation.library.installing import install
+from partage_isolation.library.pages import install_page
 from partage_isolation.service import BrokerService
 from partage_isolation.settings import BrokerSettings
 
@@ -16,6 +17,7 @@ def _install(settings: BrokerSettings, _: frozenset[str]) -> int:
     """What new containers get from now on; running ones keep theirs."""
     folder, driver = map(settings.below_root, (settings.library_folder, settings.driver_root))
     installed = install(folder, driver)
+    install_page(folder)
     click.echo(f"{installed.folder}")
     for name in installed.left_out:
         click.echo(f"partage-broker: programs that need {name} do not find it: no spare export is left", err=True)

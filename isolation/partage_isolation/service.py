@@ -7,6 +7,7 @@ containers wait for it.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 import time
@@ -20,6 +21,7 @@ from partage_base.daemon.repeats import Repeats
 from partage_isolation.assembling import Parts, assemble
 from partage_isolation.broker.state_files import Lock, make_state_folder
 from partage_isolation.settings import BrokerSettings
+from partage_isolation.urgency import go_first
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 
 _ALIVE_EVERY_S: Final = 2.0
@@ -46,6 +48,9 @@ class BrokerService:
             _log.error("not all could be taken over", why=fault)
         await parts.control.start()
         self._alive()
+        _leave_alone_what_stays()
+        if self._settings.goes_first and (why := go_first(_surrendered)) is not None:
+            _log.info("the broker waits for a processor as other programs do", why=why)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Goes on looking at what is true."""
@@ -99,6 +104,16 @@ def _allow_many_files() -> None:
     """Three for each process of each container; the usual limit is for programs that wait with select()."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _leave_alone_what_stays() -> None:
+    """Else each full collection looks through all that was imported, and whoever waits for a lease waits for that."""
+    gc.collect()
+    gc.freeze()
+
+
+def _surrendered() -> None:
+    _log.error("the broker computed for a second without a pause and no longer goes first; this is a defect")
 
 
 def _touch(path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from partage_base.daemon.settings import CommonSettings, Setting
+from partage_isolation.leasing.policies import NAMES
+from partage_plugins.vocabulary.names import CardId
 
 
 class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
@@ -33,6 +36,39 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
         Literal["stop", "report"],
         Setting("What to do with a container whose limits are found not to be in force."),
     ] = "stop"
+    policy: Annotated[
+        Literal["virtual-time", "caps", "gemini", "free-run"],
+        Setting("Who gets a card's time: by shares and limits, in three ways, or nobody meters it."),
+    ] = "virtual-time"
+    policies: Annotated[
+        tuple[str, ...],
+        Setting("The policy of single cards.", allowed="a list of CARD=POLICY, CARD the id of a card"),
+    ] = ()
+    quantum_ms: Annotated[
+        float,
+        Meta(ge=1, le=1000),
+        Setting("How long a lease lasts while others want the card: shorter is smoother, longer loses less."),
+    ] = 20.0
+    compute_on_broker_loss: Annotated[
+        Literal["free-run", "closed"],
+        Setting("What holds for launches once the broker has been away for a second: all go, or none."),
+    ] = "free-run"
+    goes_first: Annotated[
+        bool, Setting("Answer before all ordinary programs of the node, where the kernel lets the broker.")
+    ] = True
     nvml_deadline_s: Annotated[
         float, Meta(gt=0, le=30), Setting("Seconds that the driver may take to tell who uses a card.")
     ] = 2.0
+
+    def __post_init__(self) -> None:
+        for said in self.policies:
+            card, _, policy = said.partition("=")
+            if not card or policy not in NAMES:
+                raise ValueError(f"policies has {said!r}; allowed: CARD=POLICY, the policy one of {', '.join(NAMES)}")
+        if len(self.policy_of_cards) < len(self.policies):
+            raise ValueError("policies names a card twice")
+
+    @property
+    def policy_of_cards(self) -> Mapping[CardId, str]:
+        """Of those that have one of their own."""
+        return {CardId(card): policy for card, _, policy in (said.partition("=") for said in self.policies)}

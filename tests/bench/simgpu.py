@@ -76,7 +76,7 @@ class Measuring:
     def _run(self, program: str, *arguments: str) -> dict[str, Any]:
         judged = not self.bench.smoke
         name = " ".join((program, *arguments))
-        found = quietly(lambda: workload(self.node, program, *arguments), daemon_pid=self.node.pid, judged=judged)
+        found = quietly(lambda: workload(self.node, program, *arguments), daemons=[self.node.pid], judged=judged)
         self.bench.engaged(f"{name}: {found.told['error']}", found.told["error"] is None)
         self.bench.figure(f"CPU of others during {name}", found.foreign)
         if judged:

@@ -44,7 +44,7 @@ def tell(pod: Pod, words: str) -> None:
 
 def show_placed(chain: Chain, pod: Pod) -> None:
     """Where it went, and what it was given."""
-    pod.wait_running()
+    pod.wait_running(within_s=90)
     grant = chain.grant(pod)
     gib = grant.memory_bytes >> 30
     say(f"   {pod.name} runs on {pod.node}: {grant.share_milli} milli and {gib} GiB of {grant.card[:12]}…, signed")
@@ -78,6 +78,9 @@ def wait_for_room(chain: Chain) -> None:
         show_placed(chain, pod)
     waits = created(chain, "waits", 800, 8)
     say(f"   | {chain.wait_why(waits, 'nodes are available')}")
+    say(f"   $ partage explain {waits.namespace}/{waits.name}")
+    for line in chain.partage("explain", f"{waits.namespace}/{waits.name}").rstrip().splitlines():
+        say(f"   | {line}".rstrip())
     say(f"   {holders[0].name} ends")
     began = time.monotonic()
     holders[0].delete_and_wait()

@@ -21,11 +21,13 @@ from partage_isolation.control.questions import (
     CardTold,
     ContainerTold,
     No,
+    Parts,
     Prepare,
     Prepared,
     ProcessCard,
     ProcessTold,
     Question,
+    TimeTold,
     Told,
 )
 from partage_plugins.codecs import container_key
@@ -59,7 +61,12 @@ def pod(name: str = "train-0", namespace: str = "team-a") -> PodRef:
 
 
 def held(
-    card: CardId = CARD, *, limit_bytes: int = 8 * GIB, charged_bytes: int = 5 * GIB, refused: int = 0
+    card: CardId = CARD,
+    *,
+    limit_bytes: int = 8 * GIB,
+    charged_bytes: int = 5 * GIB,
+    refused: int = 0,
+    time: TimeTold | None = None,
 ) -> CardHeld:
     """What a container holds of a card of which it was granted 8 GiB."""
     overhead_bytes = min(charged_bytes, GIB // 2)
@@ -72,6 +79,24 @@ def held(
         overhead_bytes=overhead_bytes,
         refused=refused,
         share_milli=500,
+        granted_share_milli=500,
+        time=time,
+    )
+
+
+def time_told(wanted: float, got: float) -> TimeTold:
+    """What a container wanted and got of a card's time, all the while."""
+    return TimeTold(
+        wanted=Parts(s1=wanted, s10=wanted, s60=wanted),
+        got=Parts(s1=got, s10=got, s60=got),
+        leases=9,
+        revocations=1,
+        drains=8,
+        drain_seconds=0.25,
+        overlaps=0,
+        state="lease",
+        is_waiting=False,
+        processes=1,
     )
 
 

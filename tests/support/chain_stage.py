@@ -35,14 +35,15 @@ from rig.talking.pods import Pod
 from rig.talking.waiting import until
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
-from support.isolation_stage import ADVISORY, ENV, IMAGE, SERVING, broker, image, install_library, told_by
+from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
 NODES: Final = ("n1", "n2")
 OURS: Final = "partage-scheduler"
 BOARDS: Final = "fpga.example.com/boards"
 PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
-PLACED_WITHIN_S: Final = 60.0
+FOUND_WRONG: Final = 3
+PLACED_WITHIN_S: Final = 90.0
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 """So that nobody waits long."""
 
@@ -61,11 +62,14 @@ class Scheduler:
 
     def start(self) -> None:
         """It places pods as soon as it leads."""
-        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stderr=log, stdout=log, env={**os.environ, "PYTHONPATH": path}
-            )
+            self._process = subprocess.Popen(self._command, stderr=log, stdout=log, env=self.env)
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """In which the plugins are installed."""
+        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
+        return {**os.environ, "PYTHONPATH": path}
 
     def kill(self) -> None:
         """As a crash."""
@@ -132,6 +136,15 @@ class Chain:
         until(f"{pod.name} says {words!r}", why_not, PLACED_WITHIN_S)
         return str(pod.condition("PodScheduled")["message"])
 
+    def partage(self, *words: str) -> str:
+        """What the command prints for an administrator; its exit status says what it found."""
+        own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
+        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
+        env = self.scheduler.env
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env)
+        assert done.returncode in {0, FOUND_WRONG}, done.stderr
+        return done.stdout
+
     def clear(self) -> None:
         """Ends all pods."""
         made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
@@ -170,7 +183,7 @@ _PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}"}
 
 def _node(name: str, key: Ed25519PrivateKey) -> NodeSettings:
     files = {**dict([public_file(key)]), **plugin_files()}
-    daemon = crishim(0, *ADVISORY, env=ENV, node=name)
+    daemon = crishim(0, env=ENV, node=name)  # what a grant promises must be enforced, or it is refused
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
 
 

@@ -30,6 +30,7 @@ from partage_isolation.control.client import BrokerClient
 from partage_isolation.control.errors import ControlError
 from partage_isolation.control.questions import ContainerTold, Prepare, Prepared, SetLimits, Told
 from partage_isolation.library.current import make_current
+from partage_isolation.library.pages import install_page
 from partage_isolation.simulation.describing import card_uuid
 from partage_isolation.simulation.node import SimulatedNode
 from partage_plugins.vocabulary.gpu import GpuGrant
@@ -157,15 +158,17 @@ class Isolated:
     def told(self) -> Told:
         return self.broker.client.tell()
 
-    def prepare(
+    def prepare(  # noqa: PLR0913  what a container is granted
         self,
         memory: int | Sequence[int] = 1 << 30,
         *,
         name: str = "main",
         gen: int = 1,
         key: ContainerKey | None = None,
+        share: int = 100,
+        limit: int = 1000,
     ) -> Contained:
-        """A container with so much of each card, from the first card on."""
+        """A container with so much of each card, from the first card on; `share` and `limit` are of each, in milli."""
         self._count += 1
         amounts = [memory] if isinstance(memory, int) else list(memory)
         question = Prepare(
@@ -174,7 +177,7 @@ class Isolated:
             container=ContainerName(name),
             gen=gen,
             grants=tuple(
-                GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=100, limit_milli=1000, memory_bytes=amount)
+                GpuGrant(card=CardId(card_uuid(NODE, index)), share_milli=share, limit_milli=limit, memory_bytes=amount)
                 for index, amount in enumerate(amounts)
             ),
         )
@@ -198,6 +201,7 @@ def isolated(
         else:
             (own / name).write_bytes(bytes(4096))
     make_current(own.parent, own.name)
+    install_page(own.parent)
     told = {
         "root": str(root),
         "driver_root": f"/{_DRIVER}",

@@ -1,6 +1,6 @@
 """A node with simulated cards, crishim, and a broker that keeps containers within their memory.
 
-Compute is not metered, so nothing enforces shares: crishim takes promises for advisory unless a test says otherwise.
+crishim takes promises for advisory unless a test says otherwise, so that nothing is refused that a test is not about.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ class Lender:
                     peer.send(answer)
             self._changed.notify_all()
 
-    def _hello(self, peer: socket.socket, packet: Packet) -> bytes:
+    def _hello(self, peer: socket.socket, packet: Packet) -> bytes | None:
         if packet.token == wire.NO_TOKEN:
             pid = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
             row = Row(pid, os.urandom(wire.TOKEN_BYTES))

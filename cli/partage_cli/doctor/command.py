@@ -13,7 +13,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolving import resolve
 from partage_base.daemon.toml import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
-from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, keys, kubelet, system
+from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, keys, kubelet, system, turns
 from partage_cli.doctor.findings import About, Finding, Status
 from partage_cli.doctor.looking import LocalNode
 from partage_cli.doctor.running import Check, run
@@ -28,6 +28,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "kubelet-speaks": daemons.kubelet_speaks,
     "broker": broker.broker,
     "library": broker.library,
+    "time": turns.turns,
     "advertiser": daemons.advertiser,
     "inventory": inventory.inventory,
     "device-plugin": inventory.native,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -13,10 +14,14 @@ from partage_cli.amounts import amount, short_id
 from partage_cli.limits.choosing import Target, chosen, require_one_container
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.tables import printable, table
+from partage_cli.top.times import share_cell
 from partage_isolation.control.client import BrokerClient
 from partage_isolation.control.questions import SetLimits
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+_MILLI: Final = click.IntRange(0, WHOLE_MILLI)
 
 
 def _bytes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
@@ -34,6 +39,7 @@ Examples:
   sudo partage limits train-0
   sudo partage limits team-a/train-0 --memory 4Gi
   sudo partage limits train-0 --container main --card 0 --memory 512Mi
+  sudo partage limits train-0 --share 300 --limit 500
   sudo partage limits train-0 --reset
 """,
 )
@@ -41,6 +47,8 @@ Examples:
 @click.option("--container", metavar="NAME", help="Of this container; needed where several have limits.")
 @click.option("--card", metavar="CARD", help="On this card: its id, how that begins, or its index.  [default: on each]")
 @click.option("--memory", "memory_bytes", metavar="QUANTITY", callback=_bytes, help="Lower it to this, as 4Gi.")
+@click.option("--share", "share_milli", metavar="MILLI", type=_MILLI, help="Guarantee it so much of its time, as 300.")
+@click.option("--limit", "limit_milli", metavar="MILLI", type=_MILLI, help="Let it have so much of its time at most.")
 @click.option("--reset", is_flag=True, help="What the pod was granted holds again.")
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.pass_obj
@@ -51,22 +59,27 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     container: str | None,
     card: str | None,
     memory_bytes: int | None,
+    share_milli: int | None,
+    limit_milli: int | None,
     reset: bool,
     output: str,
 ) -> None:
-    """Show what the containers of POD may hold of this node's cards, and lower it while they run. Needs root.
+    """Show what the containers of POD may have of this node's cards, and lower it while they run. Needs root.
 
-    POD is a name, NAMESPACE/NAME or a uid. A lower limit takes nothing away: nothing more is given until the container
-    is below it. It holds until the container ends; what the pod was granted is never exceeded.
+    POD is a name, NAMESPACE/NAME or a uid. A lower limit of memory takes nothing away: nothing more is given until the
+    container is below it. What is lowered of its time, in thousandths of each card's, counts at once. It all holds
+    until the container ends; what the pod was granted is never exceeded.
     """
-    if reset and memory_bytes is not None:
-        raise click.UsageError("--memory and --reset exclude each other")
+    said = {"memory_bytes": memory_bytes, "share_milli": share_milli, "limit_milli": limit_milli}
+    wanted = {name: value for name, value in said.items() if reset or value is not None}
+    if reset and any(value is not None for value in said.values()):
+        raise click.UsageError("--reset excludes --memory, --share and --limit")
     broker = BrokerClient(root)
     targets = chosen(broker.tell(), pod, container=container, card=card)
-    if reset or memory_bytes is not None:
+    if wanted:
         require_one_container(targets, pod)
         for target in targets:
-            broker.set_limits(SetLimits(key=target.container.key, card=target.held.card, memory_bytes=memory_bytes))
+            broker.set_limits(SetLimits(key=target.container.key, card=target.held.card, **wanted))
         targets = chosen(broker.tell(), pod, container=container, card=card)
     _print(targets, output)
 
@@ -79,7 +92,7 @@ def _print(targets: Sequence[Target], output: str) -> None:
         ]
         click.echo(msgspec.json.format(msgspec.json.encode({"limits": rows}), indent=1))
         return
-    header = ("POD", "CONTAINER", "CARD", "MEMORY", "LIMIT", "GRANTED", "REFUSED")
+    header = ("POD", "CONTAINER", "CARD", "MEMORY", "LIMIT", "GRANTED", "REFUSED", "SHARE")
     colour = False if os.environ.get("NO_COLOR") else None
     click.echo(table(header, map(_row, targets)), nl=False, color=colour)
 
@@ -95,4 +108,5 @@ def _row(target: Target) -> tuple[str, ...]:
         click.style(limit, fg="yellow") if held.limit_bytes < held.granted_bytes else limit,
         amount(held.granted_bytes),
         str(held.refused),
+        share_cell(held),
     )

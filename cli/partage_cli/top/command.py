@@ -46,8 +46,10 @@ def command(root: Path, *, once: bool, output: str, every_s: float) -> None:
     """Show this node's cards and the containers with limits on them, as the broker counts. Needs root; `q` ends it.
 
     MEMORY is what is charged to a container: what its programs hold and what is lent to them, and OVERHEAD, which is
-    contexts and the like. REFUSED is how often more was asked for than LIMIT allows, since the broker was started. With
-    `-o json` and without `--once` there is one line each time.
+    contexts and the like. REFUSED is how often more was asked for than LIMIT allows, since the broker was started. GOT
+    and WANTED are parts of the card's time over the last ten seconds: in which the container held the card, and in
+    which it held it or waited for it; SHARE is what it is guaranteed, and its ceiling. With `-o json` and without
+    `--once` there is one line each time.
     """
     broker = BrokerClient(root)
     told = broker.tell()

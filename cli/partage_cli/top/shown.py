@@ -13,6 +13,7 @@ import msgspec
 from partage_cli.amounts import amount, short_id
 from partage_cli.tables import printable
 from partage_cli.top.fitting import Column, cut, fitted
+from partage_cli.top.times import time_columns
 from partage_isolation.control.questions import CardHeld, CardTold, ContainerTold, Told
 
 _BAR: Final = 20
@@ -58,8 +59,12 @@ def as_json(told: Told, frame: Frame, *, indented: bool) -> bytes:
 
 def _title(told: Told, frame: Frame) -> str:
     count = f"{_counted(len(told.cards), 'card')}, {_counted(len(told.containers), 'container')}"
-    holds = f"holds {' and '.join(told.enforces)}" if told.enforces else "holds nothing"
+    holds = f"holds {_listed(told.enforces)}" if told.enforces else "holds nothing"
     return f"{frame.node}   {count}   broker {printable(told.broker)}, {holds}   {frame.at:%H:%M:%S}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _counted(number: int, what: str) -> str:
@@ -95,6 +100,7 @@ def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Co
         Column("OVERHEAD", 6, tuple(amount(held.overhead_bytes) for _, held in rows)),
         Column("REFUSED", 5, tuple(_refused(held) for _, held in rows)),
         Column("PROCESSES", 6, tuple(_processes(each, held) for each, held in rows)),
+        *time_columns([held for _, held in rows], blocks=frame.blocks),
     ]
 
 

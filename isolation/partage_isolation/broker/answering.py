@@ -22,7 +22,16 @@ Answer = Callable[[Session, Packet], bytes | None]
 class Answering:
     """Of all containers."""
 
-    def __init__(self, ledger: Ledger, *, identities: Identities, hints: Hints, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        identities: Identities,
+        hints: Hints,
+        watcher: Watcher,
+        leases: Mapping[int, Answer],
+    ) -> None:
+        """`leases`: what is answered to all that is said of them."""
         self._ledger, self._identities = ledger, identities
         self._hints, self._watcher = hints, watcher
         self.answers: Mapping[int, Answer] = {
@@ -34,6 +43,7 @@ class Answering:
             What.VIEW: self._view,
             What.PROCESSES_OF: self._processes,
             **{what: partial(answer, ledger) for what, answer in SHARING.items()},
+            **leases,
         }
 
     def knows_card(self, session: Session, card: int) -> bool:

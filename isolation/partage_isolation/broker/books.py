@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import structlog
+from msgspec import UNSET
 
 from partage_isolation.broker.containers import Process
 from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.facts import ContainerFacts
 from partage_isolation.broker.folders import Folders
 from partage_isolation.broker.identities import Identities
+from partage_isolation.broker.leases import Leases
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.page import Page
 from partage_isolation.broker.parking import Parking
@@ -23,6 +25,8 @@ from partage_isolation.broker.sockets import Connection, Listener
 from partage_isolation.broker.specs import Spec, Specs, lowered, spec_of
 from partage_isolation.control.questions import LimitsSet, Prepare, Prepared, SetLimits
 from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
+from partage_isolation.library.pages import WriteLine
+from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _log = structlog.get_logger()
@@ -39,15 +43,22 @@ class Books:
         folders: Folders,
         library: Callable[[], str],
         counters: Counters,
+        write_line: WriteLine,
+        enforced_on: Callable[[Iterable[CardId]], tuple[Promise, ...]],
         will_use: Callable[[CardId], None] = lambda _: None,
     ) -> None:
-        """`library` is the folder of the one that new containers get; `will_use` hears of their cards."""
+        """`library` is the folder of the one that new containers get; `will_use` hears of their cards.
+
+        `enforced_on` says what is in force for a container with those cards.
+        """
         self._ledger, self._specs, self._folders = ledger, specs, folders
         self._library, self._counters, self._will_use = library, counters, will_use
+        self._write_line, self._enforced_on = write_line, enforced_on
         self.served: dict[ContainerKey, Served] = {}
         self.identities = Identities(self.served)
         self.sessions: Sessions
         self.parking: Parking
+        self.leases: Leases
 
     # ---- Questions of root -------------------------------------------------------------------------------------------
 
@@ -60,7 +71,8 @@ class Books:
             self._begin(spec)
         elif spec != served.spec:
             self._put(served, spec)
-        return Prepared(mounts=self._folders.mounts(spec.key, spec.library))
+        mounts = self._folders.mounts(spec.key, spec.library)
+        return Prepared(mounts=mounts, enforces=self._enforced_on(card.id for card in spec.cards))
 
     async def set_limits(self, question: SetLimits) -> LimitsSet:
         """A lower limit, or the grant's again; raises a `BrokerError`.
@@ -70,14 +82,18 @@ class Books:
         served = self.served.get(question.key)
         if served is None:
             raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
-        self._put(served, lowered(served.spec, question.card, question.memory_bytes))
+        self._put(served, lowered(served.spec, question))
         number = served.container.card_number(question.card)
         if number is None:
             raise SpecRefused(f"container {question.key} has no card {question.card}")
-        await self.parking.recall(served.container, number)
+        if question.memory_bytes is not UNSET:
+            await self.parking.recall(served.container, number)
+        book = served.container.cards[number]
         return LimitsSet(
-            memory_bytes=served.container.cards[number].limit,
+            memory_bytes=book.limit,
             charged_bytes=max(0, served.container.charged(number)),
+            share_milli=book.share,
+            limit_milli=book.limit_milli,
         )
 
     # ---- Containers --------------------------------------------------------------------------------------------------
@@ -101,6 +117,7 @@ class Books:
         served = self.served.pop(key, None)
         if served is not None:
             served.close()
+            self.leases.drop(key)
         self._ledger.forget(key)
         self._specs.remove(key)
         self._folders.remove(key)
@@ -137,12 +154,13 @@ class Books:
         self._specs.write(spec)
         served.spec = spec
         self._ledger.put(spec.key, [card.book() for card in spec.cards])
+        self.leases.put(spec)
 
     def _serve(self, spec: Spec) -> None:
         listening = self._folders.make(spec.key)
         try:
             container = self._ledger.put(spec.key, [card.book() for card in spec.cards])
-            served = Served(spec, container, Page(len(spec.cards)))
+            served = Served(spec, container, Page(len(spec.cards), self._write_line))
         except OSError as error:
             listening.close()
             raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
@@ -150,6 +168,7 @@ class Books:
             listening, on_connection=partial(self.sessions.connected, served), counters=self._counters
         )
         self.served[spec.key] = served
+        self.leases.put(spec)
         for card in spec.cards:
             self._will_use(card.id)
 
@@ -157,7 +176,8 @@ class Books:
 
     def facts(self) -> tuple[ContainerFacts, ...]:
         """How it is now."""
-        return tuple(picture(served) for served in self.served.values())
+        times = self.leases.shares()
+        return tuple(picture(served, times) for served in self.served.values())
 
     def cards(self) -> frozenset[CardId]:
         """Those that any container has."""

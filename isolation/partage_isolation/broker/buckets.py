@@ -12,6 +12,8 @@ CONTAINER_RATE: Final = 8000
 CONTAINER_BURST: Final = 1600
 HELLO_COSTS: Final = 10
 """The broker looks at a process for each."""
+LEASE_COSTS: Final = 4
+"""Whatever is said of leases, whose turn it is is looked at anew."""
 NEWCOMERS_RATE: Final = 500
 """Connections a second."""
 NEWCOMERS_BURST: Final = 600
@@ -32,6 +34,10 @@ class Bucket:
         self._left = max(-self._burst, min(self._burst, self._left + (now_s - self._at_s) * self._rate) - cost)
         self._at_s = now_s
         return self._left > 0
+
+    def spend(self, cost: int) -> None:
+        """What was taken just now costs more by that."""
+        self._left = max(-self._burst, self._left - cost)
 
     def empty_for_s(self, now_s: float) -> float:
         """How long there is nothing to be had; 0 where there is something."""

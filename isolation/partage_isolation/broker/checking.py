@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from partage_isolation.errors import NoLibrary
 from partage_isolation.library.current import library_for_new
+from partage_isolation.library.pages import line_writer
 from partage_isolation.settings import BrokerSettings
+from partage_plugins.errors import PartageError
 
 
 def mistakes(settings: BrokerSettings) -> list[str]:
@@ -23,7 +24,9 @@ def _of_root(settings: BrokerSettings) -> Iterator[str]:
 
 
 def _of_library(settings: BrokerSettings) -> Iterator[str]:
-    try:
-        library_for_new(settings.below_root(settings.library_folder))
-    except NoLibrary as error:
-        yield str(error)
+    folder = settings.below_root(settings.library_folder)
+    for needed in (library_for_new, line_writer):
+        try:
+            needed(folder)
+        except PartageError as error:
+            yield str(error)

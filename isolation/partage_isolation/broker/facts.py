@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from partage_isolation.leasing.acts import Shares
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName
 from partage_plugins.vocabulary.pods import PodRef
 
@@ -57,6 +58,7 @@ class CardLimits:
     memory: int
     """In force: as granted, or lowered since."""
     share: int
+    """Of its time, in milli; in force, as the next."""
     limit: int
     granted: int = 0
     most: int = 0
@@ -65,6 +67,10 @@ class CardLimits:
     shared: int = 0
     """Of it: memory whose exporter died while others may hold it."""
     refused: int = 0
+    granted_share: int = 0
+    granted_limit: int = 0
+    time: Shares | None = None
+    """What it wanted and got of the card's time; None where nobody meters that."""
 
 
 @dataclass(frozen=True)

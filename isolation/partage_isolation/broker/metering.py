@@ -10,6 +10,7 @@ from partage_base.daemon.metrics import Registry
 from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.facts import CardLimits, ContainerFacts
 from partage_isolation.broker.learning import ContextSizes
+from partage_isolation.broker.metering_time import times
 from partage_plugins.vocabulary.names import CardId
 
 
@@ -34,6 +35,7 @@ class Figures:
         """One look at everything."""
         facts = self._facts()
         yield from self._of_containers(facts)
+        yield from times(facts, self._sample)
         yield from self._of_processes(facts)
         yield from self._counted()
         models = {self._sizes.model_of(card) for each in facts for card in each.cards}
@@ -74,7 +76,7 @@ class Figures:
         yield _labelled("partage_broker_samples_total", "counter", "Samples of NVML.", "outcome", seen.samples)
         yield _counter("partage_broker_sample_seconds_total", "Time that NVML took for them.", seen.sample_seconds)
 
-    def _sample(self, facts: ContainerFacts, card: CardId, value: float) -> Sample:
+    def _sample(self, facts: ContainerFacts, card: CardId, value: float, **more: str) -> Sample:
         return Sample(
             value,
             {
@@ -84,6 +86,7 @@ class Figures:
                 "namespace": facts.pod.namespace,
                 "pod": facts.pod.name,
                 "container": facts.container,
+                **more,
             },
         )
 

@@ -9,7 +9,10 @@ from partage_isolation.broker.accounts import Account
 from partage_isolation.broker.containers import Container, Process
 from partage_isolation.broker.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
 from partage_isolation.broker.served import Served
+from partage_isolation.broker.specs import Spec
 from partage_isolation.broker.states import State
+from partage_isolation.leasing.acts import Shares
+from partage_isolation.leasing.node import Place
 from partage_plugins.vocabulary.names import CardId
 
 _STATES: Final[Mapping[State, StateName]] = {
@@ -22,21 +25,21 @@ _STATES: Final[Mapping[State, StateName]] = {
 }
 
 
-def picture(served: Served) -> ContainerFacts:
-    """Of one container."""
+def picture(served: Served, times: Mapping[Place, Shares]) -> ContainerFacts:
+    """Of one container; `times`: what each wanted and got of each card's time."""
     spec, container = served.spec, served.container
     return ContainerFacts(
         key=spec.key,
         pod=spec.pod,
         container=spec.container,
         gen=spec.gen,
-        cards=dict(_limits(container)),
+        cards=dict(_limits(spec, container, times)),
         processes=tuple(_process(served, process) for process in container.processes.values()),
     )
 
 
-def _limits(container: Container) -> Iterator[tuple[CardId, CardLimits]]:
-    for number, book in enumerate(container.cards):
+def _limits(spec: Spec, container: Container, times: Mapping[Place, Shares]) -> Iterator[tuple[CardId, CardLimits]]:
+    for number, (card, book) in enumerate(zip(spec.cards, container.cards, strict=True)):
         yield (
             book.id,
             CardLimits(
@@ -48,6 +51,9 @@ def _limits(container: Container) -> Iterator[tuple[CardId, CardLimits]]:
                 charged=container.charged(number),
                 shared=container.shared(number),
                 refused=book.refused,
+                granted_share=card.share,
+                granted_limit=card.limit,
+                time=times.get((spec.key, card.id)),
             ),
         )
 

@@ -94,6 +94,15 @@ def start_of(pid: int) -> int | None:
         return None
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether it does not run until somebody lets it: by a signal, or under a debugger."""
+    try:
+        stat = _read(f"/proc/{pid}/stat")
+        return stat[stat.rindex(b")") + 2 :][:1] in (b"T", b"t")
+    except (OSError, ValueError):
+        return False
+
+
 def cgroup_components(pid: int) -> frozenset[str]:
     """The names in the paths of its control groups, of either version of them; none where it is gone."""
     try:

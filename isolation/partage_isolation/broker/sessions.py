@@ -6,11 +6,12 @@ Who that is, is `arriving`'s business; what is answered, `answering`'s.
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
 from partage_isolation.broker import wire
-from partage_isolation.broker.answering import Answering
+from partage_isolation.broker.answering import Answer, Answering
 from partage_isolation.broker.arriving import Arriving
 from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.hints import Hints
@@ -26,17 +27,28 @@ from partage_isolation.broker.watcher import Watcher
 from partage_isolation.broker.wire import Packet, Result, What
 
 _MOST_STRANGERS: Final = 2 * MOST_PROCESSES
+# For what is done at each packet: to look a member up in its enumeration takes longer than to compare it.
+_HELLO: Final = int(What.HELLO)
+_DEAD: Final = State.DEAD
 
 
 class Sessions:
     """Of all containers."""
 
-    def __init__(
-        self, ledger: Ledger, *, identities: Identities, hints: Hints, counters: Counters, watcher: Watcher
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        ledger: Ledger,
+        *,
+        identities: Identities,
+        hints: Hints,
+        counters: Counters,
+        watcher: Watcher,
+        leases: Mapping[int, Answer],
     ) -> None:
+        """`leases`: what is said of leases, and who hears it."""
         self._counters = counters
         self._arriving = Arriving(ledger, identities=identities, counters=counters, watcher=watcher)
-        self._answering = Answering(ledger, identities=identities, hints=hints, watcher=watcher)
+        self._answering = Answering(ledger, identities=identities, hints=hints, watcher=watcher, leases=leases)
         self._talk = partial(Talk, on_packet=self._came, hung_up=ledger.lives.hung_up, counters=counters)
 
     def connected(self, served: Served, accepted: socket.socket) -> None:
@@ -52,20 +64,21 @@ class Sessions:
         if packet is None:
             self._counters.wrong += 1
             talk.connection.close()  # what it speaks is not our protocol
-        elif packet.version != wire.VERSION:
-            talk.connection.send(self._wrong(packet))
-        elif packet.what == What.HELLO and talk.session is None:
+        elif packet.version == wire.VERSION and packet.what == _HELLO and talk.session is None:
             self._arriving.hello(talk, packet)
         elif (answer := self._answer(talk.session, packet)) is not None:
             talk.connection.send(answer)
 
     def _answer(self, session: Session | None, packet: Packet) -> bytes | None:
-        answer = self._answering.answers.get(packet.what)
-        if session is None or answer is None or session.process.state is State.DEAD:
+        answer = self._answering.answers.get(packet.what) if packet.version == wire.VERSION else None
+        if session is None or answer is None or session.process.state is _DEAD:
             return self._wrong(packet)
-        if not self._answering.knows_card(session, packet.card):
-            return wire.answer(packet, Result.UNKNOWN)
-        return answer(session, packet)
+        if self._answering.knows_card(session, packet.card):
+            return answer(session, packet)
+        if packet.what in wire.UNANSWERED:
+            self._counters.wrong += 1
+            return None
+        return wire.answer(packet, Result.UNKNOWN)
 
     def _wrong(self, packet: Packet) -> bytes:
         self._counters.wrong += 1

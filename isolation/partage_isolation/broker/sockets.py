@@ -18,12 +18,15 @@ from partage_isolation.broker.counters import Counters
 from partage_isolation.broker.wire import BYTES
 
 _now_s: Final = time.monotonic
+_AT_ONCE: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+"""As a plain number: the names are looked up at each packet."""
 
 
 class Connection:
     """Until either side closes it."""
 
     __slots__ = (
+        "_at_end",
         "_bucket",
         "_counters",
         "_loop",
@@ -53,6 +56,7 @@ class Connection:
         self._on_packet, self._on_end, self._counters = on_packet, on_end, counters
         self._bucket, self._shared = Bucket(_now_s()), shared
         self._resting: asyncio.TimerHandle | None = None
+        self._at_end: set[Callable[[], None]] = set()
         self.socket, self.fd, self.is_open = accepted, accepted.fileno(), True
         accepted.setblocking(False)
         self._loop.add_reader(self.fd, self._readable)
@@ -63,9 +67,9 @@ class Connection:
             return False
         try:
             if descriptor is None:
-                self.socket.send(packet, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                self.socket.send(packet, _AT_ONCE)
             else:
-                socket.send_fds(self.socket, [packet], [descriptor], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                socket.send_fds(self.socket, [packet], [descriptor], _AT_ONCE)
         except BlockingIOError:
             self._counters.unread += 1
             self.close()
@@ -78,13 +82,21 @@ class Connection:
         if not self.is_open:
             return False
         try:
-            self.socket.send(packet, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            self.socket.send(packet, _AT_ONCE)
         except BlockingIOError:
             return False
         except OSError:
             self.close()
             return False
         return True
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Calls that too when it is over, whoever ends it."""
+        self._at_end.add(call)
+
+    def not_at_end(self, call: Callable[[], None]) -> None:
+        """No more."""
+        self._at_end.discard(call)
 
     def close(self) -> None:
         """Ends it."""
@@ -96,6 +108,8 @@ class Connection:
         self._loop.remove_reader(self.fd)
         self.socket.close()
         self._on_end()
+        while self._at_end:
+            self._at_end.pop()()
 
     def _readable(self) -> None:
         try:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from partage_isolation.broker.containers import CardBook
-from partage_isolation.control.questions import Prepare
+from partage_isolation.control.questions import Prepare, SetLimits
 from partage_isolation.errors import NoFolder, SpecRefused
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -37,10 +37,24 @@ class CardSpec(Struct, frozen=True, kw_only=True):
     """Memory, by root on the node."""
     most: int = 0
     """Memory: the highest grant so far."""
+    lowered_share: int | None = None
+    lowered_limit: int | None = None
+
+    @property
+    def limit_in_force(self) -> int:
+        """The ceiling of its time."""
+        return self.limit if self.lowered_limit is None else min(self.limit, self.lowered_limit)
+
+    @property
+    def share_in_force(self) -> int:
+        """What of its time is guaranteed, never above the ceiling."""
+        share = self.share if self.lowered_share is None else min(self.share, self.lowered_share)
+        return min(share, self.limit_in_force)
 
     def book(self) -> CardBook:
         """As the ledger has it."""
-        return CardBook(self.id, self.memory, self.share, self.limit, self.lowered, max(self.most, self.memory))
+        most = max(self.most, self.memory)
+        return CardBook(self.id, self.memory, self.share_in_force, self.limit_in_force, self.lowered, most)
 
 
 class Spec(Struct, frozen=True, kw_only=True):
@@ -84,18 +98,39 @@ def spec_of(question: Prepare, *, library: str, known: Spec | None) -> Spec:
     return known if question.gen == known.gen else msgspec.structs.replace(known, gen=question.gen, cards=cards)
 
 
-def lowered(spec: Spec, card: CardId, memory: int | None) -> Spec:
-    """The limit of one card, or its grant's again; raises `SpecRefused`."""
-    found = spec.card(card)
+def lowered(spec: Spec, question: SetLimits) -> Spec:
+    """With other limits of one card, or its grant's again; raises `SpecRefused`."""
+    found = spec.card(question.card)
     if found is None:
-        raise SpecRefused(f"container {spec.container} of pod {spec.pod.name} has no card {card}")
-    if memory is not None and memory > found.memory:
-        raise SpecRefused(
-            f"container {spec.container} of pod {spec.pod.name} was granted {found.memory} bytes of card {card}; "
-            f"{memory} is more, which only an allocation can give"
-        )
-    changed = msgspec.structs.replace(found, lowered=memory)
+        raise SpecRefused(f"container {spec.container} of pod {spec.pod.name} has no card {question.card}")
+    changed = found
+    for field, value, granted, unit in (
+        ("lowered", question.memory_bytes, found.memory, "bytes"),
+        ("lowered_share", question.share_milli, found.share, "milli as its share"),
+        ("lowered_limit", question.limit_milli, found.limit, "milli as its limit"),
+    ):
+        if value is not UNSET:
+            _require_no_more(spec, found, value, granted, unit)
+            changed = msgspec.structs.replace(changed, **{field: value})
+    _require_share_below_limit(spec, changed)
     return msgspec.structs.replace(spec, cards=tuple(changed if each is found else each for each in spec.cards))
+
+
+def _require_no_more(spec: Spec, card: CardSpec, value: int | None, granted: int, unit: str) -> None:
+    if value is not None and value > granted:
+        raise SpecRefused(
+            f"container {spec.container} of pod {spec.pod.name} was granted {granted} {unit} of card {card.id}; "
+            f"{value} is more, which only an allocation can give"
+        )
+
+
+def _require_share_below_limit(spec: Spec, card: CardSpec) -> None:
+    """What was said; a share that was only granted goes down with the limit."""
+    if card.lowered_share is not None and card.lowered_share > card.limit_in_force:
+        raise SpecRefused(
+            f"container {spec.container} of pod {spec.pod.name}: share {card.lowered_share} of card {card.id} would be "
+            f"above its limit {card.limit_in_force}; lower both"
+        )
 
 
 def _cards(grants: tuple[GpuGrant, ...]) -> dict[CardId, CardSpec]:

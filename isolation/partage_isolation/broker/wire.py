@@ -37,7 +37,13 @@ class What(IntEnum):
     CLOSE = 12
     RECALL = 32
     REPORT = 33
-    LEASES = 64
+    JOIN = 64
+    WANT = 65
+    DRAINED = 66
+    IDLE = 67
+    PING = 68
+    PONG = 69
+    LINE = 70
 
 
 class Result(IntEnum):
@@ -60,6 +66,16 @@ class Flag(IntFlag):
     AGAIN = 16
 
 
+class Loss(IntEnum):
+    """What holds for launches while the broker is away."""
+
+    CLOSED = 0
+    FREE = 1
+
+
+LINE_BYTES: Final = 64
+UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE))
+"""What a process says of leases on `signals`: not answered, whatever it is worth."""
 _AGAIN: Final = int(Flag.AGAIN)
 """As a plain number: it is looked at in every question."""
 _HEAD: Final = struct.Struct("<4H2I")
@@ -71,6 +87,10 @@ _HELLO: Final = struct.Struct("<16s2I")
 _CARD: Final = struct.Struct("<16sQ4I")
 _VIEW: Final = struct.Struct("<3Q")
 _PROCESS: Final = struct.Struct("<2IQ")
+_LEASE: Final = struct.Struct("<Q4IQ")
+_LINE_HINT: Final = struct.Struct("<4H2IQI36x")
+_LINE: Final = int(What.LINE)
+"""As a plain number: each change of a line is told."""
 _BODY: Final = _HEAD.size
 
 
@@ -107,6 +127,11 @@ class Packet(NamedTuple):
         return Shared._make(_SHARED.unpack_from(self.data, _BODY))
 
     @property
+    def lease(self) -> Lease:
+        """Of everything that is about leases."""
+        return Lease._make(_LEASE.unpack_from(self.data, _BODY))
+
+    @property
     def first_process(self) -> int:
         """Of PROCESSES_OF: the number from which on."""
         return int.from_bytes(self.data[_BODY : _BODY + 8], "little")
@@ -130,6 +155,19 @@ class Shared(NamedTuple):
     freed: int = 0
 
 
+class Lease(NamedTuple):
+    """What is said of the lease of one card."""
+
+    at: int = 0
+    """Nanoseconds of CLOCK_MONOTONIC."""
+    epoch: int = 0
+    is_blocked: int = 0
+    idle_us: int = 0
+    loss: int = 0
+    loss_after: int = 0
+    """Nanoseconds."""
+
+
 def read(data: bytes) -> Packet | None:
     """The packet, or None where it has another length."""
     return Packet._make((*_HEAD.unpack_from(data), data)) if len(data) == BYTES else None
@@ -149,6 +187,11 @@ def lent_answer(to: Packet, result: int, lent: int) -> bytes:
 def hint(what: What, card: int, number: int) -> bytes:
     """What the broker says unasked."""
     return _PACKET.pack(VERSION, what, card, 0, number, 0, 0, 0, 0, 0, 0, 0)
+
+
+def line_hint(card: int, epoch: int) -> bytes:
+    """That the line of a card has changed."""
+    return _LINE_HINT.pack(VERSION, _LINE, card, 0, 0, 0, 0, epoch)
 
 
 def question(what: int, *, card: int = NO_CARD, number: int = 0, flags: int = 0, body: bytes = b"") -> bytes:
@@ -184,6 +227,11 @@ def view_body(limit: int, charged: int, fixed: int) -> bytes:
 def processes_body(processes: Sequence[tuple[int, int]]) -> bytes:
     """Of the answer to PROCESSES_OF: pids and bytes, at most three."""
     return b"".join(_PROCESS.pack(pid, 0, amount) for pid, amount in processes[:PROCESSES_AT_ONCE])
+
+
+def lease_body(lease: Lease) -> bytes:
+    """Of everything that is about leases."""
+    return _LEASE.pack(*lease)
 
 
 class CardAnswer(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.kinds import Promise
-from partage_plugins.vocabulary.limits import MAX_CARDS, Bytes, Generation, Milli
+from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Generation, Milli
 from partage_plugins.vocabulary.names import CardIdText, ContainerKeyText, ContainerNameText
 from partage_plugins.vocabulary.pods import PodRef
 
@@ -22,6 +22,10 @@ BROKER_SOCKET: Final = "run/partage/broker.sock"
 
 ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 """Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
+BrokerLoss = Literal["free-run", "closed"]
+"""What holds for launches while the broker is away: all go, or none."""
+LeaseState = Literal["closed", "lease", "sole", "free"]
+"""No; until a moment; until somebody else wants the card; until somebody else is there."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
@@ -38,11 +42,16 @@ class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare")
 
 
 class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
-    """Lower what a running container may hold of a card, until it ends; None: what its grant says again."""
+    """Lower what a running container may have of a card, until it ends; None: what its grant says again.
+
+    What is not named stays.
+    """
 
     key: ContainerKeyText
     card: CardIdText
-    memory_bytes: Bytes | None
+    memory_bytes: Bytes | UnsetType | None = UNSET
+    share_milli: Milli | UnsetType | None = UNSET
+    limit_milli: Milli | UnsetType | None = UNSET
 
 
 class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
@@ -63,6 +72,8 @@ class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limi
     memory_bytes: Bytes
     charged_bytes: Bytes
     """More than the limit: nothing is taken away, but nothing more is given until it is below."""
+    share_milli: Milli = 0
+    limit_milli: Milli = WHOLE_MILLI
 
 
 class ProcessCard(Struct, frozen=True, kw_only=True):
@@ -89,6 +100,34 @@ class ProcessTold(Struct, frozen=True, kw_only=True):
     cards: tuple[ProcessCard, ...] = ()
 
 
+class Parts(Struct, frozen=True, kw_only=True):
+    """A part of a card's time, 0 to 1, over the last seconds."""
+
+    s1: float
+    s10: float
+    s60: float
+
+
+class TimeTold(Struct, frozen=True, kw_only=True):
+    """What one container wanted and got of one card's time."""
+
+    wanted: Parts
+    """It held the card or waited for it."""
+    got: Parts
+    leases: int
+    revocations: int
+    """Leases that ended before their time, for somebody else."""
+    drains: int
+    drain_seconds: float
+    """How long work was still under way after leases, in all."""
+    overlaps: int
+    """Leases whose work was not waited for any longer."""
+    state: LeaseState
+    is_waiting: bool
+    processes: int
+    """That may launch there."""
+
+
 class CardHeld(Struct, frozen=True, kw_only=True):
     """What one container may hold of one card, and holds."""
 
@@ -103,7 +142,12 @@ class CardHeld(Struct, frozen=True, kw_only=True):
     refused: int = 0
     """How often more was asked for than the limit allows."""
     share_milli: Milli = 0
-    limit_milli: Milli = 1000
+    """In force: as granted, or lowered since."""
+    limit_milli: Milli = WHOLE_MILLI
+    granted_share_milli: Milli = 0
+    granted_limit_milli: Milli = WHOLE_MILLI
+    time: TimeTold | None = None
+    """None: nobody meters it."""
 
 
 class ContainerTold(Struct, frozen=True, kw_only=True):
@@ -126,6 +170,8 @@ class CardTold(Struct, frozen=True, kw_only=True):
     memory_bytes: Bytes | None = None
     used_bytes: Bytes | None = None
     """By everybody, whether the broker knows of them or not."""
+    policy: str | None = None
+    """Who gets its time."""
 
 
 class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
@@ -136,6 +182,9 @@ class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
     library: str = ""
     """The folder of the library that new containers get."""
     enforces: tuple[Promise, ...] = ("memory",)
+    policy: str | None = None
+    """Of cards that have none of their own; None: a broker that knows nothing of time."""
+    compute_on_broker_loss: BrokerLoss = "free-run"
     cards: tuple[CardTold, ...] = ()
     containers: tuple[ContainerTold, ...] = ()
     findings: tuple[Sentence, ...] = ()

@@ -21,9 +21,9 @@ OBJECTS: Final = (CUDA, ALIAS, NVML)
 READY_MADE: Final = "PARTAGE_PRELOAD"
 """The environment may name a folder that is used instead of a build of ours, such as one of `make release`."""
 _PACKAGE: Final = Path(__file__).parent
-_CHECKOUT: Final = _PACKAGE.parents[2]
-_IN_CHECKOUT: Final = _CHECKOUT / "isolation/preload"
-_CARRIED: Final = _PACKAGE / "objects"
+CHECKOUT: Final = _PACKAGE.parents[2]
+_IN_CHECKOUT: Final = CHECKOUT / "isolation/preload"
+CARRIED: Final = _PACKAGE / "objects"
 _NOT_BUILT: Final = frozenset(("tests",))
 
 
@@ -36,8 +36,8 @@ def built(*, into: Path | None = None) -> Path:
     """The folder of the three objects, for this machine."""
     if ready_made := os.environ.get(READY_MADE):
         return Path(ready_made).resolve()
-    checkout = _CHECKOUT if sources() == _IN_CHECKOUT else None
-    carried = _CARRIED / os.uname().machine
+    checkout = CHECKOUT if sources() == _IN_CHECKOUT else None
+    carried = CARRIED / os.uname().machine
     if checkout is None and carried.is_dir():
         return carried
     builds = into or cache_folder("preload", checkout)

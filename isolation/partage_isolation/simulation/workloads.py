@@ -12,6 +12,7 @@ WORKLOADS: Final[Mapping[str, str]] = {
     "inference": "answers requests that come at a rate, and tells how long they took",
     "launch-cost": "measures what a launch costs its thread",
     "launch-wait": "launches one kernel at a time and waits for it",
+    "mixed": "launches kernels of 10 us, 1 ms and 30 ms without ever waiting",
     "several": "floods a card from several processes at once",
 }
 """What each does, in the words of its own --help."""

@@ -27,12 +27,17 @@ HIDDEN void os_unlock(struct os_lock *lock);
 
 /* Waits while *word is `value`, at most until `deadline`; may return early. */
 HIDDEN void os_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline);
+/* The same for a word that other processes change, in memory that may be read-only. */
+HIDDEN void os_wait_shared(const uint32_t *word, uint32_t value, uint64_t deadline);
 HIDDEN void os_wake(_Atomic uint32_t *word, unsigned how_many);
 
 /* ---- Threads and processes --------------------------------------------------------------------------------------- */
 
 /* Starts a detached thread with all signals blocked and a stack of 256 KiB. */
 HIDDEN bool os_thread(void (*run)(void *argument), void *argument);
+
+/* This thread wakes up when it said it would, and not some time after. */
+HIDDEN void os_be_prompt(void);
 
 /* The same number for as long as this process lives; another in a forked child. Asks the kernel. */
 HIDDEN int os_pid(void);

@@ -4,6 +4,9 @@
  * broker gives hints: one that is lost costs time and no truth. No packet has a field by which a client could set a
  * limit. All amounts are absolute, so that a question can be asked again after a broken connection.
  *
+ * Leases of compute time: whether a card may be used now stands in the container's page, which the broker alone writes;
+ * what its processes have to say about it goes over `signals`, in order and without answers.
+ *
  * `partage_isolation/broker/wire.py` is the same in Python; a test compares the two.
  */
 #pragma once
@@ -16,7 +19,7 @@ enum { WIRE_VERSION = 1, WIRE_BYTES = 64, WIRE_ANSWER = 0x8000, WIRE_NO_CARD = 0
 
 enum wire_what {
     /* First, on either socket. hello.token: zeros for a new process, else the one it was given. The answer has the
-     * token, how many cards the container has, and with a page (a descriptor) where there is one. */
+     * token, how many cards the container has, and with the page of lines (a descriptor) where there is one. */
     WIRE_HELLO = 1,
     /* What card number `card` of the container is. Answer: card. */
     WIRE_CARD,
@@ -59,8 +62,23 @@ enum wire_what {
     /* Say WIRE_AMOUNTS with this number. */
     WIRE_REPORT,
 
-    /* Reserved for leases of compute time: WANT, DRAINED, IDLE; PING and PONG. */
-    WIRE_LEASES = 64,
+    /* On `calls`: the process is about to launch on `card` for the first time over this connection. Answer: WIRE_OK
+     * with lease.epoch as it is now, how long to be quiet before WIRE_IDLE (lease.idle_us), and what holds when the
+     * broker is away: lease.loss (wire_loss) from lease.loss_after ns on. WIRE_NO: nobody meters this card's time. */
+    WIRE_JOIN = 64,
+    /* On `signals`, of a process that has joined. A thread found the gate closed in lease.epoch, or launches
+     * in one in which IDLE was said: it is idle no more. Said once for each reason. */
+    WIRE_WANT,
+    /* All work that was launched on `card` is done, at lease.at (ns of CLOCK_MONOTONIC), and no more will begin in
+     * lease.epoch; lease.is_blocked: somebody waits to launch. */
+    WIRE_DRAINED,
+    /* The same, and for lease.idle_us nobody has launched: the process has no need of the lease. */
+    WIRE_IDLE,
+    /* Reserved. */
+    WIRE_PING,
+    WIRE_PONG,
+    /* A hint of the broker: the line of `card` has changed, and is of lease.epoch. */
+    WIRE_LINE,
 };
 
 enum wire_result {
@@ -78,6 +96,29 @@ enum wire_flags {
     WIRE_CONTEXT_FAILED = 4,
     WIRE_ANYBODY = 8,
     WIRE_AGAIN = 16,
+};
+
+enum wire_loss { WIRE_LOSS_CLOSED, WIRE_LOSS_FREE };
+
+/* ---- The page: one line for each card, in the order of their numbers ---------------------------------------------
+ *
+ * word = state : 3 | epoch : 17 | deadline : 44, from the lowest bit on. The epoch rises by one with each change of
+ * state, modulo 2^17: only whether two are the same means something. The deadline is in units of 16384 ns of
+ * CLOCK_MONOTONIC. All zeros: closed, in epoch 0.
+ */
+enum wire_state {
+    WIRE_CLOSED, /* nothing may be launched */
+    WIRE_LEASE, /* until the deadline */
+    WIRE_SOLE, /* nobody else wants the card */
+    WIRE_FREE, /* nobody else has anything on the card */
+};
+
+enum { WIRE_LINE_BYTES = 64, WIRE_STATE_BITS = 3, WIRE_EPOCH_BITS = 17, WIRE_DEADLINE_SHIFT = 14 };
+
+struct wire_line {
+    uint64_t word;
+    uint32_t wake; /* counts up after each change of `word`; a futex */
+    uint32_t reserved[13];
 };
 
 struct wire_process {
@@ -117,7 +158,13 @@ struct wire {
             uint64_t fixed; /* of them in contexts and the like, which no program asked for */
         } view;
         struct wire_process processes[WIRE_PROCESSES];
+        struct {
+            uint64_t at;
+            uint32_t epoch, is_blocked, idle_us, loss;
+            uint64_t loss_after;
+        } lease;
     };
 };
 
 _Static_assert(sizeof(struct wire) == WIRE_BYTES, "layout");
+_Static_assert(sizeof(struct wire_line) == WIRE_LINE_BYTES, "layout");

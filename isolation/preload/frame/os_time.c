@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 enum { SECOND = 1000 * OS_MS };
@@ -26,12 +27,23 @@ void os_sleep(uint64_t ns) {
     while (SYSTEM(nanosleep, &left, &left) == -1 && errno == EINTR) continue;
 }
 
-void os_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
+void os_be_prompt(void) {
+    KEEP_ERRNO;
+    SYSTEM(prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
+}
+
+static void wait_on(const void *word, int flags, uint32_t value, uint64_t deadline) {
     KEEP_ERRNO;
     struct timespec until = to_timespec(deadline);
     const struct timespec *limit = deadline == OS_NEVER ? NULL : &until;
-    SYSTEM(futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, limit, NULL, FUTEX_BITSET_MATCH_ANY);
+    SYSTEM(futex, word, FUTEX_WAIT_BITSET | flags, value, limit, NULL, FUTEX_BITSET_MATCH_ANY);
 }
+
+void os_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
+    wait_on(word, FUTEX_PRIVATE_FLAG, value, deadline);
+}
+
+void os_wait_shared(const uint32_t *word, uint32_t value, uint64_t deadline) { wait_on(word, 0, value, deadline); }
 
 void os_wake(_Atomic uint32_t *word, unsigned how_many) {
     KEEP_ERRNO;

@@ -1,5 +1,5 @@
 /* Contexts: room is asked for before one is made, and what it had is forgotten when it is gone. */
-#include "memory.h"
+#include "../compute/compute.h"
 
 REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *active);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
@@ -8,17 +8,19 @@ REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 
 /* ---- made ------------------------------------------------------------------------------------------------------- */
 
-static CUresult made(unsigned card, CUresult result) {
+static CUresult made(unsigned card, CUresult result, const CUcontext *context) {
     account_tell(card, result == CUDA_SUCCESS ? WIRE_CONTEXT_MADE : WIRE_CONTEXT_FAILED);
+    if (result == CUDA_SUCCESS) compute_reaches(card);
+    if (result == CUDA_SUCCESS && context) compute_context_made(card, *context);
     return result;
 }
 
 /* All forms of cuCtxCreate: `call` makes it. What the driver refuses for its arguments it refuses afterwards too. */
-#define MAKE(device, call)                                                                                             \
+#define MAKE(device, context, call)                                                                                    \
     do {                                                                                                               \
         const unsigned card = card_of(device);                                                                         \
         TRY(account_context(card));                                                                                    \
-        return made(card, DRIVER(call));                                                                               \
+        return made(card, DRIVER(call), context);                                                                      \
     } while (0)
 
 static bool is_device(CUdevice device) {
@@ -29,22 +31,22 @@ static bool is_device(CUdevice device) {
 
 HOOK_CALL(cuCtxCreate, CUcontext *context, unsigned flags, CUdevice device) {
     if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate)(context, flags, device));
-    MAKE(device, REAL(cuCtxCreate)(context, flags, device));
+    MAKE(device, context, REAL(cuCtxCreate)(context, flags, device));
 }
 
 HOOK_CALL(cuCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
     if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate_v2)(context, flags, device));
-    MAKE(device, REAL(cuCtxCreate_v2)(context, flags, device));
+    MAKE(device, context, REAL(cuCtxCreate_v2)(context, flags, device));
 }
 
 HOOK_CALL(cuCtxCreate_v3, CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device) {
     if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate_v3)(context, affinity, count, flags, device));
-    MAKE(device, REAL(cuCtxCreate_v3)(context, affinity, count, flags, device));
+    MAKE(device, context, REAL(cuCtxCreate_v3)(context, affinity, count, flags, device));
 }
 
 HOOK_CALL(cuCtxCreate_v4, CUcontext *context, void *params, unsigned flags, CUdevice device) {
     if (!context || !is_device(device)) return DRIVER(REAL(cuCtxCreate_v4)(context, params, flags, device));
-    MAKE(device, REAL(cuCtxCreate_v4)(context, params, flags, device));
+    MAKE(device, context, REAL(cuCtxCreate_v4)(context, params, flags, device));
 }
 
 /* The driver's answer to whether the device's primary context is there; true where it can't say. */
@@ -65,10 +67,11 @@ HOOK_CALL(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     CUresult result;
     if (!context || primary_is_there(device)) {
         result = DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device));
+        compute_reaches(card_of(device));
     } else {
         const unsigned card = card_of(device);
         TRY(account_context(card));
-        result = made(card, DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device)));
+        result = made(card, DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device)), context);
     }
     if (result == CUDA_SUCCESS && context) note_primary(device, *context);
     return result;
@@ -77,7 +80,7 @@ HOOK_CALL(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
 /* It lives in the primary context and makes it if need be. */
 HOOK_CALL(cuGreenCtxCreate, CUgreenCtx *context, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     if (!context || primary_is_there(device)) return DRIVER(REAL(cuGreenCtxCreate)(context, resources, device, flags));
-    MAKE(device, REAL(cuGreenCtxCreate)(context, resources, device, flags));
+    MAKE(device, NULL, REAL(cuGreenCtxCreate)(context, resources, device, flags));
 }
 
 /* ---- gone ------------------------------------------------------------------------------------------------------- */
@@ -112,7 +115,10 @@ static CUresult destroy(CUcontext context, CUresult (*call)(CUcontext)) {
     const unsigned card = card_of_context(context);
     const uint32_t since = held_now();
     account_begin_free(card);
-    return end(card, DRIVER(call(context)), context, since, true);
+    compute_context_ends(context);
+    const CUresult result = DRIVER(call(context));
+    compute_context_ended(context, result == CUDA_SUCCESS);
+    return end(card, result, context, since, true);
 }
 
 HOOK_CALL(cuCtxDestroy, CUcontext context) { return destroy(context, REAL(cuCtxDestroy)); }
@@ -123,10 +129,13 @@ static CUresult end_primary(CUdevice device, CUresult (*call)(CUdevice), bool su
     if (device < 0 || device >= MOST_DEVICES) return DRIVER(call(device));
     const unsigned card = card_of(device);
     const uint32_t since = held_now();
+    const CUcontext context = atomic_load(&primaries[device]);
     account_begin_free(card);
+    compute_context_ends(context);
     const CUresult result = DRIVER(call(device));
     const bool is_gone = surely || !primary_is_there(device);
-    return end(card, result, atomic_load(&primaries[device]), since, is_gone);
+    compute_context_ended(context, result == CUDA_SUCCESS && is_gone);
+    return end(card, result, context, since, is_gone);
 }
 
 HOOK_CALL(cuDevicePrimaryCtxRelease, CUdevice device) {

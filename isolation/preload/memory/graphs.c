@@ -1,5 +1,6 @@
 /* Memory that graphs allocate: nothing when a graph is made or instantiated, its physical memory when it is first
  * launched or uploaded. How much that is at most is looked up once, when it is instantiated. */
+#include "../compute/compute.h"
 #include "reserves.h"
 
 REAL_CALL(cuGraphGetNodes, CUgraph graph, CUgraphNode *nodes, size_t *count);
@@ -80,7 +81,7 @@ static void end(const uint64_t reserved[MOST_CARDS], unsigned cards) {
 }
 
 /* A launch into a stream that is being captured takes nothing. */
-static bool is_capturing(CUstream stream) {
+static bool captures_launch(CUstream stream) {
     int status = 0;
     return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && status;
 }
@@ -90,19 +91,28 @@ static CUresult launch(CUgraphExec executable, CUstream stream, CUresult (*call)
     const unsigned cards = session_cards();
     if (table_is_empty(&executables)) return DRIVER(call(executable, stream));
     CUresult result = begin(executable, reserved, cards);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && is_capturing(stream)) return DRIVER(call(executable, stream));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && captures_launch(stream)) return DRIVER(call(executable, stream));
     if (result != CUDA_SUCCESS) return result;
     result = DRIVER(call(executable, stream));
     end(reserved, cards);
     return result;
 }
 
+/* First the card's time, which may have to be waited for. */
 HOOK_CALL(cuGraphLaunch, CUgraphExec executable, CUstream stream) {
-    return launch(executable, stream, REAL(cuGraphLaunch));
+    struct passage passage;
+    TRY(passage_begin_graph(&passage, executable, stream, false));
+    const CUresult result = launch(executable, stream, REAL(cuGraphLaunch));
+    passage_end(&passage);
+    return result;
 }
 
 HOOK_CALL(cuGraphLaunch_ptsz, CUgraphExec executable, CUstream stream) {
-    return launch(executable, stream, REAL(cuGraphLaunch_ptsz));
+    struct passage passage;
+    TRY(passage_begin_graph(&passage, executable, stream, true));
+    const CUresult result = launch(executable, stream, REAL(cuGraphLaunch_ptsz));
+    passage_end(&passage);
+    return result;
 }
 
 HOOK_CALL(cuGraphUpload, CUgraphExec executable, CUstream stream) {
@@ -123,6 +133,7 @@ static void forget(CUgraphExec executable) {
 HOOK_CALL(cuGraphExecDestroy, CUgraphExec executable) {
     const CUresult result = DRIVER(REAL(cuGraphExecDestroy)(executable));
     if (result == CUDA_SUCCESS && !table_is_empty(&executables)) forget(executable);
+    if (result == CUDA_SUCCESS) costs_forget(executable);
     return result;
 }
 

@@ -4,10 +4,13 @@
  * zeros at first, so they need no work of the dynamic linker; who finds a zero goes to entry_resolve, which saves what
  * holds arguments and asks C. Built twice, for libcuda and libnvidia-ml: NAMES and HOOKS are their lists.
  *
- * An architecture gives three macros: `to_slot`, `to_hook` and `to_spare`, and the routine behind them.
+ * An architecture gives the macros `to_slot`, `to_hook` and `unless_seen`, and the routine behind them.
  */
 #if defined(__x86_64__)
 #include "x86_64.inc"
+#ifdef SHORT_LAUNCHES
+#include "launches_x86_64.inc"
+#endif
 #elif defined(__aarch64__)
 #include "aarch64.inc"
 #else
@@ -18,6 +21,12 @@
 #define HOOK(name) .set .Lhooked_##name, 1;
 #include HOOKS
 #undef HOOK
+
+#ifdef GATES
+#define GATE(name) .set .Lgated_##name, 1;
+#include GATES
+#undef GATE
+#endif
 
 .set .Lplace, 0
 
@@ -46,6 +55,13 @@
     .globl entry_\name
     .set entry_\name, \name
     open_function \name
+    .ifdef .Lgated_\name
+    unless_seen \name
+    .ifdef .Lwords_\name
+    launch_shortly \name
+.Llong_\name:
+    .endif
+    .endif
     to_hook \name
     close_function \name
     .else

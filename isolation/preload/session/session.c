@@ -46,25 +46,25 @@ static bool answers(const struct wire *answer, const struct wire *question) {
 
 /* A prompt answer comes within what it takes to go to sleep and be woken, on a virtual machine above all: so it is
  * waited for awake, as long as the last one was prompt. */
-static bool receive(const struct os_socket *socket, struct wire *answer, uint64_t deadline) {
+static bool receive(const struct os_socket *socket, struct wire *answer, int *descriptor, uint64_t deadline) {
     KEEP_ERRNO;
     const uint64_t began = os_now(), awake = session.was_prompt ? AWAKE_NS : 0;
     bool came = false;
     errno = EAGAIN;
     while (!came && errno == EAGAIN && os_now() - began < awake)
-        came = os_receive(socket, answer, sizeof *answer, NULL, 0);
-    if (!came && errno == EAGAIN) came = os_receive(socket, answer, sizeof *answer, NULL, deadline);
+        came = os_receive(socket, answer, sizeof *answer, descriptor, 0);
+    if (!came && errno == EAGAIN) came = os_receive(socket, answer, sizeof *answer, descriptor, deadline);
     session.was_prompt = os_now() - began < 2 * AWAKE_NS;
     return came;
 }
 
-/* The answer takes the question's place. A descriptor that comes with it is closed: nothing here needs one yet. */
-static bool exchange(const struct os_socket *socket, struct wire *packet, uint64_t deadline) {
+/* The answer takes the question's place. A descriptor that comes with it goes to *descriptor, or is closed. */
+static bool exchange(const struct os_socket *socket, struct wire *packet, int *descriptor, uint64_t deadline) {
     struct wire answer;
     packet->version = WIRE_VERSION;
     packet->number = ++session.number;
     if (!os_send(socket, packet, sizeof *packet, deadline)) return false;
-    if (!receive(socket, &answer, deadline)) return false;
+    if (!receive(socket, &answer, descriptor, deadline)) return false;
     if (!answers(&answer, packet)) return false;
     *packet = answer;
     return true;
@@ -77,11 +77,19 @@ static void disconnect(void) {
     replace(&session.signals, (struct os_socket){0});
 }
 
+static bool exchange_hello(const struct os_socket *socket, struct wire *hello, uint64_t deadline) {
+    int page = -1;
+    const bool answered = exchange(socket, hello, &page, deadline);
+    if (answered && page != -1) compute_page(page);
+    if (page != -1) os_close(page);
+    return answered;
+}
+
 /* A token that the broker does not know is of no use the next time either. */
 static bool greet(const struct os_socket *socket, uint32_t flags, uint64_t deadline, unsigned *cards) {
     struct wire hello = {.what = WIRE_HELLO, .card = NO_CARD, .flags = flags};
     if (session.has_token) memcpy(hello.hello.token, session.token, sizeof session.token);
-    if (!exchange(socket, &hello, deadline)) return false;
+    if (!exchange_hello(socket, &hello, deadline)) return false;
     if (hello.result == WIRE_UNKNOWN) session.has_token = false;
     if (hello.result != WIRE_OK) return false;
     memcpy(session.token, hello.hello.token, sizeof session.token);
@@ -113,6 +121,7 @@ static void check_process(void) {
     if (session.pid && session.pid != pid) {
         session.has_token = false;
         memory_forget();
+        compute_forget();
     }
     session.pid = pid;
 }
@@ -124,7 +133,7 @@ static bool connect_both(uint64_t deadline) {
     check_process();
     return connect_one(&session.calls, 0, deadline, &cards) &&
            connect_one(&session.signals, WIRE_SIGNALS, deadline, &again) && cards_learn(cards, deadline) &&
-           accounts_confirm(deadline);
+           accounts_confirm(deadline) && compute_confirm(deadline);
 }
 
 static bool connected(void) { return session.pid == os_pid() && os_is_ours(&session.calls); }
@@ -137,9 +146,13 @@ static bool renew(uint64_t deadline) {
     return false;
 }
 
-bool session_replace(const struct os_socket *ended, uint64_t deadline) {
+bool session_has(const struct os_socket *signals) {
     const struct os_socket now = copy_of(&session.signals);
-    if (now.device == ended->device && now.inode == ended->inode) disconnect();
+    return now.device == signals->device && now.inode == signals->inode;
+}
+
+bool session_replace(const struct os_socket *ended, uint64_t deadline) {
+    if (session_has(ended)) disconnect();
     return renew(deadline);
 }
 
@@ -154,7 +167,9 @@ uint64_t session_patience(uint64_t deadline) {
 static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
-bool session_ask_once(struct wire *packet, uint64_t deadline) { return exchange(&session.calls, packet, deadline); }
+bool session_ask_once(struct wire *packet, uint64_t deadline) {
+    return exchange(&session.calls, packet, NULL, deadline);
+}
 
 /* An answer that is late or makes no sense ends the connection, so that it is never taken for the next one's. */
 static bool attempt(struct wire *packet, uint64_t deadline) {
@@ -195,6 +210,13 @@ bool session_tell(struct wire *packet) {
     return os_send(&calls, packet, sizeof *packet, 0);
 }
 
+bool session_say(struct wire *packet) {
+    KEEP_ERRNO;
+    const struct os_socket signals = copy_of(&session.signals);
+    packet->version = WIRE_VERSION;
+    return os_send(&signals, packet, sizeof *packet, 0);
+}
+
 bool session_start(void) {
     KEEP_ERRNO;
     struct wire nothing = {0};
@@ -216,4 +238,5 @@ void session_forget(void) {
     cards_forget();
     listening_forget();
     memory_forget();
+    compute_forget();
 }

@@ -43,6 +43,9 @@ HIDDEN bool session_ask_once(struct wire *packet, uint64_t deadline);
 /* Says what is not answered. In turn or, for what may come in any order, out of it. False: it did not go out. */
 HIDDEN bool session_tell(struct wire *packet);
 
+/* Says something about leases, on signals. Out of turn. False: it did not go out. */
+HIDDEN bool session_say(struct wire *packet);
+
 /* How many cards the container has; 0 before the first connection. Needs no turn. */
 HIDDEN unsigned session_cards(void);
 /* The container's number of the card with this UUID, or NO_CARD. Needs no turn. */
@@ -50,11 +53,14 @@ HIDDEN unsigned session_card_of(const unsigned char uuid[16]);
 
 /* From now on a thread of ours answers the broker's hints, in this process. */
 HIDDEN void session_listen(void);
+/* Whether there is such a thread. */
+HIDDEN bool session_listens(void);
 
 /* ---- for the files of this folder ------------------------------------------------------------------------------- */
 
 /* The socket of the broker's hints as it is now. */
 HIDDEN struct os_socket session_signals(void);
+HIDDEN bool session_has(const struct os_socket *signals);
 /* In turn: replaces the connection if its signals are these, which have ended; one attempt. */
 HIDDEN bool session_replace(const struct os_socket *ended, uint64_t deadline);
 /* The listening thread of the parent isn't there. */
@@ -76,3 +82,20 @@ HIDDEN void accounts_recalled(unsigned card);
 HIDDEN void accounts_report(unsigned card, uint32_t number);
 /* Comes now and then; whether it should come again soon. */
 HIDDEN bool memory_tick(void);
+
+/* ---- of compute/, the same -------------------------------------------------------------------------------------- */
+
+/* The page of lines, which stays its owner's. */
+HIDDEN bool compute_page(int descriptor);
+/* In turn, over a new connection: joins again where this process had joined. False: the connection broke again. */
+HIDDEN bool compute_confirm(uint64_t deadline);
+/* The broker does not answer; said as long as that is so. */
+HIDDEN void compute_away(void);
+/* What was said last was said too late: it had just come back. */
+HIDDEN void compute_back(void);
+/* The listening thread has begun. */
+HIDDEN void compute_listening(void);
+/* Looks after leases; when it should come again. */
+HIDDEN uint64_t compute_tick(void);
+/* The child of a fork has launched nothing. */
+HIDDEN void compute_forget(void);

@@ -1,4 +1,4 @@
-"""What the library costs a program: `measure` of the programs, run and read."""
+"""What the library costs a program: `measure` or `launching` of the programs, run and read."""
 
 from __future__ import annotations
 
@@ -43,12 +43,17 @@ class Costs:
         return as_difference(self.told[f"{name}_driver"], self.told[f"{name}_called"])
 
 
-def measured(environment: Mapping[str, str], *words: object, look: Callable[[Engaged], None] | None = None) -> Costs:
+def measured(
+    environment: Mapping[str, str],
+    *words: object,
+    look: Callable[[Engaged], None] | None = None,
+    program: str = "measure",
+) -> Costs:
     """One measurement; repeated where other machines were in the way, and then the least disturbed one counts."""
 
     def once() -> Stolen[Costs]:
         before = time_now()
-        found = _measured(environment, words, look)
+        found = _measured(environment, [programs() / program, *words], look)
         return Stolen(time_now().stolen_since(before), found)
 
     return quiet_rounds(once, 1, quiet=STOLEN, most=MOST_TIMES)[0].found
@@ -59,7 +64,7 @@ def _measured(
 ) -> Costs:
     """Those that use a card are looked at before they begin."""
     process = subprocess.Popen(
-        [str(programs() / "measure"), *map(str, words)],
+        [*map(str, words)],
         env=dict(environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -74,5 +79,5 @@ def _measured(
         process.kill()
         process.communicate()
     if process.returncode:
-        raise SystemExit(f"measure {words[0]} ended with {process.returncode}")
+        raise SystemExit(f"{words[0]} ended with {process.returncode}")
     return Costs(json.loads(told.splitlines()[-1]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from bench.measuring.surroundings import time_now
 
 MOST_FOREIGN: Final = 0.02
 """Of all processors' time."""
@@ -19,18 +21,21 @@ _BUSY: Final = 8
 """Columns that count; those of guests are in others already."""
 
 
-class Measured(NamedTuple):
+T = TypeVar("T")
+
+
+class Measured(NamedTuple, Generic[T]):
     """What came out, and how quiet it was."""
 
-    told: dict[str, Any]
+    told: T
     foreign: float
 
 
-def quietly(measure: Callable[[], dict[str, Any]], *, daemon_pid: int, judged: bool) -> Measured:
+def quietly(measure: Callable[[], T], *, daemons: Sequence[int], judged: bool) -> Measured[T]:
     """The first run that others did not disturb; the quietest where none was, or where nothing is judged."""
-    quietest: Measured | None = None
+    quietest: Measured[T] | None = None
     for _ in range(_TRIES if judged else 1):
-        found = _once(measure, daemon_pid)
+        found = _once(measure, daemons)
         if quietest is None or found.foreign < quietest.foreign:
             quietest = found
         if quietest.foreign <= MOST_FOREIGN:
@@ -39,10 +44,12 @@ def quietly(measure: Callable[[], dict[str, Any]], *, daemon_pid: int, judged: b
     return quietest
 
 
-def _once(measure: Callable[[], dict[str, Any]], daemon_pid: int) -> Measured:
-    began, machine, ours = time.monotonic(), _machine_s(), _ours_s(daemon_pid)
+def _once(measure: Callable[[], T], daemons: Sequence[int]) -> Measured[T]:
+    began, machine, ours, stolen = time.monotonic(), _machine_s(), _ours_s(daemons), time_now()
     told = measure()
-    foreign_s = (_machine_s() - machine) - (_ours_s(daemon_pid) - ours)
+    if os.sched_getscheduler(0) in {os.SCHED_FIFO, os.SCHED_RR}:  # others here only have what we leave
+        return Measured(told, time_now().stolen_since(stolen))
+    foreign_s = (_machine_s() - machine) - (_ours_s(daemons) - ours)
     return Measured(told, max(0.0, foreign_s) / ((time.monotonic() - began) * (os.cpu_count() or 1)))
 
 
@@ -52,8 +59,12 @@ def _machine_s() -> float:
     return sum(ticks for column, ticks in enumerate(columns) if column not in _IDLE) / _TICKS_PER_S
 
 
-def _ours_s(daemon_pid: int) -> float:
-    """Processor time of this process, of children that have ended, and of simgpud."""
+def _ours_s(daemons: Sequence[int]) -> float:
+    """Processor time of this process, of children that have ended, and of daemons."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    stat = Path(f"/proc/{daemon_pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(each.ru_utime + each.ru_stime for each in spent) + (int(stat[11]) + int(stat[12])) / _TICKS_PER_S
+    return sum(each.ru_utime + each.ru_stime for each in spent) + sum(_spent_s(pid) for pid in daemons)
+
+
+def _spent_s(pid: int) -> float:
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(stat[11]) + int(stat[12])) / _TICKS_PER_S

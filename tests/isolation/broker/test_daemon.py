@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from isolation.broker.workers import workers
+from partage_base.version import VERSION
 from partage_isolation.control.questions import Prepare
 from partage_isolation.simulation.describing import card_uuid
 from partage_plugins.errors import Refused
@@ -73,9 +75,11 @@ def test_check_finds_that_the_library_is_missing(tmp_path: Path) -> None:
     assert "no preload library is installed" in done.stderr
 
 
-def test_a_container_is_refused_where_the_library_is_missing(tmp_path: Path) -> None:
-    with isolated(settings={"library_folder": "/nowhere"}) as place, pytest.raises(Refused, match="no preload library"):
-        place.prepare(MIB)
+def test_a_container_is_refused_where_the_library_is_missing() -> None:
+    with isolated() as place:
+        shutil.rmtree(place.root / "library" / VERSION)
+        with pytest.raises(Refused, match="no preload library"):
+            place.prepare(MIB)
 
 
 def test_an_older_allocation_and_other_grants_are_refused_and_a_newer_one_is_in_force() -> None:

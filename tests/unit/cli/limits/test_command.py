@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from partage_isolation.control.questions import Answer, LimitsSet, No, Question, SetLimits
-from support.broker import CARD, GIB, container, held, pod, serving, told
+from support.broker import CARD, GIB, container, held, pod, serving, time_told, told
 from unit.cli.program import partage
 
 pytestmark = pytest.mark.slow
@@ -19,14 +21,18 @@ class Limited:
     """A broker whose limits change."""
 
     def __init__(self) -> None:
-        self.limit_bytes = 8 * GIB
+        self.limit_bytes, self.share_milli, self.limit_milli = 8 * GIB, 500, 1000
 
     def __call__(self, question: Question) -> Answer:
         if not isinstance(question, SetLimits):
-            return told(container(pod(), held(limit_bytes=self.limit_bytes)))
+            now = held(limit_bytes=self.limit_bytes, time=time_told(1, 0.5))
+            return told(container(pod(), replace(now, share_milli=self.share_milli, limit_milli=self.limit_milli)))
         if (question.memory_bytes or 0) > 8 * GIB:
             return No(why="partage: the pod was granted 8 GiB; only a new allocation raises that")
-        self.limit_bytes = 8 * GIB if question.memory_bytes is None else question.memory_bytes
+        for name, granted in (("memory_bytes", 8 * GIB), ("share_milli", 500), ("limit_milli", 1000)):
+            value = getattr(question, name)
+            if value is not UNSET:
+                setattr(self, name.replace("memory", "limit"), granted if value is None else value)
         return LimitsSet(memory_bytes=self.limit_bytes, charged_bytes=5 * GIB)
 
 
@@ -39,8 +45,8 @@ def root(tmp_path: Path) -> Iterator[Path]:
 def test_limits_are_shown(root: Path) -> None:
     ended = partage(root, "limits", "train-0")
     assert ended.stdout.splitlines() == [
-        "POD              CONTAINER   CARD           MEMORY   LIMIT   GRANTED   REFUSED",
-        "team-a/train-0   main        GPU-5a1e3c8e   5 GiB    8 GiB   8 GiB     0",
+        "POD              CONTAINER   CARD           MEMORY   LIMIT   GRANTED   REFUSED   SHARE",
+        "team-a/train-0   main        GPU-5a1e3c8e   5 GiB    8 GiB   8 GiB     0         50 %",
     ]
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -52,6 +58,22 @@ def test_a_limit_is_lowered_and_given_back(root: Path) -> None:
     ]
     ended = partage(root, "limits", "train-0", "--reset")
     assert "8 GiB   8 GiB" in ended.stdout
+
+
+def test_share_and_limit_are_lowered_and_memory_stays(root: Path) -> None:
+    partage(root, "limits", "train-0", "--memory", "4Gi")
+    ended = partage(root, "limits", "train-0", "--share", "300", "--limit", "455")
+    assert ended.stdout.splitlines()[1].endswith("4 GiB   8 GiB     0         30-45.5 % (of 50 %)")
+    assert (
+        partage(root, "limits", "train-0", "--reset")
+        .stdout.splitlines()[1]
+        .endswith("8 GiB   8 GiB     0         50 %")
+    )
+
+
+@pytest.mark.parametrize("milli", ["-1", "1001", "30%", "0.3"])
+def test_what_is_no_part_of_a_card_is_wrong_usage(root: Path, milli: str) -> None:
+    assert partage(root, "limits", "train-0", "--share", milli).returncode == 2
 
 
 def test_more_than_granted_is_the_brokers_to_refuse(root: Path) -> None:

@@ -15,7 +15,7 @@ from partage_cli.amounts import amount
 from partage_cli.top.shown import Frame, as_json, as_lines
 from partage_isolation.control.questions import CardTold, ProcessTold, Told
 from partage_plugins.vocabulary import CardId
-from support.broker import CARD, GIB, container, held, pod, told
+from support.broker import CARD, GIB, container, held, pod, time_told, told
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WIDE = Frame(node="n1", at=AT)
@@ -164,3 +164,33 @@ def test_amounts_for_people(size_bytes: int | None, said: str) -> None:
 def test_cards_without_an_index_go_by_their_id() -> None:
     other = CardId("GPU-ffffffff-0000-4000-8000-000000000000")
     assert plain(told(container(pod(), held(other))))[-1].split()[2] == "GPU-ffffffff"
+
+
+def test_time_is_shown_where_it_is_metered() -> None:
+    lowered = replace(held(time=time_told(1, 0.3)), share_milli=300, limit_milli=400)
+    how = replace(
+        told(container(pod("train-0"), held(time=time_told(0.6, 0.6))), container(pod("train-1"), lowered)),
+        enforces=("memory", "share", "limit"),
+    )
+    lines = plain(how)
+    assert "holds memory, share and limit" in lines[0]
+    assert lines[-3].endswith("PROCESSES                          GOT    WANTED   SHARE")
+    assert lines[-2].endswith(f"1           {'█' * 12}{'░' * 8}   60 %   60 %     50 %")
+    assert lines[-1].endswith(f"1           {'█' * 6}{'▒' * 14}   30 %   100 %    30-40 % (of 50 %)")
+
+
+def test_whoever_gets_less_than_its_share_though_it_wants_it_is_seen() -> None:
+    for got, colour in ((0.5, "green"), (0.3, "yellow")):
+        lines = as_lines(told(container(pod(), held(time=time_told(1, got)))), WIDE)
+        assert click.style("█" * round(got * 20), fg=colour) in lines[-1]
+
+
+def test_beside_those_that_are_metered_others_have_a_hyphen() -> None:
+    other = CardId("GPU-ffffffff-0000-4000-8000-000000000000")
+    lines = plain(told(container(pod(), held(time=time_told(1, 1)), held(other))))
+    assert lines[-1].split()[-3:] == ["-", "-", "-"]
+
+
+def test_without_blocks_what_was_wanted_and_not_got_is_told_from_both() -> None:
+    line = plain(told(container(pod(), held(time=time_told(0.75, 0.5)))), Frame(node="n1", at=AT, blocks=False))[-1]
+    assert "#" * 10 + "+" * 5 + "." * 5 in line

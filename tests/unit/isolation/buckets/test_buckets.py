@@ -45,3 +45,14 @@ def test_it_says_how_long_it_is_empty() -> None:
     assert left_s > 0
     assert bucket.empty_for_s(left_s / 2) > 0
     assert bucket.empty_for_s(left_s) == 0
+
+
+def test_what_turns_out_to_cost_more_is_paid_for_afterwards() -> None:
+    bucket = Bucket(0.0, rate=1, burst=100)
+    taken = 0
+    while bucket.take(0.0):
+        bucket.spend(9)
+        taken += 1
+    assert taken == 10
+    bucket.spend(1_000_000)
+    assert 0 < bucket.empty_for_s(0.0) <= 100

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partage_isolation.broker.specs import Spec, Specs, lowered, spec_of
-from partage_isolation.control.questions import Prepare
+from partage_isolation.control.questions import Prepare, SetLimits
 from partage_isolation.errors import NoFolder, SpecRefused
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
@@ -30,6 +30,10 @@ def question(*grants: GpuGrant, gen: int = 1) -> Prepare:
 
 def spec(*grants: GpuGrant, gen: int = 1, known: Spec | None = None) -> Spec:
     return spec_of(question(*grants, gen=gen), library="/lib/1", known=known)
+
+
+def lower(found: Spec, card: str, memory: int | None) -> Spec:
+    return lowered(found, SetLimits(key=KEY, card=CardId(card), memory_bytes=memory))
 
 
 def cards(found: Spec) -> list[tuple[str, int]]:
@@ -69,16 +73,16 @@ def test_several_grants_of_one_card_add_up() -> None:
 
 def test_root_can_lower_and_take_that_back_but_not_raise() -> None:
     first = spec(grant("a", GIB))
-    assert lowered(first, CardId("a"), GIB // 2).cards[0].book().limit == GIB // 2
-    assert lowered(lowered(first, CardId("a"), 1), CardId("a"), None) == first
+    assert lower(first, "a", GIB // 2).cards[0].book().limit == GIB // 2
+    assert lower(lower(first, "a", 1), "a", None) == first
     with pytest.raises(SpecRefused, match="only an allocation can give"):
-        lowered(first, CardId("a"), 2 * GIB)
+        lower(first, "a", 2 * GIB)
     with pytest.raises(SpecRefused, match="has no card b"):
-        lowered(first, CardId("b"), 1)
+        lower(first, "b", 1)
 
 
 def test_what_root_lowered_stays_until_a_new_allocation() -> None:
-    low = lowered(spec(grant("a", GIB)), CardId("a"), 5)
+    low = lower(spec(grant("a", GIB)), "a", 5)
     assert spec(grant("a", GIB), known=low) is low
     assert spec(grant("a", 2 * GIB), gen=2, known=low).cards[0].book().limit == 2 * GIB
 
@@ -89,7 +93,7 @@ def test_the_highest_grant_is_remembered() -> None:
 
 
 def test_what_was_written_is_loaded(tmp_path: Path) -> None:
-    one = lowered(spec(grant("a", GIB), grant("b", 2 * GIB)), CardId("b"), 7)
+    one = lower(spec(grant("a", GIB), grant("b", 2 * GIB)), "b", 7)
     Specs(tmp_path).write(one)
     assert Specs(tmp_path).load() == ((one,), ())
     Specs(tmp_path).remove(KEY)

@@ -11,7 +11,8 @@ from typing import Final
 import pytest
 
 from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Flag, Result, Shared, What
+from partage_isolation.broker.wire import Amounts, Flag, Lease, Loss, Result, Shared, What
+from partage_isolation.leasing.words import LineState, pack
 
 _HEADER: Final = Path(__file__).parents[4] / "isolation/preload/core/wire.h"
 _PROGRAM: Final = r"""
@@ -20,7 +21,9 @@ _PROGRAM: Final = r"""
 #include <stdio.h>
 #include <string.h>
 #define NUMBER(name) printf(#name " %llu\n", (unsigned long long)(name));
-#define PLACE(field) printf(#field " %zu %zu\n", offsetof(struct wire, field), sizeof(((struct wire *)0)->field));
+#define PLACE_IN(type, name, field) printf(name " %zu %zu\n", offsetof(type, field), sizeof(((type *)0)->field));
+#define LINE_PLACE(field) PLACE_IN(struct wire_line, "line." #field, field)
+#define PLACE(field) PLACE_IN(struct wire, #field, field)
 static void dump(const char *name, const struct wire *wire) {
     printf("=%s ", name);
     for (size_t i = 0; i < sizeof *wire; i++) printf("%02x", ((const unsigned char *)wire)[i]);
@@ -29,6 +32,14 @@ static void dump(const char *name, const struct wire *wire) {
 int main(void) {
     NUMBERS
     PLACES
+    LINE_PLACES
+    const uint64_t words[] = WORDS;
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        const uint64_t word = words[i], epochs = (1ull << WIRE_EPOCH_BITS) - 1;
+        printf("word%u %llu %llu %llu\n", i, (unsigned long long)(word & ((1ull << WIRE_STATE_BITS) - 1)),
+               (unsigned long long)(word >> WIRE_STATE_BITS & epochs),
+               (unsigned long long)(word >> (WIRE_STATE_BITS + WIRE_EPOCH_BITS) << WIRE_DEADLINE_SHIFT));
+    }
     struct wire wire = {.version = 1, .what = WIRE_LEND, .card = 2, .result = 0, .number = 7, .flags = 5};
     wire.amounts.used = 0x1122334455667788; wire.amounts.lent = 2; wire.amounts.changes = 3;
     wire.amounts.in_flight = 4;
@@ -54,6 +65,14 @@ int main(void) {
     wire = (struct wire){.version = 1, .what = WIRE_HELLO | WIRE_ANSWER};
     memset(wire.hello.token, 0xcd, 16); wire.hello.cards = 8;
     dump("hello", &wire);
+    memset(&wire, 0, sizeof wire);
+    wire = (struct wire){.version = 1, .what = WIRE_DRAINED, .card = 1};
+    wire.lease.at = 0x1122334455667788; wire.lease.epoch = 0x1ffff; wire.lease.is_blocked = 1; wire.lease.idle_us = 500;
+    wire.lease.loss = WIRE_LOSS_FREE; wire.lease.loss_after = 1000000000;
+    dump("lease", &wire);
+    memset(&wire, 0, sizeof wire);
+    wire = (struct wire){.version = 1, .what = WIRE_LINE, .card = 3, .lease.epoch = 7};
+    dump("line", &wire);
     return 0;
 }
 """
@@ -84,21 +103,45 @@ _PLACES: Final = {
     "view.charged": (24, 8),
     "view.fixed": (32, 8),
     "processes": (16, 48),
+    "lease.at": (16, 8),
+    "lease.epoch": (24, 4),
+    "lease.is_blocked": (28, 4),
+    "lease.idle_us": (32, 4),
+    "lease.loss": (36, 4),
+    "lease.loss_after": (40, 8),
 }
+_LINE_PLACES: Final = {"word": (0, 8), "wake": (8, 4)}
+_WORDS: Final = (
+    (LineState.CLOSED, 0, 0),
+    (LineState.LEASE, 0x1FFFF, 123_456_789_012_345),
+    (LineState.SOLE, 5, 0),
+    (LineState.FREE, 1 << 16, 0),
+)
 _CONSTANTS: Final = {
     "WIRE_VERSION": wire.VERSION,
     "WIRE_BYTES": wire.BYTES,
     "WIRE_ANSWER": wire.ANSWER,
     "WIRE_NO_CARD": wire.NO_CARD,
     "WIRE_PROCESSES": wire.PROCESSES_AT_ONCE,
+    "WIRE_LINE_BYTES": wire.LINE_BYTES,
+    "WIRE_STATE_BITS": 3,
+    "WIRE_EPOCH_BITS": 17,
+    "WIRE_DEADLINE_SHIFT": 14,
 }
 
 
-def _named(numbers: type[IntEnum | Flag]) -> dict[str, int]:
-    return {f"WIRE_{name}": int(member) for name, member in numbers.__members__.items()}
+def _named(numbers: type[IntEnum | Flag], prefix: str = "WIRE_") -> dict[str, int]:
+    return {f"{prefix}{name}": int(member) for name, member in numbers.__members__.items()}
 
 
-_NUMBERS: Final = {**_CONSTANTS, **_named(What), **_named(Result), **_named(Flag)}
+_NUMBERS: Final = {
+    **_CONSTANTS,
+    **_named(What),
+    **_named(Result),
+    **_named(Flag),
+    **_named(Loss, "WIRE_LOSS_"),
+    **_named(LineState),
+}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +152,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("wire")
     numbers = "".join(f"NUMBER({name})" for name in _NUMBERS)
     places = "".join(f"PLACE({field})" for field in _PLACES)
-    text = _PROGRAM.replace("NUMBERS", numbers).replace("PLACES", places)
+    line_places = "".join(f"LINE_PLACE({field})" for field in _LINE_PLACES)
+    words = "{" + ", ".join(f"{pack(*said)}ull" for said in _WORDS) + "}"
+    text = _PROGRAM.replace("NUMBERS", numbers).replace("LINE_PLACES", line_places).replace("PLACES", places)
+    text = text.replace("WORDS", words)
     (folder / "told.c").write_text(text)
     program = folder / "told"
     subprocess.run([compiler, "-I", _HEADER.parent, "-o", program, folder / "told.c"], check=True)
@@ -133,6 +179,12 @@ def test_every_field_lies_where_the_header_has_it(told: dict[str, str]) -> None:
     assert {field: tuple(map(int, told[field].split())) for field in _PLACES} == _PLACES
 
 
+def test_a_line_is_read_by_the_header_as_it_was_written(told: dict[str, str]) -> None:
+    assert {field: tuple(map(int, told[f"line.{field}"].split())) for field in _LINE_PLACES} == _LINE_PLACES
+    for number, (state, epoch, deadline) in enumerate(_WORDS):
+        assert tuple(map(int, told[f"word{number}"].split())) == (state, epoch, deadline >> 14 << 14)
+
+
 def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
     amounts = Amounts(0x1122334455667788, 2, 3, 4)
     ask = wire.question(What.LEND, card=2, number=7, flags=5, body=wire.amounts_body(amounts))
@@ -143,18 +195,22 @@ def test_packets_are_the_bytes_that_c_writes(told: dict[str, str]) -> None:
     assert nine is not None
     card = wire.card_body(b"\xab" * 16, 1 << 40, share=250, limit=1000, is_mig=True)
     assert wire.answer(nine, Result.OK, card).hex() == told["=card"]
+    lease = wire.lease_body(Lease(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000))
+    assert wire.question(What.DRAINED, card=1, body=lease).hex() == told["=lease"]
+    assert wire.line_hint(3, 7).hex() == told["=line"]
 
 
 def test_what_c_writes_is_read_as_it_was_meant(told: dict[str, str]) -> None:
     packets = {
         name: wire.read(bytes.fromhex(told[f"={name}"]))
-        for name in ("amounts", "card", "view", "processes", "hello", "shared")
+        for name in ("amounts", "card", "view", "processes", "hello", "shared", "lease")
     }
     assert all(packets.values())
     read = {name: packet for name, packet in packets.items() if packet is not None}
     assert read["amounts"].amounts == Amounts(0x1122334455667788, 2, 3, 4)
     assert read["shared"].shared == Shared(0x1122334455667788, 2, 3, 4)
     assert wire.read_card(read["card"]) == (b"\xab" * 16, 1 << 40, 250, 1000, 1)
+    assert read["lease"].lease == Lease(0x1122334455667788, 0x1FFFF, 1, 500, Loss.FREE, 1_000_000_000)
     assert wire.read_view(read["view"]) == (1, 2, 3)
     assert wire.read_processes(read["processes"]) == ((10, 100), (11, 101), (12, 102))
     assert wire.read_hello(read["hello"]) == (b"\xcd" * 16, 8)

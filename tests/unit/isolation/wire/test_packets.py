@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Result, What
+from partage_isolation.broker.wire import Amounts, Lease, Result, What
 
 
 @given(st.binary(max_size=200))
@@ -34,3 +34,10 @@ def test_amounts_come_back_as_they_were_sent(amounts: Amounts) -> None:
     packet = wire.read(wire.question(What.AMOUNTS, body=wire.amounts_body(amounts)))
     assert packet is not None
     assert packet.amounts == amounts
+
+
+@given(st.builds(Lease, _U64, _U32, _U32, _U32, _U32, _U64))
+def test_what_is_said_of_leases_comes_back_as_it_was_sent(lease: Lease) -> None:
+    packet = wire.read(wire.question(What.DRAINED, body=wire.lease_body(lease)))
+    assert packet is not None
+    assert packet.lease == lease

@@ -1,0 +1,64 @@
+"""The broker goes before ordinary programs, and no further: each turn of a card waits for it.
+
+A niceness counts only within a control group, and a node has many. So its threads ask for round robin at the lowest
+real-time priority: all of them, since whoever answers waits for the one that holds the interpreter. They are no danger
+to the node by that: after a second without a pause they are ordinary ones again, and where even that can't be done the
+kernel ends the process four seconds later. A child is an ordinary one, once it says so.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+PRIORITY: Final = 1
+PAUSES_WITHIN_US: Final = 1_000_000
+"""Processor time; a broker pauses each few milliseconds."""
+ENDS_AFTER_US: Final = 5_000_000
+
+
+def go_first(on_surrender: Callable[[], None]) -> str | None:
+    """Returns why that is not to be had: no right, or no time for such threads in our control group."""
+    before = signal.signal(signal.SIGXCPU, lambda _number, _frame: _surrender(on_surrender))
+    try:
+        _bound()
+        _all_threads(os.SCHED_RR, PRIORITY)
+    except (OSError, ValueError) as error:
+        signal.signal(signal.SIGXCPU, before)
+        return str(error)
+    return None
+
+
+def go_as_others() -> None:
+    """Also in a child, which has its parent's priority."""
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+        _all_threads(os.SCHED_OTHER, 0)
+
+
+def _bound() -> None:
+    """Lower than they are, whatever they are."""
+    mine = (PAUSES_WITHIN_US, ENDS_AFTER_US)
+    most = resource.getrlimit(_RTTIME)[1]
+    soft, hard = (limit if most == resource.RLIM_INFINITY else min(limit, most) for limit in mine)
+    resource.setrlimit(_RTTIME, (soft, hard))
+
+
+def _surrender(tell: Callable[[], None]) -> None:
+    go_as_others()
+    tell()
+
+
+def _all_threads(policy: int, priority: int) -> None:
+    """Those that they start later have it too."""
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setscheduler(int(thread.name), policy, os.sched_param(priority))
+
+
+_RTTIME: Final = 15
+"""RLIMIT_RTTIME, for which Python has no name: microseconds of a real-time thread's processor without a pause."""

@@ -1,0 +1,171 @@
+/* The helper's work: it closes gates at their deadlines, sees when what was launched is done, and says so.
+ *
+ * It goes from epoch to epoch of each card's line:
+ *
+ *     open       looks now and then whether anybody launches; for a while nobody, and all done: IDLE
+ *     closed     an event in every stream with work that none stands for yet, until all are reached: DRAINED
+ *     said       nothing, until the line changes
+ */
+#include "compute.h"
+
+REAL_CALL(cuEventQuery, CUevent event);
+REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
+
+#define SELDOM_NS (100ull * OS_MS) /* hints are lost when the socket is full */
+#define SOONEST_NS (20 * 1000ull)
+#define LATEST_NS (250 * 1000ull)
+#define AGAIN_NS (1ull * OS_MS)
+
+/* What the helper knows of a card's epoch. */
+struct watch {
+    bool known;
+    uint32_t epoch;
+    bool drained, idle; /* was said */
+    uint64_t closed;   /* when it was found closed; 0: open */
+    uint64_t launched; /* how many launches there were when */
+    uint64_t quiet;    /* they were last found to have become more */
+    uint64_t done;     /* when all were found done since; 0: not yet */
+};
+
+static struct watch watches[MOST_CARDS];
+static _Atomic bool anew;
+
+void compute_watch_anew(void) { atomic_store(&anew, true); }
+
+/* ---- draining --------------------------------------------------------------------------------------------------- */
+
+static bool is_done(const struct lane *lane) {
+    return lane->drained == atomic_load_explicit(&lane->launched, memory_order_acquire);
+}
+
+/* A thread's own stream can be named by that thread alone, and the legacy one waits for it. */
+static CUstream nameable(const struct lane *lane) {
+    return lane->stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : lane->stream;
+}
+
+/* Done, or nothing that can be known: a stream that captures is left alone, and stays undrained. */
+static bool drains(struct lane *lane) {
+    const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_acquire);
+    if (lane->recorded != launched && (lane->gone || !lane_record(lane, nameable(lane)))) return true;
+    const CUresult result = DRIVER(REAL(cuEventQuery)(lane->drain));
+    if (result == CUDA_ERROR_NOT_READY) return false;
+    lane->drained = lane->recorded;
+    return is_done(lane);
+}
+
+static void drain_lane(struct lane *lane, void *all) {
+    os_lock(&desk);
+    if (atomic_load(&lane->used) && !is_done(lane)) {
+        if (!drains(lane)) *(bool *)all = false;
+        if (is_done(lane)) lane_free_if_gone(lane);
+    }
+    os_unlock(&desk);
+}
+
+static bool all_drained(unsigned card) {
+    bool all = true;
+    lanes_each(card, drain_lane, &all);
+    return all;
+}
+
+/* Launches went into it that nobody counted. */
+static void suspect(struct lane *lane, void *unused) {
+    (void)unused;
+    os_lock(&desk);
+    if (atomic_load(&lane->used)) lane->drained = lane->recorded = atomic_load(&lane->launched) - 1;
+    os_unlock(&desk);
+}
+
+static void count_launched(struct lane *lane, void *sum) {
+    *(uint64_t *)sum += atomic_load_explicit(&lane->launched, memory_order_relaxed);
+}
+
+static uint64_t launched_on(unsigned card) {
+    uint64_t sum = 0;
+    lanes_each(card, count_launched, &sum);
+    return sum;
+}
+
+/* ---- one card --------------------------------------------------------------------------------------------------- */
+
+static uint64_t clamp(uint64_t ns) { return ns < SOONEST_NS ? SOONEST_NS : ns > LATEST_NS ? LATEST_NS : ns; }
+
+/* When to come again. */
+static uint64_t closed(struct gate *gate, struct watch *watch, uint64_t word, uint64_t now) {
+    gate_shut(gate, word);
+    if (!watch->closed) {
+        watch->closed = now;
+        atomic_store(&gate->open, GATE_SHUT);
+        gates_review();
+        if (atomic_exchange(&gate->blind, false)) lanes_each(gate_card(gate), suspect, NULL);
+    }
+    if (watch->drained) return now + SELDOM_NS;
+    if (!all_drained(gate_card(gate))) return now + clamp((now - watch->closed) / 64);
+    watch->drained = gate_say(gate, WIRE_DRAINED, watch->epoch);
+    return now + (watch->drained ? SELDOM_NS : AGAIN_NS);
+}
+
+static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
+/* The order matters: a launch that comes after the look at `blocked` finds that it has to say WANT. */
+static bool say_idle(struct gate *gate, struct watch *watch, uint64_t word) {
+    atomic_store(&gate->wanted, 0);
+    atomic_store(&gate->idle, watch->epoch + 1);
+    gate_shut(gate, word);
+    if (atomic_load(&gate->blocked) || launched_on(gate_card(gate)) != watch->launched) return false;
+    return gate_say(gate, WIRE_IDLE, watch->epoch);
+}
+
+static uint64_t open(struct gate *gate, struct watch *watch, uint64_t word, uint64_t now) {
+    const uint64_t idle = atomic_load(&gate->idle_ns), launched = launched_on(gate_card(gate));
+    if (launched != watch->launched) {
+        if (watch->idle) gate_goes_on(gate, watch->epoch);
+        watch->launched = launched;
+        watch->quiet = now;
+        watch->done = 0;
+        watch->idle = false;
+        return now + idle / 2;
+    }
+    if (watch->idle) return now + idle / 2;
+    if (!watch->done && all_drained(gate_card(gate))) watch->done = now;
+    const uint64_t since = later(watch->done, watch->quiet);
+    if (!watch->done || now < since + idle) return watch->done ? since + idle : now + idle / 4;
+    watch->idle = say_idle(gate, watch, word);
+    return now + idle / 2;
+}
+
+static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
+
+static void next_epoch(struct watch *watch, unsigned card, uint32_t epoch, uint64_t now) {
+    *watch = (struct watch){.known = true, .epoch = epoch, .quiet = now, .launched = launched_on(card)};
+    if (atomic_load(&gate_passes)) gates_review();
+}
+
+static uint64_t look(struct gate *gate, struct watch *watch) {
+    const uint64_t now = os_now();
+    if (atomic_load(&gate->kind) != GATE_METERED || atomic_load(&gate->away_since)) return OS_NEVER;
+    const uint64_t word = gate_word(gate);
+    if (!watch->known || watch->epoch != word_epoch(word)) next_epoch(watch, gate_card(gate), word_epoch(word), now);
+    if (!word_is_open(word, now)) return closed(gate, watch, word, now);
+    if (word_state(word) == WIRE_FREE) return gate_look_again(gate), now + SELDOM_NS;
+    return sooner(open(gate, watch, word, now), word_deadline(word));
+}
+
+/* ---- all -------------------------------------------------------------------------------------------------------- */
+
+uint64_t compute_tick(void) {
+    uint64_t due = OS_NEVER;
+    if (atomic_exchange(&anew, false)) {
+        for (unsigned card = 0; card < MOST_CARDS; card++) watches[card].known = false;
+        gates_review();
+    }
+    for (unsigned card = 0; card < session_cards(); card++) due = sooner(due, look(&gates[card], &watches[card]));
+    return due;
+}
+
+/* In relaxed mode no capture minds what this thread does. */
+void compute_listening(void) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&mode));
+    os_be_prompt();
+}

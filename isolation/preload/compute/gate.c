@@ -1,0 +1,208 @@
+#include "gate.h"
+
+#include "compute.h"
+
+#define LOOK_AGAIN (100ull * OS_MS) /* a wake-up is lost with the page that it was for */
+
+struct gate gates[MOST_CARDS];
+_Atomic uint32_t gate_passes;
+
+/* ---- unseen ----------------------------------------------------------------------------------------------------- */
+
+/* Without a context on it nothing is launched on a card. */
+static bool passes(const struct gate *gate) {
+    const uint32_t kind = atomic_load(&gate->kind);
+    if (kind == GATE_UNKNOWN) return !atomic_load(&gate->reached);
+    return kind == GATE_UNMETERED || (kind == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
+                                      word_state(atomic_load(&gate->open)) == WIRE_FREE);
+}
+
+static bool all_pass(void) {
+    const unsigned cards = session_cards();
+    for (unsigned card = 0; card < cards; card++)
+        if (!passes(&gates[card])) return false;
+    return cards && session_listens();
+}
+
+/* Only the helper sees a line that changes while nobody looks, so without one nothing is unseen. Who says that all
+ * pass looks again: it may have said so after the helper said otherwise. */
+void gates_review(void) {
+    if (!all_pass()) return atomic_store(&gate_passes, 0);
+    if (atomic_load(&gate_passes)) return;
+    for (unsigned card = 0; card < session_cards(); card++) {
+        atomic_store(&gates[card].blind, true);
+        atomic_fetch_add(&gates[card].unseen, 1);
+    }
+    atomic_store(&gate_passes, 1);
+    if (!all_pass()) atomic_store(&gate_passes, 0);
+}
+
+void compute_reaches(unsigned card) {
+    if (card < MOST_CARDS && !atomic_exchange(&gates[card].reached, true)) gates_review();
+}
+
+#define WATCHED (20ull * OS_MS) /* what begins may begin with short ones */
+#define LOOKED_AT (5ull * OS_MS)
+
+static void watch(struct gate *gate, uint64_t until) {
+    atomic_store(&gate->watched_until, until);
+    if (atomic_exchange(&gate->calm, false)) gates_review();
+}
+
+void gate_look_again(struct gate *gate) {
+    if (atomic_load(&gate->calm)) watch(gate, os_now() + LOOKED_AT);
+}
+
+/* Without a broker nobody looks again, and the next one is to find little in flight. */
+void gate_found(struct gate *gate, bool is_short, uint64_t now) {
+    if (!is_short) {
+        watch(gate, now + WATCHED);
+    } else if (now >= atomic_load(&gate->watched_until) && !atomic_load(&gate->away_since) &&
+               !atomic_exchange(&gate->calm, true)) {
+        gates_review();
+    }
+}
+
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
+
+/* In turn. Where there is no page, or a broker that does not know the question, nobody meters. */
+static bool ask(struct gate *gate, bool (*question)(struct wire *, uint64_t), uint64_t deadline) {
+    struct wire packet = {.what = WIRE_JOIN, .card = (uint16_t)gate_card(gate)};
+    if (!question(&packet, deadline)) return false;
+    const struct wire_line *line = packet.result == WIRE_OK ? line_in_page(gate_card(gate)) : NULL;
+    atomic_store(&gate->open, GATE_SHUT);
+    atomic_store(&gate->wanted, 0);
+    atomic_store(&gate->idle, 0);
+    atomic_store(&gate->away_since, 0);
+    if (line) {
+        atomic_store(&gate->idle_ns, packet.lease.idle_us * 1000ull);
+        atomic_store(&gate->loss, packet.lease.loss);
+        atomic_store(&gate->loss_after, packet.lease.loss_after);
+    }
+    atomic_store(&gate->line, line ? line : &line_free);
+    lanes_void();
+    atomic_store(&gate->kind, line ? GATE_METERED : GATE_UNMETERED);
+    if (!line) gates_review();
+    return true;
+}
+
+static bool join(struct gate *gate) {
+    const uint64_t deadline = os_now() + SESSION_WAIT;
+    if (!session_enter(deadline)) return false;
+    const bool joined = atomic_load(&gate->kind) || ask(gate, session_ask, session_patience(deadline));
+    session_leave();
+    return joined;
+}
+
+bool compute_confirm(uint64_t deadline) {
+    for (unsigned card = 0; card < MOST_CARDS; card++)
+        if (atomic_load(&gates[card].kind) && !ask(&gates[card], session_ask_once, deadline)) return false;
+    compute_watch_anew();
+    gates_review();
+    return true;
+}
+
+static uint64_t missed; /* when the helper last said so */
+
+void compute_away(void) {
+    missed = os_now();
+    for (unsigned card = 0; card < MOST_CARDS; card++) {
+        uint64_t before = 0;
+        if (!atomic_load(&gates[card].kind)) continue;
+        atomic_compare_exchange_strong(&gates[card].away_since, &before, missed);
+        watch(&gates[card], missed);
+    }
+}
+
+void compute_back(void) {
+    for (unsigned card = 0; card < MOST_CARDS; card++) {
+        uint64_t said = missed;
+        atomic_compare_exchange_strong(&gates[card].away_since, &said, 0);
+    }
+}
+
+/* ---- saying ----------------------------------------------------------------------------------------------------- */
+
+bool gate_say(const struct gate *gate, enum wire_what what, uint32_t epoch) {
+    struct wire packet = {.what = (uint16_t)what, .card = (uint16_t)gate_card(gate)};
+    packet.lease.at = os_now();
+    packet.lease.epoch = epoch;
+    packet.lease.is_blocked = atomic_load(&gate->blocked) != 0;
+    return session_say(&packet);
+}
+
+/* What did not go out is said again by the next look. */
+static void want(struct gate *gate, uint32_t epoch) {
+    uint32_t before = atomic_load(&gate->wanted);
+    if (before == epoch + 1 || !atomic_compare_exchange_strong(&gate->wanted, &before, epoch + 1)) return;
+    if (!gate_say(gate, WIRE_WANT, epoch)) atomic_store(&gate->wanted, 0);
+}
+
+/* ---- going through ---------------------------------------------------------------------------------------------- */
+
+void gate_shut(struct gate *gate, uint64_t word) { atomic_compare_exchange_strong(&gate->open, &word, GATE_SHUT); }
+
+/* Or the broker would take it that nobody here needs the lease. Whoever finds it over says so all the same: by then
+ * this has been heard, and says nothing of what comes after. */
+void gate_goes_on(struct gate *gate, uint32_t epoch) {
+    if (atomic_exchange(&gate->idle, 0) == epoch + 1 && !gate_say(gate, WIRE_WANT, epoch))
+        atomic_store(&gate->idle, epoch + 1);
+}
+
+static void opened(struct gate *gate, uint64_t word) {
+    atomic_store(&gate->open, word);
+    if (word_state(word) == WIRE_FREE) watch(gate, os_now() + WATCHED);
+    gate_goes_on(gate, word_epoch(word));
+}
+
+/* How a launch goes on that finds the gate closed. */
+enum loss { STAYS, MISSED, REFUSED };
+
+static enum loss loss_of(const struct gate *gate, uint64_t since, uint64_t now) {
+    const uint64_t away = atomic_load(&gate->away_since);
+    if (!away || now < away + atomic_load(&gate->loss_after)) return STAYS;
+    if (atomic_load(&gate->loss) == WIRE_LOSS_FREE) return MISSED;
+    return now >= since + SESSION_WAIT && now >= away + SESSION_WAIT ? REFUSED : STAYS;
+}
+
+/* A broker that came in between has its line: that lies where the last one's did, so it is looked for again. Windows
+ * hold: the next broker finds little to drain. */
+static void go_free(struct gate *gate, const struct wire_line *line) {
+    const struct wire_line *before = line, *alone = &line_alone;
+    atomic_compare_exchange_strong(&gate->line, &before, alone);
+    if (!atomic_load(&gate->away_since)) atomic_compare_exchange_strong(&gate->line, &alone, line);
+    lanes_void();
+}
+
+/* Whether it opens, for a thread that waits since then. */
+static bool wait_for(struct gate *gate, uint64_t since, uint64_t *word) {
+    for (;;) {
+        const struct wire_line *line = atomic_load(&gate->line);
+        const uint32_t wake = line_wake(line);
+        const uint64_t now = os_now();
+        *word = line_word(line);
+        if (word_is_open(*word, now)) return true;
+        want(gate, word_epoch(*word));
+        const enum loss loss = loss_of(gate, since, now);
+        if (loss == REFUSED) return false;
+        if (loss == MISSED)
+            go_free(gate, line);
+        else
+            os_wait_shared(&line->wake, wake, now + LOOK_AGAIN);
+    }
+}
+
+bool gate_enter(struct gate *gate, uint64_t *word) {
+    if (!atomic_load(&gate->kind) && !join(gate)) return false;
+    *word = gate_word(gate);
+    if (atomic_load(&gate->open) == *word) return true; /* whoever looks at the clock closes it in time */
+    const uint64_t now = os_now();
+    if (!word_is_open(*word, now)) {
+        atomic_fetch_add(&gate->blocked, 1);
+        const bool open = wait_for(gate, now, word);
+        atomic_fetch_sub(&gate->blocked, 1);
+        if (!open) return false;
+    }
+    if (atomic_load(&gate->open) != *word) opened(gate, *word);
+    return true;
+}

@@ -1,0 +1,253 @@
+#include "compute.h"
+
+#include <string.h>
+
+REAL_CALL(cuCtxGetCurrent, CUcontext *context);
+REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
+REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
+REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
+REAL_CALL(cuCtxGetDevice, CUdevice *device);
+REAL_CALL(cuEventCreate, CUevent *event, unsigned flags);
+REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
+
+__thread struct lane_cache lane_cache;
+_Atomic uint32_t lanes_serial = 1;
+struct os_lock desk;
+
+static struct lane lanes[MOST_LANES];
+static _Atomic unsigned reached; /* no lane from there on was ever used */
+static struct os_lock table;     /* of which lane is whose */
+
+/* Contexts that are about to end, as others may in which nothing is to be done; under the desk. */
+enum { MOST_ENDING = 64 };
+static CUcontext ending[MOST_ENDING];
+
+void lanes_void(void) {
+    if (atomic_fetch_add(&lanes_serial, 1) + 1 == 0) atomic_fetch_add(&lanes_serial, 1);
+}
+
+/* ---- finding ---------------------------------------------------------------------------------------------------- */
+
+struct owner {
+    CUstream stream;
+    CUcontext context;
+    const void *thread;
+};
+
+/* Default streams have the same handles in all contexts, the thread's own in all threads; others' are unique. */
+static bool is_of(const struct lane *lane, const struct owner *owner) {
+    if (lane->stream != owner->stream || lane->thread != owner->thread || lane->gone) return false;
+    return !is_default(owner->stream) || lane->context == owner->context;
+}
+
+static struct lane *find(const struct owner *owner) {
+    const unsigned end = atomic_load(&reached);
+    for (struct lane *lane = lanes; lane < lanes + end; lane++)
+        if (atomic_load(&lane->used) && is_of(lane, owner)) return lane;
+    return NULL;
+}
+
+static struct lane *unused(void) {
+    const unsigned end = atomic_load(&reached);
+    for (struct lane *lane = lanes; lane < lanes + end; lane++)
+        if (!atomic_load(&lane->used)) return lane;
+    if (end == MOST_LANES) return NULL;
+    atomic_store(&reached, end + 1);
+    return &lanes[end];
+}
+
+static void begin(struct lane *lane, const struct owner *owner, unsigned card) {
+    memset(&lane->batches, 0, sizeof lane->batches);
+    atomic_store(&lane->word, &line_shut.word);
+    lane->gate = &gates[card];
+    lane->stream = owner->stream;
+    lane->context = owner->context;
+    lane->thread = owner->thread;
+    lane->first = lane->count = 0;
+    lane->is_open = lane->gone = lane->has_no_events = false;
+    lane->last_end = lane->drain = NULL;
+    lane->opened_for = NULL;
+    lane->cost = lane->last_done = 0;
+    lane->proved = 0;
+    lane->closed = lane->recorded = lane->drained = atomic_load(&lane->launched);
+    atomic_store(&lane->credit, 0);
+    atomic_store(&lane->used, true);
+}
+
+static struct lane *find_or_make(const struct owner *owner, unsigned card) {
+    os_lock(&table);
+    struct lane *lane = find(owner);
+    if (!lane && (lane = unused())) begin(lane, owner, card);
+    os_unlock(&table);
+    return lane;
+}
+
+static struct lane *find_known(CUstream stream) {
+    const struct owner owner = {stream, NULL, NULL};
+    os_lock(&table);
+    struct lane *lane = find(&owner);
+    os_unlock(&table);
+    return lane;
+}
+
+/* A stream that was made before anybody looked may be another context's. */
+static bool owner_of(CUstream stream, struct owner *owner, unsigned *card) {
+    *owner = (struct owner){stream, NULL, stream == CU_STREAM_PER_THREAD ? &lane_cache : NULL};
+    if (!current_card(card, &owner->context)) return false;
+    CUcontext other;
+    CUdevice device;
+    if (is_default(stream) || DRIVER(REAL(cuStreamGetCtx)(stream, &other)) != CUDA_SUCCESS) return true;
+    if (other == owner->context || DRIVER(REAL(cuCtxPushCurrent_v2)(other)) != CUDA_SUCCESS) return true;
+    if (DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS) *card = card_of(device);
+    owner->context = other;
+    lane_context_pop();
+    return true;
+}
+
+static void remember(CUstream stream, struct lane *lane, uint32_t serial) {
+    const struct wire_line *line = atomic_load(&lane->gate->line);
+    if (atomic_load(&captures)) return;
+    atomic_store(&lane->word, line ? &line->word : &line_shut.word);
+    if (lane_cache.serial != serial) lane_cache = (struct lane_cache){.serial = serial};
+    if (lane_cached(stream) == lane) return;
+    lane_cache.places[1] = lane_cache.places[0];
+    lane_cache.places[0] = (struct lane_place){stream, lane};
+}
+
+struct lane *lane_of(CUstream stream, unsigned *card) {
+    struct owner owner;
+    const uint32_t serial = atomic_load(&lanes_serial);
+    struct lane *lane = lane_cached(stream);
+    if (lane && atomic_load(&lane->word) != &line_shut.word) return *card = gate_card(lane->gate), lane;
+    lane = is_default(stream) ? NULL : find_known(stream);
+    if (lane)
+        *card = gate_card(lane->gate);
+    else if (!owner_of(stream, &owner, card) || *card >= MOST_CARDS)
+        return *card = NO_CARD, NULL;
+    else
+        lane = find_or_make(&owner, *card);
+    if (lane) remember(stream, lane, serial);
+    return lane;
+}
+
+void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argument), void *argument) {
+    const unsigned end = atomic_load(&reached);
+    for (struct lane *lane = lanes; lane < lanes + end; lane++)
+        if (atomic_load(&lane->used) && gate_card(lane->gate) == card) each(lane, argument);
+}
+
+/* ---- contexts --------------------------------------------------------------------------------------------------- */
+
+static bool is_ending(CUcontext context) {
+    for (unsigned n = 0; n < MOST_ENDING; n++)
+        if (ending[n] == context) return true;
+    return false;
+}
+
+bool lane_context_push(const struct lane *lane) {
+    return DRIVER(REAL(cuCtxPushCurrent_v2)(lane->context)) == CUDA_SUCCESS;
+}
+
+void lane_context_pop(void) {
+    CUcontext popped;
+    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
+}
+
+void compute_context_made(unsigned card, CUcontext context) {
+    const struct owner owner = {CU_STREAM_LEGACY, context, NULL};
+    lanes_switch();
+    if (card < MOST_CARDS && context) find_or_make(&owner, card);
+}
+
+void compute_context_ends(CUcontext context) {
+    if (!context) return;
+    os_lock(&desk);
+    for (unsigned n = 0; n < MOST_ENDING; n++) {
+        if (ending[n]) continue;
+        ending[n] = context;
+        break;
+    }
+    os_unlock(&desk);
+}
+
+static void drop(struct lane *lane, bool with_context) {
+    window_drop(lane, with_context);
+    os_lock(&table);
+    atomic_store(&lane->used, false);
+    os_unlock(&table);
+}
+
+static void drop_all_of(CUcontext context) {
+    const unsigned end = atomic_load(&reached);
+    for (struct lane *lane = lanes; lane < lanes + end; lane++)
+        if (atomic_load(&lane->used) && lane->context == context) drop(lane, true);
+}
+
+void compute_context_ended(CUcontext context, bool gone) {
+    if (!context) return;
+    lanes_switch();
+    os_lock(&desk);
+    for (unsigned n = 0; n < MOST_ENDING; n++) {
+        if (ending[n] != context) continue;
+        ending[n] = NULL;
+        break;
+    }
+    if (gone) {
+        lanes_void();
+        drop_all_of(context);
+    }
+    os_unlock(&desk);
+}
+
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
+
+void lane_made(CUstream stream) {
+    KEEP_ERRNO;
+    unsigned card;
+    lane_of(stream, &card);
+}
+
+/* Whether there is an event now that stands for all that the stream was given. */
+bool lane_record(struct lane *lane, CUstream stream) {
+    const uint32_t launched = atomic_load(&lane->launched);
+    if (is_ending(lane->context) || !may_record(stream) || !lane_context_push(lane)) return false;
+    if (!lane->drain) DRIVER(REAL(cuEventCreate)(&lane->drain, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
+    const bool done = lane->drain && DRIVER(REAL(cuEventRecord)(lane->drain, stream)) == CUDA_SUCCESS;
+    lane_context_pop();
+    if (done) lane->recorded = launched;
+    return done;
+}
+
+void lane_ends(CUstream stream) {
+    KEEP_ERRNO;
+    if (!stream || is_default(stream)) return;
+    os_lock(&desk);
+    struct lane *lane = find_known(stream);
+    if (lane) {
+        lanes_void();
+        lane->gone = true; /* what it was given is not forgotten with it */
+        if (lane->drained == atomic_load(&lane->launched) || !lane_record(lane, stream)) drop(lane, false);
+    }
+    os_unlock(&desk);
+}
+
+void lane_free_if_gone(struct lane *lane) {
+    if (lane->gone) drop(lane, false);
+}
+
+/* ---- a forked child --------------------------------------------------------------------------------------------- */
+
+void compute_forget(void) {
+    const unsigned end = atomic_load(&reached);
+    for (unsigned n = 0; n < end; n++) lanes[n] = (struct lane){0};
+    atomic_store(&reached, 0);
+    memset(&table, 0, sizeof table);
+    memset(&desk, 0, sizeof desk);
+    memset(ending, 0, sizeof ending);
+    lanes_void();
+    for (unsigned card = 0; card < MOST_CARDS; card++) gates[card] = (struct gate){.open = GATE_SHUT};
+    atomic_store(&gate_passes, 0);
+    atomic_store(&captures, 0);
+    costs_forget_all();
+    compute_watch_anew();
+}

@@ -1,0 +1,162 @@
+/* Lanes: one for each stream that kernels are launched into, with what is in flight there.
+ *
+ * Whoever launches finds the stream's lane in a cache of the thread's own; streams and contexts that go make all caches
+ * void. Lanes are never given back to the system, so a thread with an old one harms nobody.
+ *
+ * Locks: `desk` is held while the helper calls the driver about a stream or context, and by whoever is about to end
+ * one; a lane's own lock by who opens or closes a batch. First the desk, then a lane, then the table. A thread inside
+ * the driver waits for none of them.
+ */
+#pragma once
+
+#include "../memory/memory.h"
+#include "abi.h"
+#include "gate.h"
+#include "places.h"
+
+enum { MOST_LANES = 2048, BATCHES = 16, CACHED = 2 };
+
+/* Launches between two events. What it takes from the first to the second is the time of one of them; exact where the
+ * stream was never idle in between, else too much. */
+struct batch {
+    CUevent begin, end;
+    CUgraphExec graph;
+    uint64_t expected; /* ns */
+    uint64_t since;    /* when it was opened */
+    uint32_t launches;
+    bool has_begin; /* else it begins with the end of the one before */
+};
+
+struct lane {
+    /* What a launch touches is in the lane's own cache line, and the lock in another one. */
+    const uint64_t *_Atomic word __attribute__((aligned(64))); /* of the line that its gate has */
+    struct gate *_Atomic gate;
+    _Atomic int32_t credit;    /* so many launches need not look again */
+    _Atomic uint32_t launched; /* launches that the driver has, modulo 2^32 */
+    CUstream stream;           /* never NULL */
+    CUcontext context;
+    const void *thread; /* whose per-thread stream it is */
+    _Atomic bool used;
+
+    struct os_lock lock; /* of what follows */
+    struct batch batches[BATCHES];
+    unsigned first, count;
+    CUevent last_end;      /* of the batch that was done last */
+    uint64_t last_done;    /* when it was found done */
+    uint32_t closed;       /* `launched` when the last batch was closed */
+    CUgraphExec opened_for; /* the graph that the open batch is */
+    bool is_open;          /* there may be launches since */
+    bool has_no_events;    /* the driver gives none: what is in flight can't be known */
+    uint64_t cost;         /* ns of a launch; 0: not known */
+    uint32_t proved; /* launches of the last batch whose time is known */
+    uint32_t unseen; /* as the gate\'s when the batches were begun */
+
+    /* Under the desk. */
+    CUevent drain;
+    uint32_t recorded, drained; /* `launched` when `drain` was recorded, and up to where all is done */
+    bool gone;                  /* the stream is destroyed */
+};
+
+extern HIDDEN struct os_lock desk;
+
+/* ---- the thread's cache: a few bytes, as they are taken from every thread of every program ----------------------- */
+
+struct lane_cache {
+    uint32_t serial;
+    struct lane_place {
+        CUstream stream;
+        struct lane *lane;
+    } places[CACHED];
+};
+extern HIDDEN __thread struct lane_cache lane_cache __attribute__((tls_model("initial-exec")));
+extern HIDDEN _Atomic uint32_t lanes_serial; /* never 0 */
+
+_Static_assert(offsetof(struct lane_cache, serial) == 0 && offsetof(struct lane_cache, places) == CACHE_PLACES,
+               "places");
+_Static_assert(sizeof(struct lane_place) == PLACE_BYTES && offsetof(struct lane_place, stream) == 0, "places");
+_Static_assert(offsetof(struct lane_place, lane) == PLACE_LANE && CACHED == 2, "places");
+_Static_assert(offsetof(struct lane, word) == LANE_WORD && offsetof(struct lane, gate) == LANE_GATE, "places");
+_Static_assert(offsetof(struct lane, credit) == LANE_CREDIT && offsetof(struct lane, launched) == LANE_LAUNCHED,
+               "places");
+_Static_assert(offsetof(struct gate, open) == GATE_OPEN && offsetof(CUlaunchConfig, stream) == CONFIG_STREAM, "places");
+
+/* A stream is never NULL here: an empty place is nobody's. */
+static inline struct lane *lane_cached(CUstream stream) {
+    const struct lane_place *places = lane_cache.places;
+    if (lane_cache.serial != atomic_load_explicit(&lanes_serial, memory_order_relaxed)) return NULL;
+    return places[0].stream == stream ? places[0].lane : places[1].stream == stream ? places[1].lane : NULL;
+}
+
+/* A count that two threads change at once may lose one: then a batch has one launch more. */
+static inline bool lane_spend(struct lane *lane) {
+    const int32_t credit = atomic_load_explicit(&lane->credit, memory_order_relaxed);
+    if (credit <= 0) return false;
+    atomic_store_explicit(&lane->credit, credit - 1, memory_order_relaxed);
+    return true;
+}
+
+static inline bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
+
+/* This thread has another current context: its default streams are others. */
+static inline void lanes_switch(void) {
+    for (unsigned n = 0; n < CACHED; n++)
+        if (is_default(lane_cache.places[n].stream)) lane_cache.places[n].stream = NULL;
+}
+
+/* All threads' caches are void: a gate has another line, a stream or context is gone, or a capture begins: while one is
+ * under way nothing is remembered. */
+HIDDEN void lanes_void(void);
+
+/* The lane of a stream in the current context, made if need be; NULL: there is no context, or no room. */
+HIDDEN struct lane *lane_of(CUstream stream, unsigned *card);
+
+/* ---- what is known of streams ----------------------------------------------------------------------------------- */
+
+/* A stream was made in the current context. */
+HIDDEN void lane_made(CUstream stream);
+/* It is about to be destroyed. */
+HIDDEN void lane_ends(CUstream stream);
+
+/* Calls `each` for every lane of a card. */
+HIDDEN void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argument), void *argument);
+
+/* ---- captures: capture.c ---------------------------------------------------------------------------------------- */
+
+extern HIDDEN _Atomic uint32_t captures; /* that may be under way, in any stream */
+
+/* Whether launches into it are written down instead of done. */
+HIDDEN bool is_capturing(CUstream stream);
+/* Whether an event may be recorded there now without any capture noticing. */
+HIDDEN bool may_record(CUstream stream);
+
+/* Calls of ours between these are nothing that a capture minds. */
+HIDDEN int unnoticed_begin(void);
+HIDDEN void unnoticed_end(int before);
+
+/* ---- windows: window.c ------------------------------------------------------------------------------------------ */
+
+/* Waits until something may be added to the lane, and takes the credit for one launch. False: the gate is no longer
+ * open by `word`. */
+HIDDEN bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph);
+/* The credit is used up: an event ends the batch. */
+HIDDEN void window_close(struct lane *lane);
+/* Records `drain` there; false: that can't be now. Under the desk. */
+HIDDEN bool lane_record(struct lane *lane, CUstream stream);
+/* A lane of a destroyed stream whose work is done goes. Under the desk. */
+HIDDEN void lane_free_if_gone(struct lane *lane);
+
+/* The lane is nobody's: its events go, or are gone with the context. */
+HIDDEN void window_drop(struct lane *lane, bool with_context);
+
+/* Pushes the lane's context; false: it can't be. */
+HIDDEN bool lane_context_push(const struct lane *lane);
+HIDDEN void lane_context_pop(void);
+
+/* ---- costs.c ---------------------------------------------------------------------------------------------------- */
+
+/* What a launch of a graph takes, ns; 0: not known. */
+HIDDEN uint64_t cost_of(CUgraphExec graph);
+HIDDEN void cost_learn(CUgraphExec graph, uint64_t ns);
+HIDDEN void costs_forget_all(void);
+/* What an estimate becomes by a sample. */
+HIDDEN uint64_t cost_mixed(uint64_t before, uint64_t sample);

@@ -1,0 +1,130 @@
+/* Every way to launch kernels: through the gate, with a count of what the driver has. Graphs' hooks are memory's. */
+#include "compute.h"
+
+#define LIKELY(what) __builtin_expect(!!(what), 1)
+
+static inline CUstream named(CUstream stream, bool per_thread) {
+    return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
+/* ---- the long way ----------------------------------------------------------------------------------------------- */
+
+/* A stream that there is no room to know is gated without a window, and drained with all that is unseen. */
+static CUresult enter_unseen(struct gate *gate) {
+    uint64_t word;
+    if (!gate_enter(gate, &word)) return CUDA_ERROR_NOT_INITIALIZED;
+    atomic_store(&gate->blind, true);
+    return CUDA_SUCCESS;
+}
+
+static __attribute__((noinline)) CUresult enter(struct passage *passage, CUstream stream) {
+    KEEP_ERRNO;
+    unsigned card;
+    uint64_t word;
+    passage->lane = NULL;
+    if (is_capturing(stream)) return CUDA_SUCCESS;
+    struct lane *lane = lane_of(stream, &card);
+    if (card >= MOST_CARDS) return CUDA_SUCCESS; /* the driver refuses it */
+    if (!lane) return enter_unseen(&gates[card]);
+    do {
+        if (!gate_enter(lane->gate, &word)) return CUDA_ERROR_NOT_INITIALIZED;
+    } while (!window_open(lane, word, passage->graph));
+    passage->lane = lane;
+    return CUDA_SUCCESS;
+}
+
+/* ---- the short way ---------------------------------------------------------------------------------------------- */
+
+static inline uint64_t lane_word(const struct lane *lane) {
+    return __atomic_load_n(atomic_load_explicit(&lane->word, memory_order_relaxed), __ATOMIC_ACQUIRE);
+}
+
+static inline bool passes(struct lane *lane) {
+    if (!lane) return false;
+    const struct gate *gate = atomic_load_explicit(&lane->gate, memory_order_relaxed);
+    return lane_word(lane) == atomic_load_explicit(&gate->open, memory_order_relaxed) && lane_spend(lane);
+}
+
+/* Counted when the driver has it: what the helper has not seen in a stream that it drained it sees then. */
+static inline void end(struct lane *lane) {
+    const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_relaxed);
+    atomic_store_explicit(&lane->launched, launched + 1, memory_order_release);
+    if (!LIKELY(atomic_load_explicit(&lane->credit, memory_order_relaxed) > 0)) window_close(lane);
+}
+
+CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread) {
+    *passage = (struct passage){NULL, graph};
+    return enter(passage, named(stream, per_thread));
+}
+
+void passage_end(const struct passage *passage) {
+    if (passage->lane) end(passage->lane);
+}
+
+/* `into` is the stream, the rest the call. The long way is a function of its own with the same arguments, so that the
+ * short one need not keep them. What is as good as DRIVER there only writes the depth: no hook is entered inside the
+ * driver, so it was 0. */
+#define LAUNCH_HOOK(name, into, parameters, arguments)                                                                 \
+    DECLARE_REAL(CUresult, name, UNPACK parameters);                                                                   \
+    static __attribute__((noinline)) CUresult enter_##name(UNPACK parameters) {                                        \
+        struct passage passage = {NULL, NULL};                                                                         \
+        TRY(enter(&passage, into));                                                                                    \
+        const CUresult result = DRIVER(REAL(name) arguments);                                                          \
+        if (passage.lane) end(passage.lane);                                                                           \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    HOOK_CALL(name, UNPACK parameters) {                                                                               \
+        struct lane *lane = lane_cached(into);                                                                         \
+        if (!LIKELY(passes(lane))) return enter_##name arguments;                                                      \
+        driver_depth = 1;                                                                                              \
+        const CUresult result = REAL(name) arguments;                                                                  \
+        driver_depth = 0;                                                                                              \
+        end(lane);                                                                                                     \
+        return result;                                                                                                 \
+    }
+#define UNPACK(...) __VA_ARGS__
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+#define SHAPE unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
+#define SHAPED gx, gy, gz, bx, by, bz, shared
+
+LAUNCH_HOOK(cuLaunchKernel, named(stream, false), (CUfunction f, SHAPE, CUstream stream, void **params, void **extra),
+            (f, SHAPED, stream, params, extra))
+
+LAUNCH_HOOK(cuLaunchKernel_ptsz, named(stream, true),
+            (CUfunction f, SHAPE, CUstream stream, void **params, void **extra), (f, SHAPED, stream, params, extra))
+
+/* Without a configuration it goes nowhere. */
+static inline CUstream stream_in(const CUlaunchConfig *config, bool per_thread) {
+    return named(config ? config->stream : NULL, per_thread);
+}
+
+LAUNCH_HOOK(cuLaunchKernelEx, stream_in(config, false),
+            (const CUlaunchConfig *config, CUfunction f, void **params, void **extra), (config, f, params, extra))
+
+LAUNCH_HOOK(cuLaunchKernelEx_ptsz, stream_in(config, true),
+            (const CUlaunchConfig *config, CUfunction f, void **params, void **extra), (config, f, params, extra))
+
+LAUNCH_HOOK(cuLaunchCooperativeKernel, named(stream, false), (CUfunction f, SHAPE, CUstream stream, void **params),
+            (f, SHAPED, stream, params))
+
+LAUNCH_HOOK(cuLaunchCooperativeKernel_ptsz, named(stream, true), (CUfunction f, SHAPE, CUstream stream, void **params),
+            (f, SHAPED, stream, params))
+
+LAUNCH_HOOK(cuLaunch, CU_STREAM_LEGACY, (CUfunction f), (f))
+
+LAUNCH_HOOK(cuLaunchGrid, CU_STREAM_LEGACY, (CUfunction f, int width, int height), (f, width, height))
+
+LAUNCH_HOOK(cuLaunchGridAsync, named(stream, false), (CUfunction f, int width, int height, CUstream stream),
+            (f, width, height, stream))
+
+/* One kernel on each of several cards: all gates first, then the launch. */
+HOOK_CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned count, unsigned flags) {
+    struct passage passages[MOST_CARDS] = {{NULL, NULL}};
+    const unsigned gated = each && count <= MOST_CARDS ? count : 0;
+    for (unsigned n = 0; n < gated; n++) TRY(enter(&passages[n], named(each[n].stream, false)));
+    const CUresult result = DRIVER(REAL(cuLaunchCooperativeKernelMultiDevice)(each, count, flags));
+    for (unsigned n = 0; n < gated; n++) passage_end(&passages[n]);
+    return result;
+}

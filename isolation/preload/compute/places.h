@@ -1,0 +1,13 @@
+/* Where a launch finds what it looks at, in bytes: for entries that are no C (names/launches_x86_64.inc). lanes.h and
+ * abi.h assert each. */
+#pragma once
+
+#define CACHE_PLACES 8
+#define PLACE_BYTES 16
+#define PLACE_LANE 8
+#define LANE_WORD 0
+#define LANE_GATE 8
+#define LANE_CREDIT 16
+#define LANE_LAUNCHED 20
+#define GATE_OPEN 8
+#define CONFIG_STREAM 32

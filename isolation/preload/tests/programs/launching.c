@@ -1,0 +1,197 @@
+/* What the library costs a program that launches, over a driver that does nothing:
+ *
+ *   launching KIND DRIVER THREADS ROUNDS EACH
+ *
+ *   kernel   cuLaunchKernel into a stream of the thread's own
+ *   wide     the same with cuLaunchKernelEx
+ *   cards    the same, each time on the other one of two cards, which is made current before
+ *   graph    cuGraphLaunch
+ *
+ * Ends with a line of JSON with the means of EACH calls of every round, in nanoseconds of the thread's own time: of the
+ * driver itself and of the same through whatever answers to libcuda.so.1, in turns. DRIVER is the path of the driver.
+ */
+#include "calls.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SIDES = 2, DRIVER = 0, CALLED = 1, CARDS = 2, MOST_THREADS = 64 };
+
+struct config {
+    unsigned shape[7], padding;
+    handle stream;
+    void *attributes;
+    unsigned count;
+};
+
+struct side {
+    int (*current)(handle context);
+    int (*kernel)(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                  unsigned shared, handle stream, void **parameters, void **extra);
+    int (*wide)(const struct config *config, handle function, void **parameters, void **extra);
+    int (*graph)(handle executable, handle stream);
+};
+
+/* A thread, and what it launches into. */
+struct worker {
+    pthread_t thread;
+    handle streams[CARDS];
+    double (*means)[SIDES];
+};
+
+static struct side side[SIDES];
+static handle contexts[CARDS], executable;
+static unsigned rounds, each, threads;
+static pthread_barrier_t together;
+
+/* ---- ways to launch: EACH times, any error of them -----------------------------------------------------------------
+ */
+
+static int kernels(const struct side *one, const struct worker *worker) {
+    int wrong = 0;
+    for (unsigned i = 0; i < each; i++) wrong |= one->kernel(NULL, 1, 1, 1, 1, 1, 1, 0, worker->streams[0], NULL, NULL);
+    return wrong;
+}
+
+static int wide_ones(const struct side *one, const struct worker *worker) {
+    const struct config config = {{1, 1, 1, 1, 1, 1, 0}, 0, worker->streams[0], NULL, 0};
+    int wrong = 0;
+    for (unsigned i = 0; i < each; i++) wrong |= one->wide(&config, NULL, NULL, NULL);
+    return wrong;
+}
+
+static int on_cards(const struct side *one, const struct worker *worker) {
+    int wrong = 0;
+    for (unsigned i = 0; i < each; i++) {
+        wrong |= one->current(contexts[i % CARDS]);
+        wrong |= one->kernel(NULL, 1, 1, 1, 1, 1, 1, 0, worker->streams[i % CARDS], NULL, NULL);
+    }
+    return wrong;
+}
+
+static int graphs(const struct side *one, const struct worker *worker) {
+    int wrong = 0;
+    for (unsigned i = 0; i < each; i++) wrong |= one->graph(executable, worker->streams[0]);
+    return wrong;
+}
+
+static const struct kind {
+    const char *name;
+    int (*launch)(const struct side *one, const struct worker *worker);
+} kinds[] = {{"kernel", kernels}, {"wide", wide_ones}, {"cards", on_cards}, {"graph", graphs}}, *kind;
+
+static unsigned cards(void) { return kind->launch == on_cards ? CARDS : 1; }
+
+/* ---- measuring -----------------------------------------------------------------------------------------------------
+ */
+
+/* Of this thread: others on the same processor cost it nothing. */
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double launch_round(const struct side *one, const struct worker *worker) {
+    const double start = now_ns();
+    const int wrong = kind->launch(one, worker);
+    const double took = (now_ns() - start) / (double)each;
+    require(wrong, kind->name);
+    return took;
+}
+
+static void *work(void *argument) {
+    struct worker *worker = argument;
+    for (unsigned card = cards(); card-- > 0;) {
+        require(cuCtxSetCurrent(contexts[card]), "cuCtxSetCurrent");
+        require(cuStreamCreate(&worker->streams[card], 0), "cuStreamCreate");
+    }
+    for (unsigned which = 0; which < SIDES; which++) launch_round(&side[which], worker);
+    pthread_barrier_wait(&together);
+    for (unsigned round = 0; round < rounds; round++)
+        for (unsigned turn = 0; turn < SIDES; turn++) {
+            const unsigned which = (round + turn) % SIDES;
+            worker->means[round][which] = launch_round(&side[which], worker);
+        }
+    return NULL;
+}
+
+static void tell(const struct worker *workers, unsigned which) {
+    printf("\"launch_%s\":[", which == DRIVER ? "driver" : "called");
+    for (unsigned n = 0; n < threads * rounds; n++)
+        printf("%s%.2f", n ? "," : "", workers[n / rounds].means[n % rounds][which]);
+    printf("]");
+}
+
+/* ---- beginning -----------------------------------------------------------------------------------------------------
+ */
+
+static void *found(void *library, const char *name) {
+    void *function = dlsym(library, name);
+    if (!function) stop_with("no %s", name);
+    return function;
+}
+
+static void find_sides(const char *driver) {
+    const char *paths[SIDES] = {driver, "libcuda.so.1"};
+    for (int which = SIDES - 1; which >= 0; which--) {
+        void *library = dlopen(paths[which], RTLD_NOW | RTLD_LOCAL);
+        if (!library) stop_with("%s", dlerror());
+        *(void **)&side[which].current = found(library, "cuCtxSetCurrent");
+        *(void **)&side[which].kernel = found(library, "cuLaunchKernel");
+        *(void **)&side[which].wide = found(library, "cuLaunchKernelEx");
+        *(void **)&side[which].graph = found(library, "cuGraphLaunch");
+    }
+}
+
+/* As in measure.c: whoever runs this looks whether all is as it should be, and says a line. */
+static void begin(void) {
+    size_t unused, total;
+    calls_find();
+    require(cuInit(0), "cuInit");
+    for (unsigned card = 0; card < cards(); card++) {
+        require(cuDevicePrimaryCtxRetain(&contexts[card], card), "cuDevicePrimaryCtxRetain");
+        require(cuCtxSetCurrent(contexts[card]), "cuCtxSetCurrent");
+        require(cuMemGetInfo(&unused, &total), "cuMemGetInfo");
+    }
+    require(cuGraphInstantiate(&executable, NULL, 0), "cuGraphInstantiate");
+    printf("{\"total\":%zu,\"pid\":%d,\"interposed\":%s}\n", total, (int)getpid(),
+           side[DRIVER].kernel != side[CALLED].kernel ? "true" : "false");
+    fflush(stdout);
+    while (getchar() != '\n') continue;
+}
+
+static unsigned number(const char *word, unsigned most) {
+    const unsigned long value = strtoul(word, NULL, 10);
+    if (!value || value > most) stop_with("launching: %s is no number up to %u", word, most);
+    return (unsigned)value;
+}
+
+int main(int count, char **words) {
+    static struct worker workers[MOST_THREADS];
+    if (count != 6) stop_with("launching: see its first comment");
+    for (unsigned n = 0; n < sizeof kinds / sizeof *kinds; n++)
+        if (!strcmp(words[1], kinds[n].name)) kind = &kinds[n];
+    if (!kind) stop_with("launching: %s is no way to launch", words[1]);
+    threads = number(words[3], MOST_THREADS), rounds = number(words[4], 100000), each = number(words[5], 10 * MIB);
+    find_sides(words[2]);
+    begin();
+    pthread_barrier_init(&together, NULL, threads);
+    for (unsigned n = 0; n < threads; n++) {
+        workers[n].means = calloc(rounds, sizeof *workers[n].means);
+        if (!workers[n].means) stop_with("no memory");
+        pthread_create(&workers[n].thread, NULL, work, &workers[n]);
+    }
+    for (unsigned n = 0; n < threads; n++) pthread_join(workers[n].thread, NULL);
+    printf("{");
+    tell(workers, DRIVER);
+    printf(",");
+    tell(workers, CALLED);
+    printf("}\n");
+    return 0;
+}

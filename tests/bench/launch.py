@@ -1,0 +1,85 @@
+"""What a launch costs more through the library, over a driver that does nothing.
+
+In each round a program launches many times straight at the driver and as often through the library, in turns; the time
+is the launching thread's own. The broker is a stand-in that leaves all cards to the program, or lends them for so long
+at a time and lengthens that before it ends. That the library is at work is asserted before, and afterwards that no
+launch had to wait for a lease. Times hold on a machine that does nothing else.
+
+Published of others, for comparison: a launch takes 2 to 4 us on a real card; HAMi adds 1 to 11 % to one that is waited
+for (GPU-Virt-Bench).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+from bench.harness import Bench
+from bench.isolating.costs import Engaged, measured
+from bench.isolating.lending import CARDS, LIMIT, Lending, Time, lending
+from bench.measuring.rounds import Difference
+from partage_isolation.library.building import CUDA
+
+CALLS: Final = 10_000_000
+EACH: Final = 50_000
+SLOW_EACH: Final = 2_000
+"""What goes the long way each time."""
+SMOKE_ROUNDS: Final = 2
+MANY: Final = 8
+
+FREE_NS: Final = 3
+LEASE_NS: Final = 10
+
+TIMES: Final = {Time.FREE: "free-running", Time.LEASE: "under a lease"}
+KINDS: Final = {
+    "kernel": "cuLaunchKernel",
+    "wide": "cuLaunchKernelEx",
+    "cards": "cuLaunchKernel, each time on the other card",
+    "graph": "cuGraphLaunch",
+}
+
+
+def look(bench: Bench, place: Lending, engaged: Engaged) -> None:
+    """Asserts that the program which is about to measure is metered."""
+    bench.engaged("the program sees its limit", engaged.total == LIMIT)
+    bench.engaged("the library answers its calls", engaged.interposed)
+    bench.engaged("the library is mapped", engaged.maps(place.library / CUDA))
+
+
+def measure(bench: Bench, kind: str, time: Time, threads: int = 1) -> Difference:
+    """One way to launch."""
+    each = EACH if kind in {"kernel", "wide"} else SLOW_EACH
+    rounds = SMOKE_ROUNDS if bench.smoke else CALLS // EACH // threads
+    with lending(time) as place:
+        costs = measured(
+            place.environment,
+            kind,
+            place.driver,
+            threads,
+            rounds,
+            each,
+            look=lambda engaged: look(bench, place, engaged),
+            program="launching",
+        )
+        cards = CARDS if kind == "cards" else 1
+        bench.engaged("it joined the cards that it launched on", place.joined >= cards)
+        bench.engaged("no launch had to wait", not place.ended)
+    return costs.added("launch")
+
+
+def main() -> int:
+    """What is judged first, while the machine is as it was."""
+    bench = Bench.from_argv("launch")
+    for (time, said), at_most in zip(TIMES.items(), (FREE_NS, LEASE_NS), strict=True):
+        added = measure(bench, "kernel", time)
+        bench.figure(f"cuLaunchKernel, {said}: without the library, ns", added.reference.median_ns)
+        bench.bar(f"cuLaunchKernel, {said}, added", added.median_ns, at_most=at_most, unit="ns")
+    for kind, (time, said) in itertools.product(("wide", "cards", "graph"), TIMES.items()):
+        bench.figure(f"{KINDS[kind]}, {said}, added, ns", measure(bench, kind, time).median_ns)
+    for time, said in TIMES.items():
+        bench.figure(f"{MANY} threads, {said}, added, ns", measure(bench, "kernel", time, MANY).median_ns)
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,140 @@
+"""Whether containers that share a card have of its time what they were promised, and how soon a request is answered.
+
+Programs that know nothing of us run on a simulated card, with the library and a broker; what each had is the card's own
+account, second by second. Beside our policy stand the one that Gemini published, at its default parameters, run by the
+same broker, and a card whose time nobody meters. What a workload reaches where it is alone and nobody meters it is
+measured first: who waits for each of his kernels leaves gaps himself.
+
+Bars hold on a machine that does nothing else. A run during which others took more than 2 % of the processors, or the
+machine below did, is repeated, as long as there is time for that; how many stayed disturbed is told. Where a machine is
+never quiet, `chrt --rr 1 make bench-share` gives programs what they ask for before all others. It takes a quarter of an
+hour at most.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Final
+
+from bench.harness import Bench
+from bench.sharing.cases import COMPARED, FLOOD, KINDS, OURS, SHORT, SIGMA, SMOKE, WAIT, Case, sharer, split
+from bench.sharing.place import POLICIES, Place, a_place
+from bench.sharing.seen import Seen
+from support.sharing import Sharer
+
+SECONDS: Final = 10
+GEMINI_SECONDS: Final = 20
+"""Two of its windows."""
+UNMETERED_SECONDS: Final = 5
+"""Nothing there changes from second to second."""
+SMOKE_SECONDS: Final = 1
+REACHED_SECONDS: Final = 4
+REQUESTS_S: Final = 20
+SECONDS_OF: Final = {"ours": SECONDS, "Gemini's": GEMINI_SECONDS, "no metering": UNMETERED_SECONDS}
+
+OFF: Final = 0.02
+WHOLE: Final = 0.97
+REUSED: Final = 0.95
+ALONE: Final = 0.99
+P99_OF_GEMINI: Final = 0.08
+
+TRAINING: Final = Sharer("training", 700, "flood", ("--kernel-us", "300"))
+
+
+def inference(seconds: float) -> Sharer:
+    """Requests of 6 ms, one each 30 ms."""
+    words = ("--rate", "33.333", "--kernels", "6", "--kernel-us", "1000")
+    return Sharer("inference", 300, "inference", words, seconds=seconds)
+
+
+def reached(bench: Bench, free: Place) -> dict[str, float]:
+    """Of the card, by each workload where it is alone and nobody meters it."""
+    kinds = (FLOOD,) if bench.smoke else tuple(KINDS)
+    seconds = SMOKE_SECONDS if bench.smoke else REACHED_SECONDS
+    found = {kind: free.run(split((1000,), kind), seconds).total for kind in kinds}
+    for kind, part in found.items():
+        bench.figure(f"{kind}: alone, unmetered", part)
+    return found
+
+
+def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> None:
+    """Figures under each policy; ours is judged."""
+    name, off = f"{seen.case.name}, {place.policy}", seen.off(reach)
+    sys.stderr.write(f"{name}: {seen.shown()}, off {off:.3f}, sigma {seen.sigma:.3f}\n")
+    if place.policy != "ours":
+        bench.figure(f"{name}: furthest from its share", off)
+        bench.figure(f"{name}: sigma of seconds", seen.sigma)
+        bench.figure(f"{name}: sum", seen.total)
+        return
+    bench.bar(f"{name}: furthest from its share", off, at_most=OFF, unit="of the card")
+    bench.bar(f"{name}: sigma of seconds", seen.sigma, at_most=seen.case.most_sigma, unit="of the card")
+    if seen.case.is_full:
+        bench.bar(f"{name}: sum", seen.total, at_least=WHOLE, unit="of the card")
+    else:
+        bench.figure(f"{name}: sum", seen.total)
+
+
+def cases_of(bench: Bench, place: Place) -> tuple[tuple[Case, ...], int]:
+    """Which are run under that policy, and for how long."""
+    if bench.smoke:
+        return SMOKE, SMOKE_SECONDS
+    more = OURS if place.policy == "ours" else ()
+    return COMPARED + more, SECONDS_OF[place.policy]
+
+
+def idle_neighbours_time(bench: Bench, ours: Place) -> None:
+    """It asks for a millisecond each second; the other has all else."""
+    idle = Sharer("idle", 500, "inference", ("--rate", "1", "--kernels", "1", "--kernel-us", "1000"))
+    case = Case("beside an idle one", (idle, sharer(FLOOD, 500)), (FLOOD, FLOOD), (0.0, 1.0))
+    had, reused = ours.run(case, SMOKE_SECONDS if bench.smoke else SECONDS).shares
+    bench.bar("an idle neighbour's time that is used", reused / (1 - had), at_least=REUSED, unit="of it")
+
+
+def alone(bench: Bench, ours: Place, free: Place) -> None:
+    """With the whole card as its limit, against the same program on a card that nobody meters, in turns."""
+    for kind in (FLOOD,) if bench.smoke else (FLOOD, SHORT, WAIT):
+        case = split((1000,), kind)
+        pairs = [
+            (ours.run(case, seconds).total, free.run(case, seconds).total)
+            for seconds in ([SMOKE_SECONDS] if bench.smoke else [REACHED_SECONDS] * 3)
+        ]
+        ratio = sorted(metered / unmetered for metered, unmetered in pairs)[len(pairs) // 2]
+        bench.bar(f"{kind}: alone, of what it has unmetered", ratio, at_least=ALONE, unit="of it")
+
+
+def latencies(bench: Bench, places: Mapping[str, Place]) -> None:
+    """Of requests beside training, 30 to 70."""
+    p99_ms: dict[str, float] = {}
+    for policy, place in places.items():
+        p50_ms, p99_ms[policy] = place.latency(inference(1 if bench.smoke else REQUESTS_S), TRAINING)
+        bench.figure(f"requests beside training, {policy}: p50 ms", p50_ms)
+        bench.figure(f"requests beside training, {policy}: p99 ms", p99_ms[policy])
+    ratio = p99_ms["ours"] / p99_ms["Gemini's"]
+    bench.bar("requests beside training: p99", ratio, at_most=P99_OF_GEMINI, unit="of Gemini's")
+
+
+def main() -> int:
+    """All policies are there all the while, each with a card of its own, so that turns are short."""
+    bench = Bench.from_argv("share", libraries=["uvloop", "msgspec"])
+    with ExitStack() as stack:
+        places = {policy: stack.enter_context(a_place(bench, policy)) for policy in POLICIES}
+        reach = reached(bench, places["no metering"])
+        for place in places.values():
+            cases, seconds = cases_of(bench, place)
+            for case in cases:
+                lasts = seconds * 3 // 2 if case.most_sigma > SIGMA else seconds
+                told(bench, place, place.run(case, lasts), reach)
+        idle_neighbours_time(bench, places["ours"])
+        alone(bench, places["ours"], places["no metering"])
+        latencies(bench, places)
+    disturbed = [each for place in places.values() for each in place.disturbed]
+    bench.figure("runs that others disturbed", len(disturbed))
+    for each in disturbed:
+        sys.stderr.write(f"disturbed: {each} of the processors\n")
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,87 @@
+"""A node under one policy, on which cases are run until nothing disturbed them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from bench.harness import Bench
+from bench.sharing.cases import Case
+from bench.sharing.seen import Seen
+from bench.simulating.quiet import MOST_FOREIGN, quietly
+from partage_isolation.library.building import built
+from support.isolated import Isolated, isolated
+from support.sharing import Running, Sharer, sharing, watched
+
+POLICIES: Final = {"ours": "virtual-time", "Gemini's": "gemini", "no metering": "free-run"}
+SETTLES_S: Final = 1.5
+SMOKE_SETTLES_S: Final = 0.2
+AGAIN: Final = 2
+"""A run that was disturbed is repeated so often at most,"""
+REPEATS: Final = 2
+"""and all those under one policy together: so the whole takes a quarter of an hour at most."""
+T = TypeVar("T")
+
+
+class Place:
+    """Made by `a_place`."""
+
+    def __init__(self, bench: Bench, policy: str, isolation: Isolated) -> None:
+        self._bench, self.policy, self._isolation = bench, policy, isolation
+        self.disturbed: list[str] = []
+        """What could not be measured while the machine did little else."""
+        self._repeats = 0 if bench.smoke else REPEATS
+        self._settles_s = SMOKE_SETTLES_S if bench.smoke else SETTLES_S
+
+    def run(self, case: Case, seconds: int) -> Seen:
+        """The shares of it."""
+        return self._quietly(case.name, lambda: Seen(case, self._seconds(case.sharers, seconds)))
+
+    def latency(self, *sharers: Sharer) -> tuple[float, float]:
+        """The median and the 99th percentile of requests of the first, in ms, until it has had them all."""
+        return self._quietly("inference", lambda: self._requests(sharers))
+
+    def _requests(self, sharers: Sequence[Sharer]) -> tuple[float, float]:
+        others = sharers[1:]
+        with sharing(self._isolation, *others), sharing(self._isolation, sharers[0]) as running:
+            time.sleep(self._settles_s)
+            told = running[0].lines()[0]
+            self._look(running)
+        return float(told["p50_ms"]), float(told["p99_ms"])
+
+    def _seconds(self, sharers: Sequence[Sharer], seconds: int) -> list[tuple[float, ...]]:
+        with sharing(self._isolation, *sharers) as running:
+            time.sleep(self._settles_s)
+            seen = watched(self._isolation, running, seconds)
+            self._look(running)
+        return seen
+
+    def _look(self, running: Sequence[Running]) -> None:
+        """A figure of programs that nobody metered would be none of ours."""
+        for each in running:
+            told = each.time
+            name = f"{self.policy}, {each.sharer.name}"
+            if self.policy == "no metering":
+                self._bench.engaged(f"{name}: no lease was given", told is None or not told.leases)
+            else:
+                self._bench.engaged(f"{name}: leases were given", told is not None and told.leases)
+
+    def _quietly(self, name: str, measure: Callable[[], T]) -> T:
+        daemons = [self._isolation.node.pid, self._isolation.broker.pid]
+        found = quietly(measure, daemons=daemons, judged=False)
+        for _ in range(min(AGAIN, self._repeats)):
+            if found.foreign > MOST_FOREIGN:
+                self._repeats -= 1
+                found = min(found, quietly(measure, daemons=daemons, judged=False), key=lambda each: each.foreign)
+        if found.foreign > MOST_FOREIGN:
+            self.disturbed.append(f"{self.policy}, {name}: {found.foreign:.0%}")
+        return found.told
+
+
+@contextmanager
+def a_place(bench: Bench, policy: str) -> Generator[Place]:
+    """One, with a card of its own."""
+    with isolated(cards=("h100",), library=built(), settings={"policy": POLICIES[policy]}) as isolation:
+        yield Place(bench, policy, isolation)

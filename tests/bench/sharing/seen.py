@@ -1,0 +1,41 @@
+"""What came out of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import pstdev
+
+from bench.sharing.cases import Case
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Parts of the card's time that containers had, second by second."""
+
+    case: Case
+    seconds: Sequence[tuple[float, ...]]
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """By container, over all."""
+        return tuple(sum(parts) / len(parts) for parts in zip(*self.seconds, strict=True))
+
+    @property
+    def sigma(self) -> float:
+        """How much a share differs from second to second; the largest."""
+        return max(float(pstdev(parts)) for parts in zip(*self.seconds, strict=True))
+
+    @property
+    def total(self) -> float:
+        """Of the card's time."""
+        return sum(self.shares)
+
+    def off(self, reached: Mapping[str, float]) -> float:
+        """How far the worst share is from what was promised, of what its workload reaches where it is alone."""
+        each = zip(self.shares, self.case.promised, self.case.kinds, strict=True)
+        return max(abs(got - promised * reached[kind]) for got, promised, kind in each)
+
+    def shown(self) -> str:
+        """For people."""
+        return "/".join(f"{share:.3f}" for share in self.shares)

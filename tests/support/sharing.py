@@ -1,0 +1,124 @@
+"""Programs in containers that share one simulated card, and what each had of it, by the card's own account.
+
+    with isolated(cards=("t4",), library=built_library()) as place:
+        with sharing(place, Sharer("train", 700, "flood"), Sharer("serve", 300, "launch-wait")) as running:
+            seconds = watched(place, running, 10)         # a part of the card's time for each, second by second
+
+A program is one of the simulated card's workloads, or several at once; it knows nothing of us.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from partage_isolation.control.questions import TimeTold
+from partage_isolation.library.building import built as built_library
+from partage_isolation.simulation.building import built as built_programs
+from support.isolated import Contained, Isolated, until
+
+FOR_LONG_S: Final = 600
+MEMORY: Final = 4 << 30
+"""Enough for the contexts of several processes."""
+
+
+@dataclass(frozen=True)
+class Sharer:
+    """One container, as it is asked for."""
+
+    name: str
+    share: int
+    program: str
+    words: tuple[str, ...] = ()
+    limit: int = 1000
+    processes: int = 1
+    seconds: float = FOR_LONG_S
+
+
+class Running:
+    """Its processes."""
+
+    def __init__(self, place: Isolated, sharer: Sharer) -> None:
+        self.sharer = sharer
+        self.container: Contained = place.prepare(MEMORY, share=sharer.share, limit=sharer.limit, name=sharer.name)
+        self.container.install(built_library())
+        environment = {**os.environ, **place.node.environment, "LD_PRELOAD": self.container.preload}
+        argv = [str(built_programs() / sharer.program), "--seconds", str(sharer.seconds), *sharer.words]
+        self.processes = [
+            subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE) for _ in range(sharer.processes)
+        ]
+        self._pids = {process.pid for process in self.processes}
+
+    @property
+    def time(self) -> TimeTold | None:
+        """As the broker tells it; None where it does not meter."""
+        return self.container.told().cards[0].time
+
+    def is_known(self) -> bool:
+        """All its processes are ours to the broker: the library spoke to it."""
+        return self._pids <= {each.pid for each in self.container.told().processes}
+
+    def busy_ns(self, account: Mapping[int, int]) -> int:
+        """What they ever had, by the card's account of processes."""
+        ended = [process.args for process in self.processes if process.poll() not in {None, 0}]
+        assert not ended, f"{self.sharer.name}: a program failed: {ended}"
+        return sum(account.get(pid, 0) for pid in self._pids)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What they said at their end, which is waited for."""
+        return [json.loads(process.communicate(timeout=FOR_LONG_S)[0]) for process in self.processes]
+
+    def end(self) -> None:
+        """Whatever they do."""
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+
+def start(place: Isolated, sharer: Sharer) -> Running:
+    """Returns once the broker knows all its processes."""
+    running = Running(place, sharer)
+    try:
+        until(running.is_known, why=lambda: f"{sharer.name}: the broker does not know its programs")
+    except BaseException:
+        running.end()
+        raise
+    return running
+
+
+@contextmanager
+def sharing(place: Isolated, *sharers: Sharer) -> Generator[list[Running]]:
+    """All of them, until they are left."""
+    with ExitStack() as stack:
+        running: list[Running] = []
+        for sharer in sharers:
+            running.append(start(place, sharer))
+            stack.callback(running[-1].end)
+        yield running
+
+
+def each_second(place: Isolated, running: Sequence[Running]) -> Iterator[tuple[float, ...]]:
+    """Parts of the card's time, for ever: of each second what each had in it."""
+    at, had = _had(place, running)
+    while True:
+        time.sleep(1)
+        now, has = _had(place, running)
+        yield tuple((after - before) / (now - at) for before, after in zip(had, has, strict=True))
+        at, had = now, has
+
+
+def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
+    """When, and what each ever had by then."""
+    account = {each.pid: each.busy_ns for each in place.node.status()[0].processes}
+    return time.monotonic_ns(), [each.busy_ns(account) for each in running]
+
+
+def watched(place: Isolated, running: Sequence[Running], seconds: int) -> list[tuple[float, ...]]:
+    """So many seconds of it."""
+    return [parts for _, parts in zip(range(seconds), each_second(place, running), strict=False)]

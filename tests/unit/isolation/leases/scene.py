@@ -1,0 +1,147 @@
+"""The broker's half of leases without a broker: an arbiter that decides what a test says, and connections that note."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from partage_isolation.broker import wire
+from partage_isolation.broker.alarm import Alarm
+from partage_isolation.broker.containers import CardBook, Container, Process
+from partage_isolation.broker.counters import Counters
+from partage_isolation.broker.leases import Leases
+from partage_isolation.broker.served import Served, Session
+from partage_isolation.broker.sockets import Connection
+from partage_isolation.broker.terms import Terms
+from partage_isolation.broker.wire import Lease, Packet, What
+from partage_isolation.leasing.acts import Hint, Shares, Write
+from partage_isolation.leasing.arbiter import Arbiter, Silent
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+KEY, OTHER = ContainerKey("0" * 32), ContainerKey("1" * 32)
+CARDS = (CardId("GPU-first"), CardId("GPU-second"), CardId("GPU-free"))
+TERMS = Terms("virtual-time", {CARDS[2]: "free-run"})
+
+
+class FakeArbiter:
+    """Notes what it is told; `acts` are taken next."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+        self.acts: list[Write | Hint] = []
+        self.due: int | None = None
+        self.epochs = 7
+        self.silents: list[Silent] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args, **more: self.said.append((name, *args, *more.values()))
+
+    def take(self) -> list[Write | Hint]:
+        acts, self.acts = self.acts, []
+        return acts
+
+    def epoch(self, _key: ContainerKey, _card: CardId) -> int:
+        return self.epochs
+
+    def silent(self) -> list[Silent]:
+        return self.silents
+
+    def shares(self, _now: int) -> dict[tuple[ContainerKey, CardId], Shares]:
+        return {}
+
+
+class FakeConnection:
+    """Notes what it is told; may break while it is."""
+
+    def __init__(self) -> None:
+        self.ends: set[Callable[[], None]] = set()
+        self.hints: list[bytes] = []
+        self.breaks = False
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        self.ends.add(call)
+
+    def not_at_end(self, call: Callable[[], None]) -> None:
+        self.ends.discard(call)
+
+    def hint(self, packet: bytes) -> bool:
+        self.hints.append(packet)
+        if self.breaks:
+            self.close()
+        return not self.breaks
+
+    def close(self) -> None:
+        while self.ends:
+            self.ends.pop()()
+
+
+class FakePage:
+    def __init__(self) -> None:
+        self.written: list[tuple[int, int, bool]] = []
+
+    def write(self, line: int, word: int, *, wake: bool) -> None:
+        self.written.append((line, word, wake))
+
+
+class FakeBucket:
+    """Counts what was taken."""
+
+    def __init__(self) -> None:
+        self.cost = 0
+
+    def spend(self, cost: int) -> None:
+        self.cost += cost
+
+
+class FakeAlarm:
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self.ring, self.at_ns, self.is_closed = ring, cast("int | None", None), False
+
+    def set(self, at_ns: int | None) -> None:
+        self.at_ns = at_ns
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeServed:
+    def __init__(self, key: ContainerKey) -> None:
+        self.container = Container(key, [CardBook(card, 1 << 30, 300, 1000) for card in CARDS])
+        self.page = FakePage()
+        self.bucket = FakeBucket()
+
+
+class Scene:
+    """One broker's leases, and two containers."""
+
+    def __init__(self) -> None:
+        self.arbiter, self.counters = FakeArbiter(), Counters()
+        self.served = {key: FakeServed(key) for key in (KEY, OTHER)}
+        self.alarms: list[FakeAlarm] = []
+        self.leases = Leases(
+            cast("Arbiter", self.arbiter),
+            served=cast("dict[ContainerKey, Served]", self.served),
+            terms=TERMS,
+            counters=self.counters,
+            alarm=self._alarm,
+        )
+
+    def _alarm(self, ring: Callable[[], None]) -> Alarm:
+        self.alarms.append(FakeAlarm(ring))
+        return cast("Alarm", self.alarms[-1])
+
+    def session(self, key: ContainerKey = KEY, pid: int = 1) -> Session:
+        calls, signals = (cast("Connection", FakeConnection()) for _ in range(2))
+        return Session(Process(key, pid, 1, b"x" * 16), calls, signals)
+
+    def say(self, session: Session, what: What, card: int = 0, **lease: int) -> Packet | None:
+        """As a packet; the answer."""
+        packet = wire.read(wire.question(what, card=card, number=5, body=wire.lease_body(Lease(**lease))))
+        assert packet is not None
+        answer = self.leases.answers[what](session, packet)
+        return None if answer is None else wire.read(answer)
+
+    def take_said(self) -> list[tuple[Any, ...]]:
+        """What the arbiter was told, without when."""
+        said, self.arbiter.said = self.arbiter.said, []
+        return said

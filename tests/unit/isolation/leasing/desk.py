@@ -1,0 +1,112 @@
+"""An arbiter with its lines as processes would read them, and a clock in milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from partage_isolation.leasing.acts import Shares, Write
+from partage_isolation.leasing.arbiter import Arbiter
+from partage_isolation.leasing.policies import by_name
+from partage_isolation.leasing.timing import MS, SECOND
+from partage_isolation.leasing.words import LineState
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+CARD = CardId("one")
+OTHER = CardId("two")
+A, B, C = (ContainerKey(name) for name in "abc")
+SOME_TIME = 1000 * SECOND
+
+
+@dataclass
+class Line:
+    state: LineState = LineState.CLOSED
+    epoch: int = 0
+    deadline: int = 0
+
+
+class Desk:
+    """Calls the arbiter with short words, and writes what it wants written."""
+
+    def __init__(self, policy: str = "virtual-time", **containers: int) -> None:
+        chosen = by_name(policy)
+        self.arbiter = Arbiter(policy=lambda _: chosen)
+        self.now = SOME_TIME
+        self.arbiter.tick(self.now)
+        self.lines: dict[tuple[str, str], Line] = {}
+        self.writes: list[Write] = []
+        for name, share in containers.items():
+            self.put(ContainerKey(name), share=share)
+            self.join(ContainerKey(name))
+
+    @property
+    def ms(self) -> float:
+        return (self.now - SOME_TIME) / MS
+
+    def obey(self) -> None:
+        for act in self.arbiter.take():
+            if isinstance(act, Write):
+                self.writes.append(act)
+                self.lines[act.key, act.card] = Line(act.state, act.epoch, act.deadline_ns)
+
+    def put(self, key: ContainerKey, *, share: int, limit: int = 1000, card: CardId = CARD) -> None:
+        self.arbiter.put(key, card, share=share, limit=limit)
+        self.obey()
+
+    def join(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+        self.arbiter.joined(key, card, (key, member), self.now)
+        self.obey()
+
+    def leave(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+        self.arbiter.left(key, card, (key, member), self.now)
+        self.obey()
+
+    def want(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+        self.arbiter.wanted(key, card, (key, member), self.line(key, card).epoch, self.now)
+        self.obey()
+
+    def drain(
+        self, key: ContainerKey, member: str = "p", card: CardId = CARD, *, blocked: bool = True, at: int | None = None
+    ) -> None:
+        epoch = self.line(key, card).epoch
+        self.arbiter.drained(key, card, (key, member), epoch, at or self.now, blocked, self.now)
+        self.obey()
+
+    def idle(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+        self.arbiter.idle(key, card, (key, member), self.line(key, card).epoch, self.now)
+        self.obey()
+
+    def stopped(self, key: ContainerKey, member: str = "p", card: CardId = CARD) -> None:
+        self.arbiter.stopped(key, card, (key, member), self.now)
+
+    def wait(self, ms: float) -> None:
+        """Time passes, with a tick whenever one is due."""
+        end = self.now + round(ms * MS)
+        while self.arbiter.due is not None and self.arbiter.due <= end:
+            self.now = max(self.now, self.arbiter.due)
+            self.arbiter.tick(self.now)
+            self.obey()
+        self.now = end
+
+    def run(self, ms: int, *keys: ContainerKey) -> None:
+        """Those launch all the time, and say at once when their work is done."""
+        for _ in range(ms):
+            self.wait(1)
+            for place, seat in list(self.arbiter.node.seats.items()):
+                if seat.key in keys and self.state(*place) is LineState.CLOSED and seat.card.holder is seat:
+                    self.drain(place[0], card=place[1])
+
+    def line(self, key: ContainerKey, card: CardId = CARD) -> Line:
+        return self.lines[key, card]
+
+    def state(self, key: ContainerKey, card: CardId = CARD) -> LineState:
+        """As a process sees it: a lease past its deadline is closed."""
+        line = self.line(key, card)
+        is_over = line.state is LineState.LEASE and line.deadline <= self.now
+        return LineState.CLOSED if is_over else line.state
+
+    def left_ms(self, key: ContainerKey, card: CardId = CARD) -> float:
+        """Of its lease; 0.02 ms are lost by rounding."""
+        return round((self.line(key, card).deadline - self.now) / MS, 1)
+
+    def shares(self, key: ContainerKey, card: CardId = CARD) -> Shares:
+        return self.arbiter.shares(self.now)[key, card]

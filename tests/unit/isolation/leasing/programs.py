@@ -1,0 +1,205 @@
+"""Containers, and processes in them that keep to the protocol as the library does.
+
+They launch only while their line is open, say that they have drained only when they have, and launch nothing more under
+an epoch whose end they have said. Some never say anything. What is written for them must be right when it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from partage_isolation.leasing.acts import Write
+from partage_isolation.leasing.arbiter import Arbiter
+from partage_isolation.leasing.policies import by_name
+from partage_isolation.leasing.seats import Seat
+from partage_isolation.leasing.timing import MS, SECOND
+from partage_isolation.leasing.words import EPOCHS, LineState
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+CARDS = (CardId("one"), CardId("two"))
+KEYS = tuple(ContainerKey(name) for name in "abcd")
+WHICH = st.integers(min_value=0, max_value=20)
+
+Place = tuple[ContainerKey, CardId]
+
+
+@dataclass(eq=False)
+class Program:
+    """A process as it really is."""
+
+    place: Place
+    is_deaf: bool
+    """It never says that its work is done."""
+    launched: int | None = None
+    """The epoch under which it launched what is still under way."""
+    ended: int | None = None
+    """The epoch that it said to be over."""
+    wants: bool = False
+
+
+@dataclass
+class Line:
+    state: LineState = LineState.CLOSED
+    epoch: int = -1
+    deadline: int = 0
+    grants: int = 0
+
+    def is_open(self, now: int) -> bool:
+        return self.state >= LineState.SOLE or (self.state is LineState.LEASE and now < self.deadline)
+
+
+class Programs(RuleBasedStateMachine):
+    """See the module."""
+
+    policy = "virtual-time"
+
+    def __init__(self) -> None:
+        super().__init__()
+        policy = by_name(self.policy)
+        self.arbiter = Arbiter(policy=lambda _: policy, first_epoch=lambda _key, _card: EPOCHS - 3)
+        self.now = 1000 * SECOND
+        self.arbiter.tick(self.now)
+        self.lines: dict[Place, Line] = {}
+        self.programs: list[Program] = []
+        self.limits: dict[Place, tuple[int, int]] = {}
+
+    # ---- What is there -----------------------------------------------------------------------------------------------
+
+    def seat(self, place: Place) -> Seat:
+        return self.arbiter.node.seats[place]
+
+    def pick(self, which: int) -> Program | None:
+        return self.programs[which % len(self.programs)] if self.programs else None
+
+    def is_silent(self, program: Program) -> bool:
+        return program in self.seat(program.place).silent
+
+    def obey(self) -> None:
+        """The page is written; what the writes say must be right at that moment."""
+        for act in self.arbiter.take():
+            if isinstance(act, Write):
+                self.write(act)
+
+    def write(self, act: Write) -> None:
+        place = act.key, act.card
+        line = self.lines.setdefault(place, Line())
+        assert line.epoch < 0 or act.epoch == (line.epoch + 1) % EPOCHS, "each write has an epoch of its own"
+        line.state, line.epoch, line.deadline = act.state, act.epoch, act.deadline_ns
+        assert act.state is not LineState.LEASE or act.deadline_ns > self.now - MS
+        if act.state is not LineState.CLOSED:
+            line.grants += 1
+            self.judge(place)
+
+    def judge(self, place: Place) -> None:
+        """Nobody else's line is open, and nobody else's work is under way that is still waited for."""
+        for other, line in self.lines.items():
+            assert other == place or other[1] != place[1] or not line.is_open(self.now), (place, other, line)
+        for program in self.programs:
+            if program.place[1] == place[1] and program.place[0] != place[0] and program.launched is not None:
+                assert self.is_silent(program), (place, program)
+                assert self.seat(program.place).counts.overlaps
+
+    # ---- Containers --------------------------------------------------------------------------------------------------
+
+    @rule(
+        which=st.integers(0, 3),
+        cards=st.sampled_from([CARDS[:1], CARDS[1:], CARDS]),
+        share=st.sampled_from([0, 1, 100, 500]),
+        limit=st.sampled_from([1000, 1000, 500, 100]),
+    )
+    def put(self, which: int, cards: tuple[CardId, ...], share: int, limit: int) -> None:
+        for card in cards:
+            self.arbiter.put(KEYS[which], card, share=min(share, limit), limit=limit)
+            self.limits[KEYS[which], card] = min(share, limit), limit
+        self.obey()
+
+    @rule(which=st.integers(0, 3))
+    def drop(self, which: int) -> None:
+        self.programs = [program for program in self.programs if program.place[0] != KEYS[which]]
+        for places in (self.lines, self.limits):
+            for place in [place for place in places if place[0] == KEYS[which]]:
+                del places[place]
+        self.arbiter.drop(KEYS[which])
+        self.obey()
+
+    # ---- Processes ---------------------------------------------------------------------------------------------------
+
+    @rule(which=WHICH, is_deaf=st.sampled_from([False, False, False, True]))
+    def join(self, which: int, is_deaf: bool) -> None:  # noqa: FBT001
+        if self.limits and len(self.programs) < 8:
+            place = list(self.limits)[which % len(self.limits)]
+            program = Program(place, is_deaf)
+            self.programs.append(program)
+            self.arbiter.joined(*place, program, self.now)
+            self.obey()
+
+    @rule(which=WHICH)
+    def join_again(self, which: int) -> None:
+        """A new connection: what was under way goes on, and what was said counts no more."""
+        program = self.pick(which)
+        if program and program.launched is None:
+            program.ended, program.wants = None, False
+            self.arbiter.joined(*program.place, program, self.now)
+            self.obey()
+
+    @rule(which=WHICH)
+    def leave(self, which: int) -> None:
+        program = self.pick(which)
+        if program:
+            self.programs.remove(program)
+            self.arbiter.left(*program.place, program, self.now)
+            self.obey()
+
+    @rule(which=WHICH)
+    def launch(self, which: int) -> None:
+        """At the gate: launches, or says that it wants to."""
+        program = self.pick(which)
+        if program:
+            self.at_gate(program)
+
+    def at_gate(self, program: Program) -> None:
+        line = self.lines[program.place]
+        program.wants = not (line.is_open(self.now) and program.ended != line.epoch)
+        if program.wants:
+            self.arbiter.wanted(*program.place, program, line.epoch, self.now)
+            self.obey()
+        else:
+            program.launched = line.epoch
+
+    @rule(which=WHICH)
+    def complete(self, which: int) -> None:
+        program = self.pick(which)
+        if program and not program.is_deaf:
+            program.launched = None
+
+    @rule(which=WHICH, early=st.booleans())
+    def drain(self, which: int, early: bool) -> None:  # noqa: FBT001
+        program = self.pick(which)
+        if program and program.launched is None:
+            self.say_drained(program, early=early)
+
+    def say_drained(self, program: Program, *, early: bool) -> None:
+        line = self.lines[program.place]
+        if line.is_open(self.now) and not early:
+            return
+        program.ended = line.epoch
+        self.arbiter.drained(*program.place, program, line.epoch, self.now, program.wants, self.now)
+        self.obey()
+
+    @rule(which=WHICH)
+    def idle(self, which: int) -> None:
+        program = self.pick(which)
+        if program and program.launched is None and not program.wants:
+            line = self.lines[program.place]
+            if line.is_open(self.now):
+                self.arbiter.idle(*program.place, program, line.epoch, self.now)
+                self.obey()
+
+    @rule(which=WHICH)
+    def stopped(self, which: int) -> None:
+        program = self.pick(which)
+        if program and program.is_deaf:
+            self.arbiter.stopped(*program.place, program, self.now)

@@ -1,0 +1,145 @@
+"""Whatever order things happen in, a card is one container's at a time, and nobody who is promised time waits for ever.
+
+Messages with old and forged epochs come between those of processes that keep to the protocol.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from partage_isolation.leasing.timing import MS, SECOND
+from partage_isolation.leasing.words import EPOCHS, LineState
+from partage_plugins.vocabulary.names import ContainerKey
+from unit.isolation.leasing.programs import CARDS, WHICH, Programs
+
+BOUND_NS = 25 * SECOND
+_steps = st.sampled_from([0, 1, 20_000, MS, 3 * MS, 7 * MS, 25 * MS, 120 * MS, 3 * SECOND, 3600 * SECOND])
+
+
+class World(Programs):
+    """See the module."""
+
+    @rule(which=WHICH, epoch=st.integers(0, EPOCHS - 1), what=st.integers(0, 2))
+    def forge(self, which: int, epoch: int, what: int) -> None:
+        """An epoch that is not the line's own says nothing."""
+        program = self.pick(which)
+        if program is None or epoch == self.lines[program.place].epoch:
+            return
+        before = self.arbiter.due
+        if what == 0:
+            self.arbiter.wanted(*program.place, program, epoch, self.now)
+        elif what == 1:
+            self.arbiter.drained(*program.place, program, epoch, epoch, True, self.now)
+        else:
+            self.arbiter.idle(*program.place, program, epoch, self.now)
+        assert not self.arbiter.take()
+        assert self.arbiter.due == before
+
+    @rule()
+    def strangers_say_things(self) -> None:
+        for place in [(ContainerKey("nobody"), CARDS[0]), *self.limits]:
+            self.arbiter.wanted(*place, "stranger", 0, self.now)
+            self.arbiter.drained(*place, "stranger", 0, 0, True, self.now)
+            self.arbiter.left(*place, "stranger", self.now)
+        assert not self.arbiter.take()
+
+    # ---- Time --------------------------------------------------------------------------------------------------------
+
+    @rule(step=_steps)
+    def time_passes(self, step: int) -> None:
+        self.now += step
+        self.tick()
+
+    @rule()
+    def it_is_due(self) -> None:
+        if self.arbiter.due is not None:
+            self.now = max(self.now, self.arbiter.due)
+            self.tick()
+
+    def tick(self) -> None:
+        self.arbiter.tick(self.now)
+        self.obey()
+        assert self.arbiter.due is None or self.arbiter.due > self.now
+
+    # ---- What always holds -------------------------------------------------------------------------------------------
+
+    @invariant()
+    def a_card_is_open_for_one_container(self) -> None:
+        for card in CARDS:
+            open_ = [place for place, line in self.lines.items() if place[1] == card and line.is_open(self.now)]
+            assert len(open_) <= 1, open_
+
+    @invariant()
+    def free_only_alone(self) -> None:
+        for place, line in self.lines.items():
+            if line.state is LineState.FREE and (self.arbiter.due is None or self.arbiter.due > self.now):
+                assert all(program.place[0] == place[0] for program in self.programs if program.place[1] == place[1])
+
+    @invariant()
+    def what_is_charged_is_the_time_that_was_held(self) -> None:
+        for card in self.arbiter.node.cards.values():
+            assert card.charged == card.busy
+
+    @invariant()
+    def figures_are_parts(self) -> None:
+        for shares in self.arbiter.shares(self.now).values():
+            for windows in (shares.got, shares.wanted):
+                assert all(0 <= part <= 1.0001 for part in windows), shares
+
+    def teardown(self) -> None:
+        """From here on everybody who can speaks, and launches all the time: each who is promised time gets some."""
+        waiting = {}
+        for program in [program for program in self.programs if not program.is_deaf]:
+            self.at_gate(program)
+        for program in self.programs:
+            share, limit = self.limits[program.place]
+            is_waiting = program.wants and not self.lines[program.place].is_open(self.now)
+            if is_waiting and share and limit == 1000 and self.has_no_ceiling(program.place[0]):
+                waiting[program.place] = self.lines[program.place].grants
+        end = self.now + BOUND_NS
+        while waiting:
+            assert self.now < end, f"{waiting} wait in vain"
+            self.now = max(self.now + 2 * MS, min(self.arbiter.due or 0, self.now + 10 * MS))
+            self.tick()
+            self.everybody_goes_on()
+            waiting = {place: grants for place, grants in waiting.items() if self.lines[place].grants == grants}
+
+    def has_no_ceiling(self, key: ContainerKey) -> bool:
+        return all(limit == 1000 and share for place, (share, limit) in self.limits.items() if place[0] == key)
+
+    def everybody_goes_on(self) -> None:
+        for program in self.programs:
+            if not program.is_deaf:
+                program.launched = None
+                self.at_gate(program)
+                if program.launched is None:
+                    self.say_drained(program, early=False)
+
+
+class StrictCaps(World):
+    """The same promises, but the last: who is at its share waits."""
+
+    policy = "caps"
+
+    def teardown(self) -> None:
+        """Nothing."""
+
+
+class Gemini(World):
+    """Published policies too keep a card for one."""
+
+    policy = "gemini"
+
+    def teardown(self) -> None:
+        """Nothing."""
+
+
+World.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+StrictCaps.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+Gemini.TestCase.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+TestAnyOrder = pytest.mark.slow(World.TestCase)
+TestCapsInAnyOrder = pytest.mark.slow(StrictCaps.TestCase)
+TestGeminiInAnyOrder = pytest.mark.slow(Gemini.TestCase)

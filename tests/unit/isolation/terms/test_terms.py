@@ -1,0 +1,63 @@
+"""On which cards time is metered, as the settings say it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from msgspec.structs import fields
+
+from partage_isolation.assembling import terms_of
+from partage_isolation.broker.wire import Loss
+from partage_isolation.leasing.policies import DEFAULT, NAMES
+from partage_isolation.leasing.timing import MS
+from partage_isolation.settings import BrokerSettings
+from partage_plugins.vocabulary.names import CardId
+
+ONE, OTHER = CardId("GPU-one"), CardId("GPU-other")
+ALL, MEMORY = ("memory", "share", "limit"), ("memory",)
+
+
+def test_every_policy_can_be_said_and_no_other() -> None:
+    (policy,) = (each.type for each in fields(BrokerSettings) if each.name == "policy")
+    assert set(get_args(get_args(policy)[0])) == set(NAMES)
+    assert BrokerSettings().policy == DEFAULT
+
+
+def test_by_default_time_is_metered_in_turns_of_20_ms_and_goes_on_without_a_broker() -> None:
+    terms = terms_of(BrokerSettings())
+    assert terms.are_for(ONE)
+    assert terms.enforced == terms.enforced_on([ONE, OTHER]) == ALL
+    assert terms.timing.quantum_ns == 20 * MS
+    assert (terms.lease.loss, terms.lease.loss_after, terms.lease.idle_us) == (Loss.FREE, 1_000_000_000, 500)
+
+
+def test_closed_is_closed() -> None:
+    assert terms_of(BrokerSettings(compute_on_broker_loss="closed")).lease.loss == Loss.CLOSED
+
+
+def test_a_card_has_its_own_policy() -> None:
+    terms = terms_of(BrokerSettings(policies=(f"{OTHER}=free-run",)))
+    assert (terms.are_for(ONE), terms.are_for(OTHER)) == (True, False)
+    assert (terms.enforced_on([ONE]), terms.enforced_on([ONE, OTHER]), terms.enforced) == (ALL, MEMORY, MEMORY)
+
+
+@pytest.mark.parametrize("policy", sorted(NAMES))
+def test_whoever_meters_enforces(policy: str) -> None:
+    terms = terms_of(BrokerSettings(policy="free-run", policies=(f"{ONE}={policy}",)))
+    assert terms.enforced_on([ONE]) == (MEMORY if policy == "free-run" else ALL)
+    assert terms.enforced_on([OTHER]) == MEMORY
+
+
+@pytest.mark.parametrize(
+    ("policies", "why"),
+    [
+        (("caps",), "policies has 'caps'; allowed: CARD=POLICY, the policy one of virtual-time, "),
+        (("=caps",), "policies has '=caps'"),
+        (("GPU-one=fast",), "policies has 'GPU-one=fast'"),
+        (("GPU-one=caps", "GPU-one=gemini"), "policies names a card twice"),
+    ],
+)
+def test_what_is_no_policy_of_a_card_is_a_mistake(policies: tuple[str, ...], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        BrokerSettings(policies=policies)

@@ -1,0 +1,81 @@
+"""The broker's thread goes before ordinary programs, and never for long."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+_BEGIN = """
+import os, resource, threading
+from partage_isolation.urgency import go_first
+told = []
+why = go_first(lambda: told.append(True))
+"""
+
+
+def run(program: str, *before: str) -> str:
+    argv = [*before, sys.executable, "-c", _BEGIN + program]
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def right() -> None:
+    if (why := run("print(why or '')")) != "":
+        pytest.skip(f"real-time priorities are not to be had here: {why}")
+
+
+@pytest.mark.usefixtures("right")
+@pytest.mark.slow
+def test_all_its_threads_are_of_round_robin_and_a_child_is_not_once_it_says_so() -> None:
+    """Else the one that answers would wait for one that holds the interpreter, and that one for a processor."""
+    program = """
+from partage_isolation.urgency import go_as_others
+of = []
+thread = threading.Thread(target=lambda: of.append(os.sched_getscheduler(0)))
+thread.start(); thread.join()
+child = os.fork()
+if child == 0:
+    go_as_others()
+    os._exit(os.sched_getscheduler(0))
+print(os.sched_getscheduler(0), *of, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert run(program) == f"{os.SCHED_RR} {os.SCHED_RR} {os.SCHED_OTHER}"
+
+
+@pytest.mark.usefixtures("right")
+@pytest.mark.slow
+def test_threads_that_were_there_before_have_it_too() -> None:
+    program = """
+gate = threading.Event()
+thread = threading.Thread(target=gate.wait)
+thread.start()
+go_first(lambda: None)
+print(os.sched_getscheduler(thread.native_id))
+gate.set()
+"""
+    begun = _BEGIN.replace("why =", "unused = lambda:")
+    argv = [sys.executable, "-c", begun + program]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == str(os.SCHED_RR)
+
+
+@pytest.mark.usefixtures("right")
+@pytest.mark.slow
+def test_who_computes_without_a_pause_is_an_ordinary_thread_again_and_says_so() -> None:
+    program = """
+while not told:
+    pass
+print(os.sched_getscheduler(0))
+"""
+    assert run(program) == str(os.SCHED_OTHER)
+
+
+@pytest.mark.slow
+def test_where_it_is_not_allowed_the_reason_is_given_and_nothing_else_happens() -> None:
+    program = (
+        "import signal; print(bool(why), os.sched_getscheduler(0), signal.getsignal(signal.SIGXCPU) is signal.SIG_DFL)"
+    )
+    assert run(program, "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice") == "True 0 True"

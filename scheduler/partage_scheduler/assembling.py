@@ -117,6 +117,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
             signer=signer,
             binder=binder,
             server=server,
+            displacer=displacer,
             why_not=why_not,
             observe=figures.asked,
         )

@@ -113,6 +113,10 @@ class Cycle:
         """What it asks for, of devices and beside them; raises where it is written wrongly."""
         return self._requests.of(pod)
 
+    def preferences(self, pod: ApiPod) -> Scores | None:
+        """How much it prefers each node, by slot; None where all are alike."""
+        return self._predicates.preferences(pod, self.decider.end)
+
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Where it can't be, by everything but plugins and room; in the order in which reasons are told."""
         return self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)

@@ -100,9 +100,13 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     extender_nodes: Annotated[
         int,
         Meta(ge=0, le=100_000),
-        Setting("Nodes, the best for a pod's devices, that are left to kube-scheduler to choose from; 0 leaves all."),
-    ] = 100
+        Setting("Nodes, the best for a pod and its devices, that kube-scheduler may choose from; 0 leaves it all."),
+    ] = 1
 
+    extender_preempts: Annotated[
+        bool,
+        Setting("Send pods of a lower priority away for one that lacks shares: kube-scheduler finds nobody for it."),
+    ] = True
     extender_answers_within_s: Annotated[
         float,
         Meta(ge=0.1, le=600),

@@ -1,8 +1,8 @@
 """Where a pod's devices fit, and where best, among the nodes that kube-scheduler left. Pure, and changes nothing.
 
-Plugins and heartbeats alone are asked: all other rules, CPU and memory too, are kube-scheduler's own, which knows
-better what it is about to bind. What plugins said of a shape is remembered, so that equal pods in a row cost next to
-nothing.
+Where it can't be is asked of plugins and heartbeats alone: all other rules, CPU and memory too, are kube-scheduler's
+own, which knows better what it is about to bind. How good nodes are is what standalone mode goes by. What plugins said
+of a shape is remembered, so that equal pods in a row cost next to nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Chooser:
     """Asks the brain."""
 
     def __init__(self, cycle: Cycle, *, most_nodes: int = 0) -> None:
-        """Of more nodes than `most_nodes` those are left that are best for devices; 0 leaves all."""
+        """Of more nodes than `most_nodes` the best are left; 0 leaves all."""
         self._cycle, self._most_nodes = cycle, most_nodes
         self._asked: OrderedDict[PodUid, Asked] = OrderedDict()
 
@@ -84,8 +84,8 @@ class Chooser:
         places = np.flatnonzero(offers.scores > _NOWHERE)
         if not places.size:
             return self._nowhere(offers, names)
-        if 0 < self._most_nodes < places.size and not _prefers(args.pod):
-            places = _best_of(offers.scores, places, self._most_nodes)
+        if 0 < self._most_nodes < places.size:
+            places = _best_of(names, offers.scores, places, self._most_nodes)
         if places.size < len(names):
             names = tuple([names[place] for place in places.tolist()])
         self._remember(Asked(args.pod, request, names, offers.scores[places]))
@@ -140,10 +140,15 @@ class Chooser:
         barred = self._cycle.cluster.barred(pod, replace(request, needs=_NOTHING), now)
         if not decider.end:
             return Offers(request, slots, barred, np.full(slots.shape, _NOWHERE))
-        scores = np.where(slots < 0, _NOWHERE, decider.liked(request)[slots])
+        scores = np.where(slots < 0, _NOWHERE, self._liked(pod, request)[slots])
         for each in barred:
             scores[each.flags(decider.end)[slots]] = _NOWHERE
         return Offers(request, slots, barred, scores)
+
+    def _liked(self, pod: ApiPod, request: PodRequest) -> Scores:
+        """What plugins say, and what the pod itself prefers, as in standalone mode."""
+        scores, preferences = self._cycle.decider.liked(request), self._cycle.preferences(pod)
+        return scores if preferences is None else scores + preferences[: scores.size]
 
     def _nowhere(self, offers: Offers, names: Sequence[NodeName]) -> FilterResult:
         found = list(zip(names, self._reasons(offers), strict=True))
@@ -167,10 +172,13 @@ class Chooser:
         return reasons
 
 
-def _best_of(scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """The best places, in the order in which they came."""
-    kept = np.argpartition(scores[places], places.size - most)[-most:]
-    return np.sort(places[kept])
+def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """The best places, in the order in which they came; of equal ones the first by name."""
+    found = scores[places]
+    last = np.partition(found, places.size - most)[-most]
+    equal = sorted(places[found == last].tolist(), key=names.__getitem__)
+    better = places[found > last]
+    return np.sort(np.append(better, equal[: most - better.size]))
 
 
 def _hosts(names: Sequence[NodeName], scores: Scores) -> tuple[Host, ...]:
@@ -186,17 +194,6 @@ def _levels(scores: Scores) -> NDArray[np.intp]:
     if low == high:
         return np.zeros(scores.shape, dtype=np.intp)
     return ((scores - low) * ((BEST - 1) / (high - low))).astype(np.intp)
-
-
-def _prefers(pod: ApiPod) -> bool:
-    """Whether it says itself where it would rather be: kube-scheduler then needs all nodes to choose from."""
-    spec = pod.spec
-    if spec.topology_spread_constraints:
-        return True
-    if spec.affinity is None:
-        return False
-    said = (spec.affinity.node_affinity, spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity)
-    return any(each is not None and each.preferred for each in said)
 
 
 def _stays_so(why: str) -> bool:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from typing import Final
 
 from partage_base.daemon.tasks import Tasks
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PluginBroken
-from partage_plugins.vocabulary import NodeName
+from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.binding import Binder
 from partage_scheduler.brain import Brain
+from partage_scheduler.cluster import Cause
+from partage_scheduler.cycle import Stay
+from partage_scheduler.displacing import Displacer
 from partage_scheduler.extending.choosing import Chooser
 from partage_scheduler.extending.desk import Desk, Observe
 from partage_scheduler.extending.placing import Placer
 from partage_scheduler.extending.serving import Port
 from partage_scheduler.extending.trusting import context_of, keep_fresh
 from partage_scheduler.extending.yielding import Yielding
+from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signing import Signer
+
+_MAY_LEAVE: Final = frozenset((Cause.FREED,))
 
 
 class Extender:
@@ -32,6 +40,7 @@ class Extender:
         signer: Signer,
         binder: Binder,
         server: ApiServer,
+        displacer: Displacer,
         why_not: Callable[[], str | None],
         observe: Observe,
     ) -> None:
@@ -47,17 +56,22 @@ class Extender:
         )
         self._broken: list[PluginBroken] = []
         self._ended = asyncio.Event()
+        self._displacer, self._sends_away = displacer, settings.extender_preempts
 
         def is_known(node: NodeName) -> bool:
             return brain.cycle.decider.slot(node) is not None
 
+        def is_helped(uid: PodUid) -> bool:
+            return brain.cluster.kept_on(uid) is not None
+
         desk = Desk(
             chooser=chooser,
             placer=self._placer,
-            yielding=Yielding(brain.considering.preempting, is_known=is_known),
+            yielding=Yielding(brain.considering.preempting, is_known=is_known, is_helped=is_helped),
             ours=settings.scheduler_name,
             why_not=why_not,
             observe=observe,
+            lacking=self._lacks,
             broken=self._break,
         )
         self._papers = settings.papers
@@ -85,6 +99,17 @@ class Extender:
     def close(self) -> None:
         """Ends every connection."""
         self._port.abort()
+
+    def _lacks(self, pod: ApiPod) -> None:
+        """kube-scheduler finds nobody to leave where shares alone are lacking, so we do, once it has its answer."""
+        if self._sends_away:
+            asyncio.get_running_loop().call_soon(self._make_room, pod)
+
+    def _make_room(self, pod: ApiPod) -> None:
+        try:
+            self._displacer.consider(Stay(pod, "", _MAY_LEAVE), time.monotonic())
+        except PluginBroken as error:
+            self._break(error)
 
     def _break(self, error: PluginBroken) -> None:
         self._broken.append(error)

@@ -39,11 +39,16 @@ class Finder(Protocol):
 class Yielding:
     """Chooses victims."""
 
-    def __init__(self, finder: Finder, *, is_known: Callable[[NodeName], bool]) -> None:
-        self._finder, self._is_known = finder, is_known
+    def __init__(
+        self, finder: Finder, *, is_known: Callable[[NodeName], bool], is_helped: Callable[[PodUid], bool]
+    ) -> None:
+        """`is_helped` says whether others leave for a pod already, by our own choice."""
+        self._finder, self._is_known, self._is_helped = finder, is_known, is_helped
 
     def victims(self, args: PreemptionArgs, now: float) -> Mapping[NodeName, Victims]:
         """By node; nodes where nothing helps are left out."""
+        if self._is_helped(args.pod.uid):
+            return {}
         asked = args.node_name_to_meta_victims or {}
         known = {node: victims for node, victims in asked.items() if self._is_known(node)}
         found = ((node, self._on(args.pod, node, victims, now)) for node, victims in known.items())

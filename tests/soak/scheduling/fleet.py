@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -101,10 +101,12 @@ class Fleet:
 
     async def _break(self, name: str, fault: str) -> None:
         self._broken[name] = fault
+        bad = [_id(name, place) for place in (range(CARDS) if fault == "not ready" else (0,))]
+        self._forgive(name, but=bad)
         await self._say(name, fault)
         since = time.monotonic()
-        for place in range(CARDS) if fault == "not ready" else (0,):
-            self.bad_since.setdefault(_id(name, place), since)
+        for card_id in bad:
+            self.bad_since.setdefault(card_id, since)
 
     async def _mend(self, name: str) -> None:
         self._broken.pop(name, None)
@@ -116,9 +118,10 @@ class Fleet:
         self.changes += 1
         await self._server.patch(node_path(name), {"metadata": {"annotations": {INVENTORY: text}}}, msgspec.Raw)
 
-    def _forgive(self, name: str) -> None:
+    def _forgive(self, name: str, *, but: Sequence[str] = ()) -> None:
         for place in range(CARDS):
-            self.bad_since.pop(_id(name, place), None)
+            if _id(name, place) not in but:
+                self.bad_since.pop(_id(name, place), None)
 
     @staticmethod
     def _inventory(name: str, fault: str) -> Inventory:

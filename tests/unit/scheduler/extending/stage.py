@@ -83,4 +83,4 @@ class Caller:
     async def bind(self, pod: Mapping[str, Any], node: str) -> str:
         meta = pod["metadata"]
         body = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"], "Node": node}
-        return (await self.ask("bind", body))[1]["Error"]
+        return str((await self.ask("bind", body))[1]["Error"])

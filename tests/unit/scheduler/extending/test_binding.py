@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
 from partage_scheduler.extending.choosing import NO_MORE
 from partage_scheduler.extending.desk import NO_NAMES, OURS
@@ -19,15 +20,16 @@ from support.scheduler_stage import Running, Truth, add_node, scheduler, setting
 from support.scheduling import PODS, pod_body, stands
 from unit.scheduler.extending.stage import FOREIGN, Caller
 
+N1 = NodeName("n1")
 Story = Callable[[FakeApi, Running, Caller], Awaitable[None]]
 
 
 @asynccontextmanager
 async def extender(
-    api: FakeApi, root: Path, *, leads: bool = True, answers_within_s: float = 10.0
+    api: FakeApi, root: Path, *, leads: bool = True, elect: bool = False, answers_within_s: float = 10.0
 ) -> AsyncGenerator[tuple[Running, Caller]]:
-    more = {"extender_address": "127.0.0.1:0", "extender_answers_within_s": answers_within_s}
-    async with scheduler(api, settings_below(root, **more)) as running:
+    where = {"extender_address": "127.0.0.1:0", "extender_answers_within_s": answers_within_s}
+    async with scheduler(api, settings_below(root, extender_nodes=0, elect=elect, **where)) as running:
         assert running.parts.extender is not None
         await running.parts.extender.open(running.tasks)
         if leads:
@@ -82,21 +84,17 @@ def test_of_pods_that_all_saw_the_last_room_one_gets_it_and_the_others_are_told(
         refused = [error for error in errors if error]
         assert len(refused) == 3
         assert set(refused) == {f"{NO_MORE}: Insufficient GPU share"}
-        page = list(running.parts.brain.cluster.holders(stands(api, "p0").node or stands(api, "p1").node))
+        page = list(running.parts.brain.cluster.holders(N1))
         assert len(page) == 2
         late = next(pod for pod, error in zip(pods, errors, strict=True) if error)
         assert (await caller.filter(late, "n1"))["FailedNodes"] == {"n1": "Insufficient GPU share"}
         gone = next(pod for pod, error in zip(pods, errors, strict=True) if not error)
         api.objects.delete(f"{PODS}/{gone['metadata']['name']}")
-        await until(lambda: len(running.parts.brain.cluster.holders(_n1())) == 1)
+        await until(lambda: len(running.parts.brain.cluster.holders(N1)) == 1)
         assert (await caller.filter(late, "n1"))["NodeNames"] == ["n1"]
         assert await caller.bind(late, "n1") == ""
 
     assert told(story, tmp_path, "n1").check()["bound"] == 3
-
-
-def _n1() -> Any:
-    return "n1"
 
 
 def test_a_binding_that_is_refused_gives_everything_back(tmp_path: Path) -> None:
@@ -149,7 +147,7 @@ def test_a_pod_that_is_gone_or_was_bound_by_others_is_not_bound(tmp_path: Path) 
         assert "404" in await caller.bind(gone, "n1")
         assert "n2" in await caller.bind(taken, "n1")
         assert await caller.bind(renewed, "n1") == "it is gone, and another pod has its name"
-        assert not running.parts.brain.cluster.holders(_n1())
+        assert not running.parts.brain.cluster.holders(N1)
 
     asyncio.run(_alone(story, tmp_path))
 
@@ -186,7 +184,10 @@ def test_a_follower_says_so_and_decides_nothing(tmp_path: Path) -> None:
     async def whole() -> None:
         async with FakeApi() as api:
             add_node(api, "n1")
-            async with extender(api, tmp_path), extender(api, tmp_path, leads=False) as (follower, caller):
+            async with (
+                extender(api, tmp_path, elect=True),
+                extender(api, tmp_path, elect=True, leads=False) as (follower, caller),
+            ):
                 assert follower.health.against_ready
                 pod = a_pod(api, "p")
                 assert "does not lead" in (await caller.filter(pod, "n1"))["Error"]
@@ -207,6 +208,27 @@ def test_nothing_is_answered_while_what_is_known_may_be_out_of_date(tmp_path: Pa
         assert await caller.bind(pod, "n1") == ""
 
     assert told(story, tmp_path, "n1").check()["bound"] == 1
+
+
+def test_where_shares_alone_are_lacking_lower_ones_leave(tmp_path: Path) -> None:
+    async def story(api: FakeApi, _running: Running, caller: Caller) -> None:
+        low = [a_pod(api, f"low{number}", 1000, priority=number) for number in range(2)]
+        assert [await caller.bind(pod, "n1") for pod in low] == ["", ""]
+        high = a_pod(api, "high", 1000, priority=10)
+        assert (await caller.filter(high, "n1"))["FailedNodes"] == {"n1": "Insufficient GPU share"}
+        asked = {"n1": {"Pods": [{"UID": low[1]["metadata"]["uid"]}], "NumPDBViolations": 0}}
+        _, found = await caller.ask("preempt", {"Pod": high, "NodeNameToMetaVictims": asked})
+        assert not found["NodeNameToMetaVictims"]
+        await until(lambda: stands(api, "high").status.nominated_node_name == "n1")
+        await until(lambda: not api.count("DELETE", f"{PODS}/low1"))
+        await until(lambda: api.count("DELETE", f"{PODS}/low0"))
+        middle = a_pod(api, "middle", 1000, priority=5)
+        assert not (await caller.filter(middle, "n1"))["NodeNames"]
+        while not (await caller.filter(high, "n1"))["NodeNames"]:  # noqa: ASYNC110 - each look is a question
+            await asyncio.sleep(0.01)
+        assert await caller.bind(high, "n1") == ""
+
+    assert told(story, tmp_path, "n1").check()["bound"] == 3
 
 
 def test_victims_are_added_until_the_devices_fit(tmp_path: Path) -> None:

@@ -75,10 +75,13 @@ def test_of_many_nodes_the_best_are_left(mind: Brain) -> None:
     assert all_of_them.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == EVERYWHERE
 
 
-def test_a_pod_that_prefers_nodes_itself_is_left_all(mind: Brain) -> None:
-    term = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+def test_what_the_pod_prefers_counts_as_in_standalone_mode(mind: Brain) -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]
+    term = {"weight": 100, "preference": {"matchFields": fields}}
     pod = a_pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
-    assert Chooser(mind.cycle, most_nodes=1).filter(asking(pod, *EVERYWHERE), now()).node_names == EVERYWHERE
+    few = Chooser(mind.cycle, most_nodes=1)
+    assert few.filter(asking(pod, *EVERYWHERE), now()).node_names == ("n3",)
+    assert few.filter(asking(a_pod(), "n3", "n2", "n1"), now()).node_names == ("n1",)
 
 
 def test_where_it_fits_nowhere_each_node_has_its_reason(mind: Brain) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from partage_scheduler.settings import SchedulerSettings
 
-PAPERS = {
+PAPERS: dict[str, Any] = {
     "extender_certificate": Path("/etc/partage/extender/tls.crt"),
     "extender_key": Path("/etc/partage/extender/tls.key"),
     "extender_callers": Path("/etc/partage/extender/ca.crt"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from partage_base.daemon import logs
 from partage_base.keyring import load_public_keys
 from partage_base.kube import ApiServer, NotFound, pod_path
 from partage_plugins.errors import Refused
@@ -40,7 +39,6 @@ class Question(Struct, frozen=True, kw_only=True):
 
 async def answer(server: ApiServer, question: Question) -> Answer:
     """Raises `KubeError`, and `Refused` where there is no such pod or what it asks for is written wrongly."""
-    logs.configure("partage", level="warning", log_format="text")
     pod = await _pod(server, question)
     settings = SchedulerSettings(root=question.root, namespace=question.partage, scheduler_name=_scheduler(pod))
     verified = bool(load_public_keys(settings.below_root(settings.keys)).keys)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from partage_base.daemon import logs
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.explain.asking import Question, answer
 from partage_cli.explain.shown import as_json, as_text
@@ -46,6 +47,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     changes nothing. Allocations of other pods are verified by the keys in etc/partage/keys.d; where there are none
     they are taken as they are written, which is said. The exit code is 3 where the pod fits nowhere.
     """
+    logs.configure("partage", level="warning", log_format="text")
     first, _, rest = pod.rpartition("/")
     question = Question(namespace=first or pod_namespace, name=rest, partage=namespace, root=root)
     found = ask_cluster(kubeconfig, functools.partial(answer, question=question), deadline_s=30.0)

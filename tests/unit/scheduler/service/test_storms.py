@@ -43,6 +43,8 @@ pytestmark = pytest.mark.slow
 
 NODES = 3
 MILLIS = (250, 300, 500, 600, 1000)
+PRIORITIES = (0, 0, 0, 5, 9)
+"""Some take the places of others."""
 LEASE: Final[Mapping[str, float]] = {"lease_s": 2.0, "renew_s": 1.2, "retry_s": 0.2}
 FIGHT_S = 10.0
 FOR_EVER_S = 3600.0
@@ -72,7 +74,8 @@ class Users:
             self._end(self._random.choice(names))
 
     def _create(self) -> None:
-        add_pod(self._api, f"p{next(self._numbers)}", self._random.choice(MILLIS))
+        name, milli = f"p{next(self._numbers)}", self._random.choice(MILLIS)
+        add_pod(self._api, name, milli, priority=self._random.choice(PRIORITIES))
 
     def _change_node(self, name: str) -> None:
         """It is another one of the same name, or has other cards; who is on it stays there, and holds what it held."""

@@ -8,8 +8,9 @@ what error). `paths` and `objects` are the words, `errors` is what is expected t
     async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
         node = await server.get(node_path("n1"), Node)
 
-What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks HTTP,
-`answers` and `events` decide what bytes mean and are pure. Nothing here decides what is written or when.
+What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks
+HTTP: calls by `connections` and `http1`, which is pure, watches by aiohttp. `answers` and `events` decide what bytes
+mean and are pure. Nothing here decides what is written or when.
 """
 
 from partage_base.kube.access import Access

@@ -28,6 +28,9 @@ from support.kube import stored
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
 PROFILES = [profile["schedulerName"] for profile in CONFIGURATION["profiles"]]
 PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+KNOWN = "all that there is is known"
+SOON = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
+"""So that nobody waits long for a pod that was refused."""
 Node = Callable[[str], None]
 
 
@@ -55,7 +58,8 @@ class Behind:
             "urlPrefix": f"https://127.0.0.1:{self.port}",
             "tlsConfig": {"serverName": name, "caFile": str(papers.authority), **tls},
         }
-        self.kube: Component = control.another_scheduler({**_without_kinds(CONFIGURATION), "extenders": [here]})
+        configured = {**_without_kinds(CONFIGURATION), **SOON, "extenders": [here]}
+        self.kube: Component = control.another_scheduler(configured)
         self.scheduler = scheduler
         certificate, key = papers.server
         self._flags = (
@@ -65,7 +69,10 @@ class Behind:
         )
 
     def start(self) -> None:
+        """Returns once it answers."""
+        said = self.scheduler.said.count(KNOWN)
         self.scheduler.start(*self._flags)
+        until("it leads", lambda: None if self.scheduler.said.count(KNOWN) > said else self.scheduler.said[-500:], 60)
 
 
 @pytest.fixture

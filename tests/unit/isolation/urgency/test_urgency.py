@@ -29,18 +29,20 @@ def right() -> None:
 
 @pytest.mark.usefixtures("right")
 @pytest.mark.slow
-def test_all_its_threads_are_of_round_robin_and_a_child_is_not_once_it_says_so() -> None:
+def test_all_its_threads_are_of_round_robin_and_a_child_is_not() -> None:
     """Else the one that answers would wait for one that holds the interpreter, and that one for a processor."""
     program = """
-from partage_isolation.urgency import go_as_others
+import subprocess, sys
+from partage_isolation.urgency import goes_as_others
 of = []
 thread = threading.Thread(target=lambda: of.append(os.sched_getscheduler(0)))
 thread.start(); thread.join()
-child = os.fork()
-if child == 0:
-    go_as_others()
-    os._exit(os.sched_getscheduler(0))
-print(os.sched_getscheduler(0), *of, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+goes_as_others(child.pid)
+of.append(os.sched_getscheduler(child.pid))
+child.communicate(b"\\n")
+goes_as_others(child.pid)
+print(os.sched_getscheduler(0), *of)
 """
     assert run(program) == f"{os.SCHED_RR} {os.SCHED_RR} {os.SCHED_OTHER}"
 

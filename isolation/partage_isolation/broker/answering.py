@@ -10,7 +10,7 @@ from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.identities import Identities
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.served import Session
-from partage_isolation.broker.verdicts import Park, Verdict
+from partage_isolation.broker.verdicts import Ask, Park
 from partage_isolation.broker.viewing import card_answer, processes_answer, verdict_answer, view_answer
 from partage_isolation.broker.watcher import Watcher
 from partage_isolation.broker.wire import Flag, Packet, What
@@ -59,7 +59,7 @@ class Answering:
     def _context(self, session: Session, packet: Packet) -> bytes | None:
         return self._decided(session, packet, self._ledger.lending.context)
 
-    def _decided(self, session: Session, packet: Packet, ask: Callable[..., Verdict]) -> bytes | None:
+    def _decided(self, session: Session, packet: Packet, ask: Ask) -> bytes | None:
         process, card, amounts, again = session.process, packet.card, packet.amounts, packet.is_again
         verdict = ask(process, card, amounts, again=again)
         if isinstance(verdict, Park):

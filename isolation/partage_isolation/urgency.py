@@ -3,7 +3,8 @@
 A niceness counts only within a control group, and a node has many. So its threads ask for round robin at the lowest
 real-time priority: all of them, since whoever answers waits for the one that holds the interpreter. They are no danger
 to the node by that: after a second without a pause they are ordinary ones again, and where even that can't be done the
-kernel ends the process four seconds later. A child is an ordinary one, once it says so.
+kernel ends the process four seconds later. A child is made an ordinary one by who starts it: an interpreter that starts
+may compute for a second without a pause.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def go_first(on_surrender: Callable[[], None]) -> str | None:
     return None
 
 
-def go_as_others() -> None:
-    """Also in a child, which has its parent's priority."""
-    if os.sched_getscheduler(0) != os.SCHED_OTHER:
-        _all_threads(os.SCHED_OTHER, 0)
+def goes_as_others(child: int) -> None:
+    """A process that has just been started has its parent's priority, and no more threads than one."""
+    with suppress(ProcessLookupError):
+        os.sched_setscheduler(child, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _bound() -> None:
@@ -49,7 +50,7 @@ def _bound() -> None:
 
 
 def _surrender(tell: Callable[[], None]) -> None:
-    go_as_others()
+    _all_threads(os.SCHED_OTHER, 0)
     tell()
 
 

@@ -10,7 +10,7 @@ from partage_isolation.broker.hints import Hints
 from partage_isolation.broker.identities import Identities
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.served import Session
-from partage_isolation.broker.verdicts import Decide, Park, Patience
+from partage_isolation.broker.verdicts import Ask, Park
 from partage_isolation.broker.viewing import card_answer, processes_answer, verdict_answer, view_answer
 from partage_isolation.broker.watcher import Watcher
 from partage_isolation.broker.wire import Flag, Packet, What
@@ -54,19 +54,16 @@ class Answering:
     # ---- To take and to give back ------------------------------------------------------------------------------------
 
     def _lend(self, session: Session, packet: Packet) -> bytes | None:
-        decide = partial(self._ledger.lending.lend, session.process, packet.card, packet.amounts, again=packet.is_again)
-        return self._decided(session, packet, decide)
+        return self._decided(session, packet, self._ledger.lending.lend)
 
     def _context(self, session: Session, packet: Packet) -> bytes | None:
-        decide = partial(
-            self._ledger.lending.context, session.process, packet.card, packet.amounts, again=packet.is_again
-        )
-        return self._decided(session, packet, decide)
+        return self._decided(session, packet, self._ledger.lending.context)
 
-    def _decided(self, session: Session, packet: Packet, decide: Decide) -> bytes | None:
-        verdict = decide(patience=Patience.ALL)
+    def _decided(self, session: Session, packet: Packet, ask: Ask) -> bytes | None:
+        process, card, amounts, again = session.process, packet.card, packet.amounts, packet.is_again
+        verdict = ask(process, card, amounts, again=again)
         if isinstance(verdict, Park):
-            self._watcher.park(session, packet, verdict, decide)
+            self._watcher.park(session, packet, verdict, partial(ask, process, card, amounts, again=again))
             return None
         return verdict_answer(packet, verdict)
 

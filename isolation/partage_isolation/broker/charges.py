@@ -36,8 +36,11 @@ class Charges:
 
     def count(self, who: ProcessId, card: int, now: Charge) -> None:
         """To that process it is so much now."""
-        before = self._each.pop((who, card), NOTHING)
+        place = who, card
+        before = self._each.get(place, NOTHING)
         if now != NOTHING:
-            self._each[who, card] = now
-        asked, fixed = self.on(card)
+            self._each[place] = now
+        else:
+            self._each.pop(place, None)
+        asked, fixed = self._sums.get(card, NOTHING)
         self._sums[card] = Charge(asked + now.asked - before.asked, fixed + now.fixed - before.fixed)

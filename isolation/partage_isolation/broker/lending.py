@@ -37,6 +37,8 @@ from partage_plugins.vocabulary.names import CardId
 UNKNOWN_CONTEXT: Final = 512 * MIB
 """What a context takes on a model that had none yet, where the container has room for so much."""
 
+_OVER: Final = (State.DEAD, State.GONE)
+
 ContextSize = Callable[[CardId], int | None]
 """What a context usually takes on a card; None where that is not known yet."""
 
@@ -122,13 +124,14 @@ class Lending:
 
     def _told(self, process: Process, card: int, amounts: Amounts) -> Account | None:
         """Notes what it says; its account, or None where there is no row for one, or it died while it waited."""
-        if process.state in (State.DEAD, State.GONE):
+        if process.state in _OVER:
             return None
-        is_new = card not in process.accounts
-        account = process.on(card)
-        if is_new and not self._entries.note(process, card):
-            del process.accounts[card]
-            return None
+        account = process.accounts.get(card)
+        if account is None:
+            account = process.on(card)
+            if not self._entries.note(process, card):
+                del process.accounts[card]
+                return None
         process.is_silent = False
         account.tell(amounts)
         return account

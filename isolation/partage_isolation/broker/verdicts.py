@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from partage_isolation.broker.containers import Process
+from partage_isolation.broker.wire import Amounts
 
 MIB: Final = 1 << 20
 MOST_CREDIT: Final = 32 * MIB
@@ -50,6 +51,16 @@ class NoRoom(Struct, frozen=True):
 
 
 Verdict = Lent | Refused | Park | NoRoom
+
+
+class Ask(Protocol):
+    """A question for memory; without a word on patience, with all of it."""
+
+    def __call__(
+        self, process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = ...
+    ) -> Verdict:
+        """What the ledger says of it; `again`: the same call of a program asked before, and was refused."""
+        ...
 
 
 class Decide(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from partage_isolation.broker import wire
 from partage_isolation.broker.card_ids import is_mig, uuid_of
@@ -13,13 +14,17 @@ from partage_isolation.broker.states import State
 from partage_isolation.broker.verdicts import Lent, NoRoom, Verdict
 from partage_isolation.broker.wire import Packet, Result
 
+_OK: Final = int(Result.OK)
+"""As a plain number: most answers have it."""
+
 
 def verdict_answer(packet: Packet, verdict: Verdict) -> bytes:
     """Whether it may take what it asked for."""
+    if isinstance(verdict, Lent):
+        return wire.lent_answer(packet, _OK, verdict.lent)
     if isinstance(verdict, NoRoom):
         return wire.answer(packet, Result.FULL)
-    result = Result.OK if isinstance(verdict, Lent) else Result.NO
-    return wire.lent_answer(packet, result, verdict.lent)
+    return wire.lent_answer(packet, Result.NO, verdict.lent)
 
 
 def card_answer(packet: Packet, book: CardBook) -> bytes:

@@ -12,7 +12,6 @@ import resource
 import socket
 import sys
 
-from partage_isolation.urgency import go_as_others
 from partage_isolation.watching.library import Library, NoAnswer, NoDriver
 from partage_isolation.watching.speech import MAX_BYTES, Ended, Ready, Refused, Told, encoded, question
 from partage_plugins.builtin.gpu_discovery.settling import end_with_parent, give_memory_back
@@ -21,7 +20,6 @@ from partage_plugins.builtin.gpu_discovery.settling import end_with_parent, give
 def main(driver_root: str) -> None:
     """Until the parent or the driver is gone."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    go_as_others()
     connection = socket.socket(fileno=0)
     end_with_parent()
     try:

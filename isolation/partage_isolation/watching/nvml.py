@@ -21,6 +21,7 @@ from typing import Final
 import structlog
 
 from partage_base.daemon.repeats import Repeats
+from partage_isolation.urgency import goes_as_others
 from partage_isolation.watching.speech import Ask, Ended, Ready, Refused, Told, Used, asked, told
 from partage_isolation.watching.threads import soon
 from partage_isolation.watching.use import CardUse
@@ -121,6 +122,7 @@ class NvmlChild:
         except (OSError, RuntimeError) as error:  # no process, no descriptor or no thread to be had
             self._failed(f"the process that asks NVML cannot be started: {error}", "failed", started=now)
             return False
+        goes_as_others(self._child.pid)
         self._owes_since = now
         return True
 

@@ -49,7 +49,7 @@ struct lane {
     bool has_no_events;    /* the driver gives none: what is in flight can't be known */
     uint64_t cost;         /* ns of a launch; 0: not known */
     uint32_t proved; /* launches of the last batch whose time is known */
-    uint32_t unseen; /* as the gate\'s when the batches were begun */
+    uint32_t unseen; /* as the gate's when the batches were begun */
 
     /* Under the desk. */
     CUevent drain;

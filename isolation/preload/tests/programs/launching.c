@@ -49,8 +49,7 @@ static handle contexts[CARDS], executable;
 static unsigned rounds, each, threads;
 static pthread_barrier_t together;
 
-/* ---- ways to launch: EACH times, any error of them -----------------------------------------------------------------
- */
+/* ---- ways to launch: EACH times, any error of them -------------------------------------------------------------- */
 
 static int kernels(const struct side *one, const struct worker *worker) {
     int wrong = 0;
@@ -87,8 +86,7 @@ static const struct kind {
 
 static unsigned cards(void) { return kind->launch == on_cards ? CARDS : 1; }
 
-/* ---- measuring -----------------------------------------------------------------------------------------------------
- */
+/* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 /* Of this thread: others on the same processor cost it nothing. */
 static double now_ns(void) {
@@ -128,8 +126,7 @@ static void tell(const struct worker *workers, unsigned which) {
     printf("]");
 }
 
-/* ---- beginning -----------------------------------------------------------------------------------------------------
- */
+/* ---- beginning -------------------------------------------------------------------------------------------------- */
 
 static void *found(void *library, const char *name) {
     void *function = dlsym(library, name);

@@ -71,7 +71,8 @@ def test_nor_is_he_under_a_deadline() -> None:
     assert (desk.state(A), desk.state(B)) == (LEASE, CLOSED)
 
 
-def test_the_card_is_kept_for_a_moment_for_who_is_first_and_was_not_idle() -> None:
+def first_is_between_two_launches() -> Desk:
+    """A, who is still first, has just ended a turn; B waits."""
     desk = Desk(a=900, b=100)
     desk.want(B)
     desk.wait(20)
@@ -79,18 +80,17 @@ def test_the_card_is_kept_for_a_moment_for_who_is_first_and_was_not_idle() -> No
     desk.drain(B)
     desk.wait(101)
     desk.drain(A, blocked=False)
+    return desk
+
+
+def test_the_card_is_kept_for_a_moment_for_who_is_first_and_was_not_idle() -> None:
+    desk = first_is_between_two_launches()
     assert desk.state(B) is CLOSED
     desk.want(A)
     assert desk.state(A) is LEASE
 
 
 def test_but_not_for_longer() -> None:
-    desk = Desk(a=900, b=100)
-    desk.want(B)
-    desk.wait(20)
-    desk.want(A)
-    desk.drain(B)
-    desk.wait(101)
-    desk.drain(A, blocked=False)
+    desk = first_is_between_two_launches()
     desk.wait(0.4)
     assert desk.state(B) is LEASE

@@ -32,8 +32,11 @@ from partage_base.kube import (
 )
 from partage_scheduler.objects import ApiPod
 
-DOUBT_S: Final = 65.0
-"""The API server ends a request after a minute; what was not done by then never will be."""
+WITHIN_S: Final = 4
+"""So long the API server may take for a binding. With the 10 s in which a leader renews, it is less than the 15 s after
+which another one leads: nothing that the last leader sent is carried out once the next one has listed."""
+DOUBT_S: Final = 15.0
+"""What is not done by then never will be: `WITHIN_S`, and the 7 s after which etcd ends what it was asked for."""
 FIRST_AGAIN_S: Final = 0.1
 MOST_AGAIN_S: Final = 5.0
 TRIES: Final = 4
@@ -130,7 +133,7 @@ class Binder:
 
     async def _sent(self, path: str, binding: _Binding) -> KubeError | None:
         try:
-            await self._server.create(path, binding, msgspec.Raw)
+            await self._server.create(path, binding, msgspec.Raw, within_s=WITHIN_S)
         except KubeError as error:
             self._erred(error)
             return error

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from partage_base.kube import ApiServer
-from partage_scheduler.binding import Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.binding import WITHIN_S, Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.electing import Terms
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
 from support.kube import told
 from support.scheduling import PODS, create_pod, stands
@@ -16,11 +17,11 @@ ANNOTATIONS = {"alloc.partage.dev/allocation": "{}"}
 Story = Callable[[FakeApi, Binder], Awaitable[None]]
 
 
-def tell(story: Story, *, doubt_s: float = 0.3) -> None:
+def tell(story: Story, *, doubt_s: float = 0.9) -> None:
     async def whole(api: FakeApi, server: ApiServer) -> None:
         await story(api, Binder(server, doubt_s=doubt_s, first_again_s=0.01))
 
-    told(whole, deadline_s=0.1)
+    told(whole, deadline_s=0.3)
 
 
 async def bound(binder: Binder, api: FakeApi, node: str = "n1") -> Outcome:
@@ -37,6 +38,16 @@ def test_a_pod_is_bound_by_one_request() -> None:
     tell(story)
 
 
+def test_a_binding_is_given_up_by_the_api_server_before_another_scheduler_can_lead() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        assert await bound(binder, api) == Bound()
+        (asked,) = api.asked
+        assert asked.query == {"timeout": "4s"}
+        assert WITHIN_S < Terms().lease_s - Terms().renew_s
+
+    tell(story)
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -45,7 +56,7 @@ def test_a_pod_is_bound_by_one_request() -> None:
         Hang(after_success=True),
         Refuse(500, after_success=True),
         Refuse(504, "Timeout", after_success=True),
-        Late(0.15),
+        Late(0.45),
     ],
     ids=repr,
 )
@@ -70,11 +81,11 @@ def test_what_passes_is_tried_again(fault: Fault) -> None:
 
 def test_what_goes_on_failing_is_given_up_only_when_it_can_no_longer_happen() -> None:
     async def story(api: FakeApi, binder: Binder) -> None:
-        api.expect(Late(0.25), method="POST")
+        api.expect(Late(0.75), method="POST")
         api.expect(Refuse(429), method="POST", times=1000)
         assert await bound(binder, api) == Bound()
 
-    tell(story, doubt_s=0.5)
+    tell(story, doubt_s=1.5)
 
 
 def test_without_doubt_it_is_given_up_after_a_few_tries() -> None:

@@ -7,7 +7,7 @@ then tells of it by `take`), and knows no predicate but room and plugins: other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -147,18 +147,29 @@ class Decider:
 
         Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
         """
-        slot, standing = self._known(node), self._standing(request)
-        if standing.scores[slot] == NO_FIT:
+        slot = self._known(node)
+        if not self._side.fits(request, np.array([slot], dtype=np.int32)).fits[0]:
             return None
         try:
             return Decision(request, node, self._side.allocate(request, slot))
         except Refused as refusal:
-            standing.refuse(slot, str(refusal))
+            self._standing(request).refuse(slot, str(refusal))
             raise
 
     def liked(self, request: PodRequest) -> Scores:
         """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next."""
         return self._standing(request).scores[: self.end]
+
+    def open(self, scores: Scores, barred: Sequence[Barred]) -> Scores:
+        """The same, and minus infinity where somebody bars; a copy."""
+        scores = scores.copy()
+        for each in barred:
+            scores[each.flags(self.end)] = NO_FIT
+        return scores
+
+    def foremost(self, scores: Scores, most: int) -> Iterator[NodeName]:
+        """As many nodes by their scores, the best first, and equal ones by name; none that has minus infinity."""
+        return map(self._numbering.name, self._numbering.foremost(scores, most))
 
     def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[str]:
         """Why plugins say no of each of these slots, empty where they say yes."""

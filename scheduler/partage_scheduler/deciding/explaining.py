@@ -27,6 +27,10 @@ class Barred:
             return self.flags(int(slots.max()) + 1)[slots]
         return self.slots.take(slots)
 
+    def has(self, slot: int) -> bool:
+        """Whether one slot is barred."""
+        return slot < self.slots.size and bool(self.slots[slot])
+
     def flags(self, size: int) -> Flags:
         """As many flags as there are slots."""
         whole = np.zeros(size, dtype=np.bool_)

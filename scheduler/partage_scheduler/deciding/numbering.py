@@ -6,17 +6,19 @@ name sorts first is chosen: a choice that depends neither on the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import NodeName, Slot
+from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.deciding.arrays import grown
 
+_NOTHING: Final = np.float32("-inf")
 Integer = TypeVar("Integer", bound=np.integer[Any])
 
 
@@ -89,11 +91,27 @@ class Numbering:
         """Of several taken slots, the one whose node's name sorts first."""
         if slots.size == 1:
             return Slot(int(slots[0]))
-        if self._ranks is None:
-            self._ranks = self._ranked()
-        return Slot(int(slots[np.argmin(self._ranks[slots])]))
+        return Slot(int(slots[np.argmin(self._ranked()[slots])]))
+
+    def foremost(self, scores: Scores, most: int) -> Iterator[int]:
+        """As many slots by their scores, the best first, and equal ones by name; none that has minus infinity."""
+        last = np.partition(scores, -most)[-most] if scores.size > most else _NOTHING
+        better = np.flatnonzero(scores > last)
+        yield from better[np.lexsort((self._ranked()[better], -scores[better]))].tolist()
+        if last > _NOTHING:
+            yield from self._by_name(np.flatnonzero(scores == last), most - better.size)
+
+    def _by_name(self, slots: NDArray[np.intp], most: int) -> Iterator[int]:
+        ranks = self._ranked()[slots]
+        first = np.argpartition(ranks, most - 1)[:most] if ranks.size > most else np.arange(ranks.size)
+        yield from slots[first[np.argsort(ranks[first])]].tolist()
 
     def _ranked(self) -> NDArray[np.int32]:
+        if self._ranks is None:
+            self._ranks = self._ranks_now()
+        return self._ranks
+
+    def _ranks_now(self) -> NDArray[np.int32]:
         ranks = np.full(len(self._names), np.iinfo(np.int32).max, dtype=np.int32)
         ranks[[self._slots[name] for name in sorted(self._slots)]] = np.arange(len(self._slots), dtype=np.int32)
         return ranks

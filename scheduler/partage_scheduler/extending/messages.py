@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.errors import SchedulerError
 from partage_scheduler.objects import ApiPod
 
-T = TypeVar("T", bound="Message")
+T = TypeVar("T")
 
 
 class Unreadable(SchedulerError):
@@ -27,11 +27,31 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, rename="pascal", omit
     """What is not named is ignored, what is empty is not written."""
 
 
+class Names:
+    """Nodes that were named, hundreds of them: most are not worth reading, since few are looked for."""
+
+    def __init__(self, text: bytes) -> None:
+        """A list as JSON has it."""
+        self._text, self._is_plain = text, b"\\" not in text
+
+    def __contains__(self, node: NodeName) -> bool:
+        return b'"%b"' % node.encode() in self._text if self._is_plain else node in self.all()
+
+    def all(self) -> tuple[NodeName, ...]:
+        """Every one of them, as they came; raises `Unreadable`."""
+        return read(self._text, tuple[NodeName, ...])
+
+
 class Args(Message, frozen=True, kw_only=True):
     """Of filter: a pod, and the nodes that are left of what others said."""
 
     pod: ApiPod
-    node_names: tuple[NodeName, ...] | None = None
+    node_names: Raw = Raw(b"null")
+
+    @property
+    def names(self) -> Names | None:
+        """None where nodes came otherwise than by their names."""
+        return None if bytes(self.node_names) == b"null" else Names(bytes(self.node_names))
 
 
 class Uid(Struct, frozen=True, gc=False):
@@ -118,7 +138,7 @@ def read(body: bytes, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"the body can't be read as {type_.__name__}: {error}") from None
+        raise Unreadable(f"the body can't be read as {getattr(type_, '__name__', type_)}: {error}") from None
 
 
 def write(message: object) -> bytes:

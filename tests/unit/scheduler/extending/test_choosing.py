@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import GANG, GANG_SIZE, GPU_MILLI
@@ -73,6 +75,36 @@ def test_of_many_nodes_the_best_are_left(mind: Brain) -> None:
     few, all_of_them = Chooser(mind.cycle, most_nodes=1), Chooser(mind.cycle, most_nodes=0)
     assert few.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == ("n2",)
     assert all_of_them.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == EVERYWHERE
+
+
+@given(st.lists(st.tuples(st.sampled_from(EVERYWHERE), st.sampled_from((125, 500, 1000))), max_size=9), st.data())
+@settings(max_examples=50)
+def test_the_one_that_is_left_is_the_best_of_those_that_were_named(
+    tmp_path_factory: pytest.TempPathFactory, held: list[tuple[str, int]], data: st.DataObject
+) -> None:
+    mind = a_brain(tmp_path_factory.mktemp("brain"), EVERYWHERE)
+    few, all_of_them = Chooser(mind.cycle, most_nodes=1), Chooser(mind.cycle)
+    for number, (node, milli) in enumerate(held):
+        decision = few.on(holder := a_pod(f"held{number}", milli), NodeName(node), now())
+        if not isinstance(decision, str):
+            mind.cluster.assume(holder, decision)
+    pod = a_pod(milli=data.draw(st.sampled_from((125, 500, 1000))))
+    names = data.draw(st.lists(st.sampled_from((*EVERYWHERE, "unheard")), unique=True))
+    left = all_of_them.filter(asking(pod, *names), now()).node_names
+    best = [node for node, score in prioritized(all_of_them, pod, *left).items() if score == BEST]
+    assert list(few.filter(asking(pod, *names), now()).node_names) == best
+
+
+@pytest.mark.slow
+def test_the_best_that_was_named_is_found_though_many_are_better(tmp_path: Path) -> None:
+    names = tuple(f"n{number:03}" for number in range(130))
+    mind = a_brain(tmp_path, names)
+    few = Chooser(mind.cycle, most_nodes=1)
+    for number, name in enumerate(names[:120]):
+        place(mind, a_pod(f"held{number}", 500), NodeName(name))
+    assert few.filter(asking(a_pod(), *reversed(names)), now()).node_names == ("n000",)
+    assert few.filter(asking(a_pod(), *reversed(names[122:])), now()).node_names == ("n122",)
+    assert few.filter(asking(a_pod(), *names[110:]), now()).node_names == ("n110",)
 
 
 def test_what_the_pod_prefers_counts_as_in_standalone_mode(mind: Brain) -> None:

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,13 @@ class Backlog:
 
     pods: int
     pod: Callable[[int], dict[str, Any]]
+    first: int = 0
+    """The first one's number."""
+
+    @property
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Every one of them."""
+        return map(self.pod, range(self.first, self.first + self.pods))
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,13 @@ class Race:
     def rate(self) -> float:
         """Pods a second."""
         return self.pods / self.seconds
+
+
+def whole(races: Sequence[Race]) -> Race:
+    """All of them as one."""
+    pods = sum(race.pods for race in races)
+    cpu_us = {who: sum(race.cpu_us[who] * race.pods for race in races) / pods for who in races[0].cpu_us}
+    return Race(sum(race.seconds for race in races), pods, cpu_us)
 
 
 def with_extender(port: int) -> dict[str, Any]:
@@ -156,18 +170,18 @@ class _Seen(msgspec.Struct):
 
 
 async def _created(server: ApiServer, backlog: Backlog) -> None:
-    numbers = iter(range(backlog.pods))
+    pods = backlog.all
 
     async def work() -> None:
-        for number in numbers:
-            await server.create(pods_path(TEAM), backlog.pod(number), msgspec.Raw)
+        for pod in pods:
+            await server.create(pods_path(TEAM), pod, msgspec.Raw)
 
     await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
 
 
 async def _watched(server: ApiServer, version: str, backlog: Backlog, processes: Mapping[str, int]) -> Race:
     """Names are counted, since a pod may change after it is bound; those of the backlog before are not."""
-    waiting, pods = {backlog.pod(number)["metadata"]["name"] for number in range(backlog.pods)}, backlog.pods
+    waiting, pods = {pod["metadata"]["name"] for pod in backlog.all}, backlog.pods
     bound, first, before = set[str](), 0.0, dict[str, float]()
     async with asyncio.timeout(_PATIENCE_S):
         async for event in server.watch(pods_path(), _Seen, since=version, lasts_s=_PATIENCE_S):

@@ -7,21 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
 from partage_base.kube import Answered, KubeError
 from partage_plugins.registry.calls import Activity, Call
-from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary import Allocation, Inventory
 from partage_plugins.vocabulary.names import PluginName
 from partage_scheduler.cluster import Cluster
+from partage_scheduler.fullness import Fullness, fullness
 
 PluginSeconds = dict[tuple[PluginName, str], float]
 _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
 _COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
 _COARSE_AND_FINE: Final = (*_FINE, 1.0, 5.0, 30.0)
-_CARDS_EVERY_S: Final = 15.0
+_COUNTED_EVERY_S: Final = 15.0
 """To count what all pods hold takes a while in a large cluster."""
 
 
@@ -46,31 +45,6 @@ class TimedActivity(Activity):
             key = call.plugin, call.hook
             self._seconds[key] = self._seconds.get(key, 0.0) + time.perf_counter() - self._since
         super().leave()
-
-
-class Cards(Struct, frozen=True):
-    """What the cards of the cluster have, and what of it is given away."""
-
-    count: int = 0
-    share_milli: int = 0
-    memory_bytes: int = 0
-    given_share_milli: int = 0
-    given_memory_bytes: int = 0
-
-
-def cards_of(cluster: Cluster) -> Cards:
-    """Counted now, over all nodes and pods."""
-    parts = [part for node in cluster.nodes if (part := cluster.inventory(node.name).part(GPU)) is not None]
-    cards = [card for part in parts for card in part.cards if card.pool == "shared" and not card.is_lost]
-    allocations = (allocation for node in cluster.nodes for _, allocation in cluster.holders(node.name))
-    grants = [grant for allocation in allocations for each in allocation.of(GPU).values() for grant in each]
-    return Cards(
-        count=len(cards),
-        share_milli=1000 * len(cards),
-        memory_bytes=sum(card.memory_bytes for card in cards),
-        given_share_milli=sum(grant.share_milli for grant in grants),
-        given_memory_bytes=sum(grant.memory_bytes for grant in grants),
-    )
 
 
 class Figures:
@@ -163,7 +137,7 @@ class _Page:
         cluster: Cluster,
     ) -> None:
         self._sizes, self._ages, self._in_flight, self._leads, self._cluster = sizes, ages, in_flight, leads, cluster
-        self._cards, self._counted_at = Cards(), float("-inf")
+        self._fullness, self._counted_at = Fullness(), float("-inf")
 
     def collect(self) -> Iterator[Family]:
         """One look at everything."""
@@ -172,17 +146,24 @@ class _Page:
         yield _family("cache_age_seconds", "gauge", sentence, "kind", self._ages())
         yield _gauge("leads", "1 while this scheduler leads.", self._leads())
         yield _gauge("in_flight_pods", "Bindings under way.", self._in_flight())
-        cards = self._of_cards()
-        yield _gauge("cards", "Cards that are shared.", cards.count)
-        share, memory = cards.share_milli or 1, cards.memory_bytes or 1
-        yield _gauge("allocated_share_ratio", "Part of all cards' time given away.", cards.given_share_milli / share)
-        yield _gauge("allocated_memory_ratio", "Part of their memory given away.", cards.given_memory_bytes / memory)
+        full = self._how_full()
+        yield _gauge("cards", "Cards that are shared.", full.cards)
+        yield _gauge("free_cards", "Cards that nobody is on.", full.free_cards)
+        yield _gauge("allocated_share_ratio", "Part of all cards' time given away.", full.share_given)
+        yield _gauge("allocated_memory_ratio", "Part of their memory given away.", full.memory_given)
+        sentence = "Part of the free time that is on cards in use, where nobody gets a whole card."
+        yield _gauge("fragmented_share_ratio", sentence, full.share_in_pieces)
 
-    def _of_cards(self) -> Cards:
+    def _how_full(self) -> Fullness:
         now = time.monotonic()
-        if now - self._counted_at >= _CARDS_EVERY_S:
-            self._cards, self._counted_at = cards_of(self._cluster), now
-        return self._cards
+        if now - self._counted_at >= _COUNTED_EVERY_S:
+            self._fullness, self._counted_at = fullness(_held_on(self._cluster)), now
+        return self._fullness
+
+
+def _held_on(cluster: Cluster) -> Iterator[tuple[Inventory, Iterator[Allocation]]]:
+    for node in cluster.nodes:
+        yield cluster.inventory(node.name), (allocation for _, allocation in cluster.holders(node.name))
 
 
 def _gauge(name: str, sentence: str, value: float) -> Family:

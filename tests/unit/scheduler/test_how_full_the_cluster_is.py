@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ from support.gpu_fleet import GIB, card
 NODE = NodeName("n")
 
 
-def node(*names: str, **fields: str) -> Inventory:
+def node(*names: str, **fields: Any) -> Inventory:
     cards = tuple(card(name, **fields) for name in names)
     return Inventory(kinds={GPU.name: GpuPart(driver="580", cuda="13.0", cards=cards)})
 

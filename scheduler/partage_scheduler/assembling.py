@@ -16,7 +16,7 @@ from partage_plugins.registry.registry import Registry
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.apiserver import KINDS, Freshness
-from partage_scheduler.binding import DOUBT_S, Binder
+from partage_scheduler.binding import WITHIN_S, Binder
 from partage_scheduler.brain import Brain, brain
 from partage_scheduler.clearing import Clearing
 from partage_scheduler.displacing import Displacer
@@ -57,7 +57,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     signer: Signer,
     registry: Registry,
     figures: Figures,
-    doubt_s: float = DOUBT_S,
+    doubt_s: float | None = None,
 ) -> Parts:
     """All parts, none of them started."""
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -89,7 +89,8 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
     conditions = Conditions(server, written=figures.written)
     mind = brain(settings, registry, activity=activity, let_go=let_go)
-    binder = Binder(server, may_bind=may_bind, erred=figures.erred, doubt_s=doubt_s)
+    within_s = _terms(settings).last_word_s if settings.elect else WITHIN_S
+    binder = Binder(server, may_bind=may_bind, erred=figures.erred, within_s=within_s, doubt_s=doubt_s)
     displacer = Displacer(server, mind.considering, events, may_act=may_bind, ended=figures.removed)
     worker = Worker(
         brain=mind,
@@ -151,8 +152,12 @@ def _leaving(settings: SchedulerSettings, mind: Brain) -> Leaving:
 
 
 def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:
-    terms = Terms(lease_s=settings.lease_s, renew_s=settings.renew_s, retry_s=settings.retry_s)
+    terms = _terms(settings)
     return Elector(server, namespace=settings.namespace, name=settings.scheduler_name, identity=identity, terms=terms)
+
+
+def _terms(settings: SchedulerSettings) -> Terms:
+    return Terms(lease_s=settings.lease_s, renew_s=settings.renew_s, retry_s=settings.retry_s)
 
 
 def signer_of(settings: SchedulerSettings) -> Signer:

@@ -32,11 +32,10 @@ from partage_base.kube import (
 )
 from partage_scheduler.objects import ApiPod
 
-WITHIN_S: Final = 4
-"""So long the API server may take for a binding. With the 10 s in which a leader renews, it is less than the 15 s after
-which another one leads: nothing that the last leader sent is carried out once the next one has listed."""
-DOUBT_S: Final = 15.0
-"""What is not done by then never will be: `WITHIN_S`, and the 7 s after which etcd ends what it was asked for."""
+WITHIN_S: Final = 4.0
+"""So long the API server may take for a binding, unless the caller knows better."""
+BEYOND_S: Final = 11.0
+"""And so much later it is certain that it will not be done any more: etcd ends what it was asked for after 7 s."""
 FIRST_AGAIN_S: Final = 0.1
 MOST_AGAIN_S: Final = 5.0
 TRIES: Final = 4
@@ -100,15 +99,20 @@ class Binder:
         server: ApiServer,
         *,
         may_bind: Callable[[], bool] = lambda: True,
-        doubt_s: float = DOUBT_S,
+        within_s: float = WITHIN_S,
+        doubt_s: float | None = None,
         first_again_s: float = FIRST_AGAIN_S,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
         erred: Callable[[KubeError], None] = lambda _error: None,
     ) -> None:
-        """`may_bind` is asked before each request; `erred` is told each error, for the count."""
-        self._server = server
-        self._may_bind, self._doubt_s, self._first_again_s = may_bind, doubt_s, first_again_s
+        """`may_bind` is asked before each request; `erred` is told each error, for the count.
+
+        The API server gives a binding up after `within_s`; it is in doubt for `doubt_s`, which follows from that.
+        """
+        self._server, self._within_s = server, within_s
+        self._doubt_s = within_s + BEYOND_S if doubt_s is None else doubt_s
+        self._may_bind, self._first_again_s = may_bind, first_again_s
         self._sleep, self._clock, self._erred = sleep, clock, erred
 
     async def bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
@@ -133,7 +137,7 @@ class Binder:
 
     async def _sent(self, path: str, binding: _Binding) -> KubeError | None:
         try:
-            await self._server.create(path, binding, msgspec.Raw, within_s=WITHIN_S)
+            await self._server.create(path, binding, msgspec.Raw, within_s=self._within_s)
         except KubeError as error:
             self._erred(error)
             return error

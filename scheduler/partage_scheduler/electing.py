@@ -47,6 +47,11 @@ class Terms(Struct, frozen=True, kw_only=True):
     retry_s: float = 2.0
     """How often it renews, and others look."""
 
+    @property
+    def last_word_s(self) -> float:
+        """What a leader asks for is done within that or never, so that nothing of it comes after the next one's begin."""
+        return 0.8 * (self.lease_s - self.renew_s)
+
 
 class Elector:
     """One candidate."""

@@ -82,12 +82,12 @@ class ApiServer:
         """One object."""
         return await self._call(Request("GET", path), type_)
 
-    async def create(self, path: str, body: object, type_: type[T], *, within_s: int = 0) -> T:
+    async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
         """Posts `body` to a collection or a subresource.
 
         After `within_s` the API server itself gives it up, whether or not somebody still waits; 0 leaves that to it.
         """
-        query = _query(timeout=f"{within_s}s" if within_s else "")
+        query = _query(timeout=f"{round(1000 * within_s)}ms" if within_s else "")
         return await self._call(Request("POST", path, query, body=msgspec.json.encode(body)), type_)
 
     async def replace(self, path: str, body: object, type_: type[T]) -> T:

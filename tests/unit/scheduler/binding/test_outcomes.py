@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partage_base.kube import ApiServer
-from partage_scheduler.binding import WITHIN_S, Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.binding import Already, Binder, Bound, Failed, Lost, Outcome
 from partage_scheduler.electing import Terms
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
 from support.kube import told
@@ -38,14 +40,19 @@ def test_a_pod_is_bound_by_one_request() -> None:
     tell(story)
 
 
-def test_a_binding_is_given_up_by_the_api_server_before_another_scheduler_can_lead() -> None:
-    async def story(api: FakeApi, binder: Binder) -> None:
-        assert await bound(binder, api) == Bound()
-        (asked,) = api.asked
-        assert asked.query == {"timeout": "4s"}
-        assert Terms().lease_s - Terms().renew_s > WITHIN_S
+def test_the_api_server_is_told_when_to_give_a_binding_up() -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        for binder in (Binder(server), Binder(server, within_s=1.6)):
+            assert await binder.bind(create_pod(api), "n1", ANNOTATIONS) == Bound()
+        assert [each.query for each in api.asked] == [{"timeout": "4000ms"}, {"timeout": "1600ms"}]
 
-    tell(story)
+    told(story)
+
+
+@given(st.floats(1, 600), st.floats(0.01, 0.99))
+def test_it_does_so_before_another_scheduler_can_lead(lease_s: float, part: float) -> None:
+    terms = Terms(lease_s=lease_s, renew_s=lease_s * part)
+    assert terms.renew_s + terms.last_word_s < terms.lease_s
 
 
 @pytest.mark.parametrize(

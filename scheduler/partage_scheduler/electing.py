@@ -49,7 +49,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     @property
     def last_word_s(self) -> float:
-        """What a leader asks for is done within that or never, so that nothing of it comes after the next one's begin."""
+        """What a leader asks for is done within that or never: nothing of it comes after the next one began."""
         return 0.8 * (self.lease_s - self.renew_s)
 
 

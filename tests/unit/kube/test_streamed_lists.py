@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -301,12 +302,38 @@ def test_whoever_stops_while_the_list_is_told_ends_its_connection() -> None:
     told(story)
 
 
-def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection() -> None:
+def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    watches: list[AsyncGenerator[object]] = []  # held: it is not the garbage collector that ends them
+    real = ApiServer.watch
+
+    def watch(*args: Any, **more: Any) -> AsyncGenerator[Any]:
+        watches.append(real(*args, **more))
+        return watches[-1]
+
+    monkeypatch.setattr(ApiServer, "watch", watch)
+
     async def story(api: FakeApi, server: ApiServer) -> None:
         seen = following(server)
         await anext(seen)
         await seen.aclose()
+        assert len(watches) == 1
         await until(lambda: not api.watchers)
+
+    told(story)
+
+
+def test_a_watch_that_ends_right_after_its_list_goes_on_from_the_end_of_that() -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        add(api, "n1", "n2")
+        async with aclosing(following(server)) as seen:
+            assert names(await anext(seen)) == ["n1", "n2"]
+            api.end_watches()
+            touch(api, "n1")
+            changed = await anext(seen)
+            assert isinstance(changed, Changed)
+            assert changed.item.metadata.name == "n1"
+            assert ways(api) == [STREAM, WATCH]
+            assert api.asked[-1].query["resourceVersion"] == "3"
 
     told(story)
 

@@ -64,7 +64,7 @@ class Beginning(Generic[T]):
                 return await self._streamed()
             except _NotOffered as error:
                 self._not_offered_at_s = now_s
-                _log.info("lists come in pages: the API server does not stream them", path=self._path, why=str(error))
+                _log.info("lists come in pages and are not streamed", path=self._path, why=str(error))
         self._has_failed = False
         listing = await self._list()
         return listing, self._watch(since=listing.resource_version)
@@ -76,7 +76,7 @@ class Beginning(Generic[T]):
             try:
                 listing = await _whole(f"WATCH {self._path}", watch)
             except TimeoutError:
-                raise _NotOffered("it did not say in time that this was all") from None
+                raise _NotOffered("where the list ends was not said in time") from None
             except KubeError as error:
                 if isinstance(error, Answered) and error.status in _NOT_OFFERED:
                     raise _NotOffered(str(error)) from error

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partage_base.kube import (
@@ -21,6 +24,7 @@ from partage_base.kube import (
     KubeError,
     Listed,
     Lost,
+    Meta,
     Node,
     Nonsense,
     Seen,
@@ -322,6 +326,33 @@ def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(monkeypatc
     told(story)
 
 
+class Light(msgspec.Struct, weakref=True):
+    """A node that can be seen to go."""
+
+    metadata: Meta
+
+
+@pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
+def test_what_was_listed_is_not_held_for_as_long_as_it_is_followed(lists: Lists) -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = lists
+        add(api, "n1")
+        backoff = Backoff(first_s=1, most_s=8, random=lambda: 0.0)
+        async with aclosing(follow(server, nodes_path(), Light, backoff=backoff)) as seen:
+            listed = await anext(seen)
+            assert isinstance(listed, Listed)
+            item = weakref.ref(listed.items[0])
+            del listed
+            coming = asyncio.ensure_future(anext(seen))
+            await asyncio.sleep(0.01)
+            gc.collect()
+            assert item() is None
+            touch(api, "n1")
+            await coming
+
+    told(story)
+
+
 def test_a_watch_that_ends_right_after_its_list_goes_on_from_the_end_of_that() -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
         add(api, "n1", "n2")
@@ -356,6 +387,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 30), st.boole
 
 
 @given(events=EVENTS)
+@settings(max_examples=40)
 def test_of_each_object_the_newest_word_counts_in_whatever_order_they_come(events: list[tuple[str, int, bool]]) -> None:
     fold: Fold[str] = Fold()
     newest: dict[str, tuple[int, bool]] = {}

@@ -151,8 +151,8 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
                     sink.changed(item)
                 case Deleted(item):
                     sink.gone(item)
-                case Listed(items):
-                    sink.listed(items)
+                case Listed():
+                    sink.listed(seen.items)  # and keeps no name for them: they'd be held for as long as it follows
                     freshness.fresh(stream.name)
                 case Lost(error):
                     freshness.lost(stream.name)

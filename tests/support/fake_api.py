@@ -17,21 +17,31 @@ import contextlib
 import json
 import ssl
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
 
 from aiohttp import web
 
-from support.fake_answers import No, Object, matching
+from support.fake_answers import No, Object
 from support.fake_faults import Asked, CutShort, CutWatch, Drop, Fault, Flood, Hang, Late, Refuse, Say, Weather
 from support.fake_objects import COLLECTIONS, Change, Objects
+from support.fake_watchers import LATER_S, Lists, Watcher, bookmark, line_of
 
-__all__ = ["Asked", "CutShort", "CutWatch", "Drop", "FakeApi", "Fault", "Flood", "Hang", "Late", "Refuse", "Say"]
-
-_LATER_S: Final = 0.02
-"""A line that is to come after the next one comes by itself after that."""
-_ENDED: Final = "k8s.io/initial-events-end"
+__all__ = [
+    "Asked",
+    "CutShort",
+    "CutWatch",
+    "Drop",
+    "FakeApi",
+    "Fault",
+    "Flood",
+    "Hang",
+    "Late",
+    "Lists",
+    "Refuse",
+    "Say",
+]
 
 
 @dataclass
@@ -45,32 +55,6 @@ class _Expected:
         return self.times > 0 and self.method in {"", asked.verb} and asked.path.startswith(self.under)
 
 
-@dataclass(eq=False)
-class _Watcher:
-    matches: Callable[[str, Object], bool]
-    lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue[bytes | None])
-    """None is the end."""
-    kept: list[bytes] = field(default_factory=list[bytes])
-    """Lines that come later than they should."""
-    is_disordered: bool = False
-
-    def tell(self, line: bytes, weather: Weather | None) -> None:
-        lines, is_late = ((line,), False) if weather is None else weather.disturbed(line)
-        if is_late:
-            self.kept += lines
-            self.is_disordered = True
-            asyncio.get_running_loop().call_later(_LATER_S, self.tell_kept)
-            return
-        for each in lines:
-            self.lines.put_nowait(each)
-        self.tell_kept()
-
-    def tell_kept(self) -> None:
-        for each in self.kept:
-            self.lines.put_nowait(each)
-        self.kept.clear()
-
-
 class FakeApi:
     """The server; an async context manager."""
 
@@ -80,10 +64,13 @@ class FakeApi:
         self.accepts: set[str] | None = None
         """The Authorization headers that are let in; None lets everyone in."""
         self.weather: Weather | None = None
+        self.lists = Lists.STREAMED
+        self.holds_ends = False
+        """Lists that are streamed end only when `end_lists` says so."""
         self._tls = tls
         self._port = 0
         self._expected: list[_Expected] = []
-        self._watchers: set[_Watcher] = set()
+        self._watchers: set[Watcher] = set()
         self._disordered: set[str] = set()
         """Where a watch ended that was told things out of order: to go on from its last version would skip some."""
         self._released = asyncio.Event()
@@ -144,7 +131,12 @@ class FakeApi:
     def bookmark(self) -> None:
         """Every watch is told how far it is."""
         for watcher in self._watchers:
-            watcher.lines.put_nowait(self._bookmark())
+            watcher.lines.put_nowait(bookmark(self.objects.version))
+
+    def end_lists(self) -> None:
+        """Every list that is being streamed is whole, as of now."""
+        for watcher in self._watchers:
+            watcher.tell_end(self.objects.version)
 
     def end_watches(self) -> None:
         """As the real one does after a while."""
@@ -162,17 +154,13 @@ class FakeApi:
         """History is forgotten, and every watch ends with the error that says so."""
         self.objects.compact()
         gone = No(410, "Expired", "too old resource version")
-        self.write_to_watches(_line("ERROR", gone.body()))
+        self.write_to_watches(line_of("ERROR", gone.body()))
         self.end_watches()
 
     def _tell(self, change: Change) -> None:
         for watcher in self._watchers:
             if (seen := change.as_seen(watcher.matches)) is not None:
-                watcher.tell(_line(*seen), self.weather)
-
-    def _bookmark(self, annotations: Object | None = None) -> bytes:
-        meta = {"resourceVersion": str(self.objects.version), **({"annotations": annotations} if annotations else {})}
-        return _line("BOOKMARK", {"metadata": meta})
+                watcher.tell(line_of(*seen), self.weather)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         query = dict(request.query)
@@ -283,9 +271,9 @@ class FakeApi:
         watcher = self._watcher(asked)
         response = web.StreamResponse()
         response.enable_chunked_encoding()
-        await response.prepare(request)
         self._watchers.add(watcher)
         try:
+            await response.prepare(request)
             with contextlib.suppress(TimeoutError, ConnectionResetError):
                 async with asyncio.timeout(float(asked.query.get("timeoutSeconds", "3600"))):
                     while (line := await watcher.lines.get()) is not None:
@@ -302,21 +290,28 @@ class FakeApi:
                 self._disordered.add(asked.path)
         return response
 
-    def _watcher(self, asked: Asked) -> _Watcher:
+    def _watcher(self, asked: Asked) -> Watcher:
         """Who is told first what he asked for: what happened since, or all that there is."""
-        watcher = _Watcher(matching(asked.path, asked.query))
-        if asked.query.get("sendInitialEvents") == "true":
-            for held in self.objects.select(asked.path, asked.query):
-                watcher.lines.put_nowait(_line("ADDED", held))
-            watcher.lines.put_nowait(self._bookmark({_ENDED: "true"}))
+        watcher, since = Watcher(asked), asked.query.get("resourceVersion")
+        if since is None:
+            watcher.tell_all(self.objects.select(asked.path, asked.query), self.lists)
+            if not self.holds_ends and not self._is_late():
+                watcher.tell_end(self.objects.version)
             return watcher
         if asked.path in self._disordered:
             self._disordered.discard(asked.path)
             raise No(410, "Expired", "too old resource version")
-        for change in self.objects.since(int(asked.query["resourceVersion"])):
+        for change in self.objects.since(int(since)):
             if (seen := change.as_seen(watcher.matches)) is not None:
-                watcher.lines.put_nowait(_line(*seen))
+                watcher.lines.put_nowait(line_of(*seen))
         return watcher
+
+    def _is_late(self) -> bool:
+        """In a storm things change before a list has ended."""
+        if self.weather is None or not self.weather.disturbed(b"")[1]:
+            return False
+        asyncio.get_running_loop().call_later(LATER_S, self.end_lists)
+        return True
 
     async def _flood(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -342,10 +337,6 @@ def _refusal(fault: Refuse) -> web.Response:
     words = json.dumps(No(fault.status, fault.reason, fault.message).body()).encode()
     text = words if fault.body is None else fault.body
     return web.Response(status=fault.status, body=text, headers={**fault.headers, **more})
-
-
-def _line(kind: str, object_: Object) -> bytes:
-    return json.dumps({"type": kind, "object": object_}).encode() + b"\n"
 
 
 def _json(object_: Object, status: int = 200) -> web.Response:

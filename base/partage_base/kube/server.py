@@ -131,6 +131,8 @@ class ApiServer:
     ) -> AsyncGenerator[Event[T]]:
         """What changes after the version `since`, until the server ends it: by default after 5 to 10 minutes.
 
+        With `since` empty first all that there is, at least as new as the call, up to a bookmark that `ends_list`;
+        API servers that don't offer that refuse, or never say where it ends (`listing` knows what to do then).
         Raises as calls do, and `Gone` where `since` is too old. Close it (`contextlib.aclosing`) to end it sooner.
         """
         lasts_s = lasts_s or _WATCH_LASTS_S * (1 + random.random())  # noqa: S311  (so that not all end at once)
@@ -138,6 +140,8 @@ class ApiServer:
             watch="true",
             allowWatchBookmarks="true",
             resourceVersion=since,
+            sendInitialEvents="" if since else "true",
+            resourceVersionMatch="" if since else "NotOlderThan",
             timeoutSeconds=str(max(1, int(lasts_s))),
             labelSelector=labels,
             fieldSelector=fields,

@@ -27,7 +27,8 @@ from partage_base.kube import (
     pod_path,
     pod_status_path,
 )
-from support.fake_api import FakeApi, Late, Refuse
+from partage_base.kube import listing as listing_module
+from support.fake_api import FakeApi, Late, Lists, Refuse
 from support.fake_faults import Storm
 from support.kube import told, until
 
@@ -146,9 +147,14 @@ def test_what_is_late_is_done_after_the_client_gave_up() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_who_follows_through_a_storm_knows_in_the_end_what_there_is(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "lists"), [*enumerate(Lists)])
+def test_who_follows_through_a_storm_knows_in_the_end_what_there_is(
+    seed: int, lists: Lists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing_module, "SILENT_S", 0.05)
+
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = lists
         api.weather = storm = Storm(seed, strength=0.3)
         known: dict[str, Node] = {}
         backoff = Backoff(first_s=0.01, most_s=0.02, random=lambda: 0.5)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from partage_plugins.vocabulary.keys import GPU_MILLI
-from support.fake_api import FakeApi
+from partage_scheduler.apiserver import KINDS
+from support.fake_api import FakeApi, Lists
 from support.kube import until
 from support.scheduler_stage import NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, pod_body, stands
@@ -45,6 +48,22 @@ def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room(tmp_p
                 gone = next(f"p{number}" for number in range(3) if f"p{number}" != waits)
                 api.objects.delete(f"{PODS}/{gone}")
                 await until(lambda: not unbound(api))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("lists", "in_pages"), [(Lists.STREAMED, 0), (Lists.REFUSED, len(KINDS))])
+def test_all_that_there_is_is_learnt_streamed_or_in_pages(tmp_path: Path, lists: Lists, in_pages: int) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            api.lists = lists
+            add_node(api, "n1")
+            add_pod(api, "p", 500)
+            async with scheduler(api, settings_below(tmp_path, elect=False)):
+                await until(lambda: not unbound(api))
+            queries = [asked.query for asked in api.asked if asked.method == "GET"]
+            assert sum("sendInitialEvents" in query for query in queries) == len(KINDS)
+            assert sum("watch" not in query for query in queries) == in_pages
 
     asyncio.run(story())
 

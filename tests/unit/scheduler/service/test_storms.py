@@ -1,9 +1,9 @@
 """Whatever the API server does: no card is over-committed, no pod is bound twice, and no pod is lost.
 
 Requests fail with 409, 410, 429 and 5xx, before or after they were carried out, hang, or are carried out long after the
-client gave up; watches are cut at any byte; events come twice and out of order. Meanwhile pods come, end and are
-deleted, nodes go and come again with other cards, and the scheduler is killed and starts anew from what stands on the
-pods, or two of them fight for one lead.
+client gave up; watches are cut at any byte, and lists that are streamed with them; events come twice and out of order.
+Meanwhile pods come, end and are deleted, nodes go and come again with other cards, and the scheduler is killed and
+starts anew from what stands on the pods, or two of them fight for one lead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_scheduler.errors import LeadLost
-from support.fake_api import FakeApi
+from support.fake_api import FakeApi, Lists
 from support.fake_faults import Storm
 from support.kube import until
 from support.scheduler_stage import (
@@ -111,8 +111,9 @@ class Users:
         return (pod["metadata"]["name"] for pod in self._api.objects.select(PODS, {}))
 
 
-async def lived_through(root: Path, seed: int, strength: float, lives: list[int]) -> None:
+async def lived_through(root: Path, seed: int, strength: float, lives: list[int], lists: Lists) -> None:
     async with FakeApi() as api:
+        api.lists = lists
         own = settings_below(root, elect=False, in_flight=8, silent_after_s=FOR_EVER_S)
         for number in range(NODES):
             add_node(api, f"n{number}")
@@ -164,17 +165,18 @@ async def fought_through(root: Path, seed: int, strength: float) -> None:
         truth.check()
 
 
+@pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
 @settings(
-    max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow]
+    max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow]
 )
 @given(
     seed=st.integers(0, 1 << 32),
     strength=st.floats(0.05, 0.6),
     lives=st.lists(st.integers(50, 250), min_size=1, max_size=2),
 )
-def test_nothing_is_given_twice_and_nobody_is_lost(seed: int, strength: float, lives: list[int]) -> None:
+def test_nothing_is_given_twice_and_nobody_is_lost(lists: Lists, seed: int, strength: float, lives: list[int]) -> None:
     with TemporaryDirectory() as root:
-        asyncio.run(lived_through(Path(root), seed, strength, lives))
+        asyncio.run(lived_through(Path(root), seed, strength, lives, lists))
 
 
 @pytest.mark.parametrize(("seed", "strength"), [(2, 0.3)])

@@ -37,7 +37,7 @@ from rig.control.running import control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
 from rig.talking.cluster import Cluster
-from soak.scheduling.fighting import Fight
+from soak.scheduling.fighting import Fight, Overloaded
 from soak.scheduling.fleet import Fleet
 from soak.scheduling.history import History, at_share, untouched
 from soak.scheduling.replicas import Replica
@@ -243,8 +243,16 @@ def main() -> int:
     parser.add_argument("--lease-s", type=float, default=6, help="of the lead, by default 6: twenty outages take time")
     parser.add_argument("--seed", type=int, default=0, help="of everything that happens by chance")
     plan = Plan(**vars(parser.parse_args()))
-    with control_plane(FOR_BENCHMARKS, say=_say) as control, tempfile.TemporaryDirectory() as root:
-        return uvloop.run(lived_through(plan, control, Path(root)))
+    try:
+        with control_plane(FOR_BENCHMARKS, say=_say) as control, tempfile.TemporaryDirectory() as root:
+            return uvloop.run(lived_through(plan, control, Path(root)))
+    except* Overloaded as found:
+        _say(f"given up: {_innermost(found)}")
+    return EXIT_WRONG
+
+
+def _innermost(error: BaseException) -> BaseException:
+    return _innermost(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _say(line: str) -> None:

@@ -22,6 +22,10 @@ PATIENCE_S: Final = 180.0
 EVERY_FOURTH: Final = 4
 
 
+class Overloaded(Exception):
+    """The machine does not carry what was asked for, so that nothing can be said of the schedulers."""
+
+
 class Fight:
     """Who leads, who was killed, and how long nobody placed pods for it."""
 
@@ -57,13 +61,13 @@ class Fight:
         leader.kill()
         self.kills += 1
         await self._new_lead(holder)
-        await self._until(self._is_calm)
+        await self.calm()
         self.outages.append(Outage(began, time.monotonic()))
 
     async def calm(self) -> None:
         """Waits until somebody leads and pods are placed."""
         await self._leader()
-        await self._until(self._is_calm)
+        await self._until(self._is_calm, "too many pods waited; this machine does not carry that: take a lower --rate")
 
     async def _freeze(self, leader: Replica) -> None:
         leader.send(signal.SIGSTOP)
@@ -72,17 +76,20 @@ class Fight:
         leader.send(signal.SIGCONT)
 
     async def _leader(self) -> Replica:
-        await self._until(lambda: any(each.leads_as(self._holder) for each in self._replicas))
+        await self._until(lambda: any(each.leads_as(self._holder) for each in self._replicas), "nobody led")
         return next(each for each in self._replicas if each.leads_as(self._holder))
 
     async def _new_lead(self, old: str) -> None:
-        await self._until(lambda: self._holder not in {"", old})
+        await self._until(lambda: self._holder not in {"", old}, "nobody led after that one was killed")
 
     @staticmethod
-    async def _until(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():  # noqa: ASYNC110 - of processes and of what a watch tells; nobody sets an event
-                await asyncio.sleep(LOOK_S)
+    async def _until(condition: Callable[[], bool], otherwise: str) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not condition():  # noqa: ASYNC110 - of processes and of what a watch tells; nobody sets an event
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            raise Overloaded(f"for {PATIENCE_S:g} s {otherwise}") from None
 
     def _revive(self, replica: Replica) -> None:
         if replica.status is None:

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.codecs import decode_inventory
-from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import (
     GPU,
     Allocation,
@@ -27,15 +24,13 @@ from partage_plugins.vocabulary import (
     NodeName,
     PodRequest,
     PodUid,
-    Room,
-    Slot,
 )
-from partage_plugins.vocabulary.keys import INVENTORY
+from partage_scheduler.cluster.believing import Believing
 from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.fleet import Fleet
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
-from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import (
     Seat,
@@ -44,18 +39,15 @@ from partage_scheduler.cluster.seats import (
     is_as_decided,
     lower,
     notes_of,
-    nothing_for,
     says_otherwise,
 )
 from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.deciding import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
-from partage_scheduler.predicates.asking import amount, needs
+from partage_scheduler.predicates.asking import needs
 
 Causes = frozenset[Cause]
-_EMPTY: Final = Inventory(kinds={})
-_NODE, _INVENTORY, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.INVENTORY, Cause.FREED, Cause.POD))
-FORGED: Final = "its allocation is not signed by us, or for another pod or node: it counts for nothing on devices"
+_NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, Cause.POD))
 
 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
@@ -63,15 +55,6 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
 
     silent_after_s: float = 40.0
     """A node of which nothing was heard for so long takes no new pods with devices."""
-
-
-class _Known(Struct, frozen=True):
-    """A node."""
-
-    node: ApiNode
-    slot: Slot
-    inventory: Inventory
-    total: Room
 
 
 class Cluster:
@@ -87,35 +70,33 @@ class Cluster:
         kinds: Iterable[AnyKind] = (GPU,),
     ) -> None:
         """`trusted` says what the signed allocation on a pod is; None where it has none that we believe."""
-        self._decider, self._predicates, self._trusted = decider, predicates, trusted
-        self._kinds = tuple(kinds)
-        self._nodes: dict[NodeName, _Known] = {}
-        self._seats = Seats()
-        self._readiness = Readiness((settings or ClusterSettings()).silent_after_s)
+        self._decider, self._predicates = decider, predicates
+        silent_after_s = (settings or ClusterSettings()).silent_after_s
+        self._fleet = Fleet(decider, predicates, silent_after_s=silent_after_s, kinds=kinds)
+        self._seats, self._believing = Seats(), Believing(trusted)
         self._promised = Promised()
         self._kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
-        self._pods_seen, self._nodes_seen = Versions(), Versions()
-        self._flagged: dict[PodUid, str] = {}
+        self._pods_seen = Versions()
 
     @property
     def flagged(self) -> Mapping[PodUid, str]:
         """Pods whose allocation is not believed, and why."""
-        return self._flagged
+        return self._believing.flagged
 
     @property
     def nodes(self) -> Iterable[ApiNode]:
         """All nodes."""
-        return [known.node for known in self._nodes.values()]
+        return self._fleet.nodes
 
     @property
     def size(self) -> int:
         """How many nodes there are."""
-        return len(self._nodes)
+        return len(self._fleet)
 
     def inventory(self, node: NodeName) -> Inventory:
         """The devices of a known node."""
-        return self._nodes[node].inventory
+        return self._fleet[node].inventory
 
     def holders(self, node: NodeName) -> list[tuple[ApiPod, Allocation]]:
         """Who is on a node, and what each was given there."""
@@ -132,7 +113,7 @@ class Cluster:
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Nodes that take no part in sharing, for pods that ask for devices; and room that is promised to others."""
-        silent = self._readiness.barred(now) if request.containers else []
+        silent = self._fleet.barred(now) if request.containers else []
         decider = self._decider
         promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
         return [*silent, *promised]
@@ -165,7 +146,7 @@ class Cluster:
     def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
         """Its binding came to nothing while others of its gang are on nodes: what it was to have is kept for it."""
         gang = gang_of(pod)
-        if gang is not None and self._seats.of_gang(gang) and decision.node in self._nodes:
+        if gang is not None and self._seats.of_gang(gang) and decision.node in self._fleet:
             self.keep(pod, decision)
 
     def keep_no_more(self, uid: PodUid) -> Causes:
@@ -183,18 +164,18 @@ class Cluster:
 
     def why_not(self, node: NodeName, now: float) -> str | None:
         """Why a node takes no part in sharing; None where it does."""
-        return self._readiness.why_not(self._nodes[node].slot, now)
+        return self._fleet.why_not(node, now)
 
     def node(self, node: ApiNode, now: float) -> Causes:
         """A node, as it is now."""
-        known = self._nodes.get(node.name)
-        if known is not None and known.node.metadata.uid != node.metadata.uid:
-            if not self._nodes_seen.is_news(node.metadata.uid, node.metadata.resource_version):
-                return NOTHING
-            return self.node_gone(node.name, now) | self._node_comes(node)
-        if not self._nodes_seen.is_news(node.metadata.uid, node.metadata.resource_version):
+        if not self._fleet.is_news(node):
             return NOTHING
-        return self._node_comes(node) if known is None else self._node_changes(known, node)
+        known = self._fleet.get(node.name)
+        if known is None:
+            return self._node_comes(node)
+        if known.node.metadata.uid == node.metadata.uid:
+            return self._fleet.changes(known, node)
+        return self.node_gone(node.name, now) | self._node_comes(node)
 
     def node_gone(self, name: str, now: float, *, uid: str = "") -> Causes:
         """It is no more; pods that are still bound to it hold nothing until it is there again.
@@ -202,28 +183,24 @@ class Cluster:
         With a `uid`: only if it is that one, and not another that has its name since.
         """
         del now
-        known = self._nodes.get(NodeName(name))
+        known = self._fleet.get(NodeName(name))
         if known is None or uid not in {"", known.node.metadata.uid}:
             return NOTHING
         for seat in self._seats.on(known.node.name):
             self._predicates.remove_pod(seat.pod.uid)
         self._pointless += self._kept.node_gone(known.node.name)
-        self._predicates.remove_node(known.slot)
-        self._decider.remove_node(known.node.name)
-        self._readiness.remove(known.node.name)
-        self._nodes_seen.gone(known.node.metadata.uid)
-        del self._nodes[known.node.name]
+        self._fleet.goes(known)
         return _NODE | _FREED  # pods elsewhere may have kept others away from its whole zone
 
     def heartbeat(self, name: str, renewed_s: float | None, now: float) -> Causes:
         """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
-        return _NODE if self._readiness.beat(NodeName(name), renewed_s, now) else NOTHING
+        return self._fleet.beats(NodeName(name), renewed_s, now)
 
     def relisted_nodes(self, nodes: Iterable[ApiNode], now: float) -> Causes:
         """All nodes that there are."""
         listed = {node.name: node for node in nodes}
         causes = NOTHING
-        for name in [name for name in self._nodes if name not in listed]:
+        for name in [name for name in self._fleet.names if name not in listed]:
             causes |= self.node_gone(name, now)
         for node in listed.values():
             causes |= self.node(node, now)
@@ -260,7 +237,7 @@ class Cluster:
         """It is deleted, or has ended."""
         del now
         self._pods_seen.gone(uid)
-        self._flagged.pop(uid, None)
+        self._believing.forget(uid)
         let_go = self._let_go(uid)
         seat = self._seats.get(uid)
         if seat is not None:
@@ -293,52 +270,11 @@ class Cluster:
         return _FREED
 
     def _node_comes(self, node: ApiNode) -> Causes:
-        inventory, obstacle = self._inventory_of(node, _EMPTY)
-        total = _total_of(node)
-        self._decider.add_node(node.name, inventory, total)
-        slot = self._decider.slot(node.name)
-        if slot is None:
-            raise AssertionError(f"node {node.name} was added and has no slot")
-        self._nodes[node.name] = _Known(node, slot, inventory, total)
-        self._readiness.put(node.name, slot, obstacle)
-        self._predicates.put_node(slot, node)
+        slot = self._fleet.comes(node)
         for seat in self._seats.on(node.name):
             self._decider.take(seat.allocation, seat.needs)
             self._predicates.put_pod(slot, seat.pod)
         return _NODE
-
-    def _node_changes(self, known: _Known, node: ApiNode) -> Causes:
-        causes = NOTHING
-        before, inventory, total = known.node, known.inventory, known.total
-        if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
-            inventory, obstacle = self._inventory_of(node, known.inventory)
-            if inventory.kinds != known.inventory.kinds:
-                self._decider.replace_inventory(node.name, inventory)
-                causes |= _INVENTORY
-            if self._readiness.put(node.name, known.slot, obstacle):
-                causes |= _INVENTORY
-        if node.status.allocatable != before.status.allocatable:
-            total = _total_of(node)
-            if total != known.total:
-                self._decider.resize_node(node.name, total)
-        if _matters(node, before):
-            self._predicates.put_node(known.slot, node)
-            causes |= _NODE
-        elif node.status != before.status or node.metadata.annotations != before.metadata.annotations:
-            self._predicates.put_node(known.slot, node)  # images, conditions: worth knowing, worth no try
-        self._nodes[node.name] = _Known(node, known.slot, inventory, total)
-        return causes
-
-    def _inventory_of(self, node: ApiNode, before: Inventory) -> tuple[Inventory, int]:
-        """What a node says it has, and what keeps it from taking part."""
-        text = node.metadata.annotations.get(INVENTORY)
-        if text is None:
-            return _EMPTY, SAID_NOTHING
-        try:
-            inventory = decode_inventory(text, self._kinds)
-        except DecodeError:
-            return before, UNREADABLE
-        return inventory, obstacle_of(inventory)
 
     def _waits(self, pod: ApiPod) -> Causes:
         if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
@@ -356,7 +292,7 @@ class Cluster:
 
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)
-        self._sit_down(Seat(pod, node, self._believed(pod, node), noted=notes_of(pod)))
+        self._sit_down(Seat(pod, node, self._believing.held(pod, node), noted=notes_of(pod)))
         return _POD
 
     def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
@@ -364,7 +300,7 @@ class Cluster:
         is_first, before, notes = seat.noted is None, seat.pod, notes_of(pod)
         allocation = seat.allocation
         if notes != seat.noted and not (is_first and is_as_decided(seat, notes[0])):
-            allocation = self._believed(pod, seat.node)
+            allocation = self._believing.held(pod, seat.node)
         now = Seat(pod, seat.node, allocation, noted=notes)
         if allocation != seat.allocation or now.needs != seat.needs:
             self._get_up(seat)
@@ -373,24 +309,13 @@ class Cluster:
         seat.assumed, seat.noted = False, notes
         self._seats.update(seat, pod)
         is_other = says_otherwise(pod, before)
-        if is_other and (known := self._nodes.get(seat.node)):
+        if is_other and (known := self._fleet.get(seat.node)):
             self._predicates.put_pod(known.slot, pod)
         return _POD if is_first or is_other else NOTHING
 
-    def _believed(self, pod: ApiPod, node: NodeName) -> Allocation:
-        """What a pod on a node holds there of devices."""
-        self._flagged.pop(pod.uid, None)
-        if notes_of(pod)[0] is None:
-            return nothing_for(pod, node)
-        found = self._trusted(pod)
-        if found is not None and (found.pod, found.node) == (pod.uid, node):
-            return found
-        self._flagged[pod.uid] = FORGED
-        return nothing_for(pod, node)
-
     def _sit_down(self, seat: Seat) -> None:
         self._seats.add(seat)
-        known = self._nodes.get(seat.node)
+        known = self._fleet.get(seat.node)
         if known is not None:
             self._decider.take(seat.allocation, seat.needs)
             self._predicates.put_pod(known.slot, seat.pod)
@@ -399,22 +324,6 @@ class Cluster:
         self._seats.remove(seat)
         if self._kept and (gang := gang_of(seat.pod)) is not None and not self._seats.of_gang(gang):
             self._kept.remove_gang(gang)  # a gang of which nobody is there holds nothing
-        if seat.node in self._nodes:
+        if seat.node in self._fleet:
             self._decider.give_back(seat.pod.uid)
             self._predicates.remove_pod(seat.pod.uid)
-
-
-def _total_of(node: ApiNode) -> Room:
-    found = node.status.allocatable
-    return Room(
-        cpu_milli=amount("cpu", found.get("cpu", "0"), 0), memory_bytes=amount("memory", found.get("memory", "0"), 0)
-    )
-
-
-def _matters(node: ApiNode, before: ApiNode) -> bool:
-    """Whether a pod may fit now that did not."""
-    return (
-        node.spec != before.spec
-        or node.metadata.labels != before.metadata.labels
-        or node.status.allocatable != before.status.allocatable
-    )

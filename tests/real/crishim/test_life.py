@@ -18,7 +18,7 @@ from support.crishim_stage import NODE, OWN, TEAM, Stage
 
 
 def left_of(stage: Stage, uid: str) -> str | None:
-    """kubelet removes containers after the pod is gone, the last of them when it looks for such."""
+    """Its containers; those of a pod that is gone kubelet removes a while after it."""
     return ", ".join(str(each) for each in stage.containers() if each.pod == uid) or None
 
 

@@ -41,7 +41,9 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: Final = {
+    "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
     "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
+    "explain": Subcommand("partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."),
     "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
     "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
     "node": Subcommand("partage_cli.node.command", "Let this node's cards rest, as for a driver upgrade."),

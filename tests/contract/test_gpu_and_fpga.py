@@ -190,6 +190,7 @@ def test_what_is_taken_and_given_back_is_counted_by_both_owners(cluster: Cluster
 
 
 def test_every_hook_of_the_scheduler_is_called(cluster: Cluster) -> None:
+    assert len(cluster.side.resources()) == 1  # the boards; ours are known by their prefix
     request = cluster.side.requests(POD)
     cluster.side.shape(request)
     cluster.side.node_room(Slot(1), Room(cpu_milli=8000), Room(cpu_milli=500))

@@ -59,7 +59,7 @@ _ALL_CARDS: Final = (
     replace(card(LOST, 2, "0000:1a:00.0"), health="lost"),
     replace(card(KUBELETS, 3, "0000:1b:00.0"), pool="kubelet"),
 )
-_PLUGINS_FOLDER: Final = "/opt/partage-plugins"
+PLUGINS_FOLDER: Final = "/opt/partage-plugins"
 _FIRST_PORT: Final = 9401
 _DEVICES: Final = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 
@@ -92,7 +92,9 @@ def allocation(pod: Pod, *grants: GpuGrant, container: str = "main", node: str =
     return Allocation(gen=gen, pod=PodUid(pod.uid), node=NodeName(node), containers=containers)
 
 
-def crishim(number: int, *flags: str, env: Mapping[str, str] | None = None, former: int | None = None) -> Daemon:
+def crishim(
+    number: int, *flags: str, env: Mapping[str, str] | None = None, former: int | None = None, node: str = NODE
+) -> Daemon:
     """The daemon; ready when a socket that is not the `former` one answers."""
 
     def why_not_ready(machine: Machine) -> str | None:
@@ -101,11 +103,11 @@ def crishim(number: int, *flags: str, env: Mapping[str, str] | None = None, form
             return f"{SOCKET} is not there or another's"
         return why_no_answer(machine, SOCKET)
 
-    argv = ("--node-name", NODE, "--log-format", "text", "--metrics-address", f"127.0.0.1:{_FIRST_PORT + number}")
+    argv = ("--node-name", node, "--log-format", "text", "--metrics-address", f"127.0.0.1:{_FIRST_PORT + number}")
     environment = {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PARTAGE_DRIVER_ROOT": DRIVER,
-        "PYTHONPATH": f"{_PLUGINS_FOLDER}:{PROGRAMS}",
+        "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}",
         "PARTAGE_PLUGINS_BLOCK": "rogue,isolation",
         **(env or {}),
     }
@@ -115,18 +117,27 @@ def crishim(number: int, *flags: str, env: Mapping[str, str] | None = None, form
 
 def files(*keys: Ed25519PrivateKey) -> dict[str, str]:
     """What is on the node before anything starts: inventory, keys, and the plugins that a package would bring."""
-    plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\nrogue = rogue:Rogue\n"
-    return {
-        INVENTORY: inventory(),
-        **dict(map(public_file, keys)),
-        f"{_PLUGINS_FOLDER}/more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
-        f"{_PLUGINS_FOLDER}/more-1.dist-info/entry_points.txt": plugins,
-    }
+    return {INVENTORY: inventory(), **dict(map(public_file, keys)), **plugin_files()}
 
 
 def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
     """A node whose kubelet speaks through crishim."""
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=files(*keys))
+
+
+def plugin_files() -> dict[str, str]:
+    """The node plugins that a package would bring."""
+    plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\nrogue = rogue:Rogue\n"
+    return {
+        f"{PLUGINS_FOLDER}/more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
+        f"{PLUGINS_FOLDER}/more-1.dist-info/entry_points.txt": plugins,
+    }
+
+
+def install_board(machine: Machine) -> None:
+    """A /dev of the node's own with an FPGA board in it."""
+    machine.run("sh", "-e", "-c", _OWN_DEV)
+    machine.run("mknod", "/dev/fpga0", "c", "1", "5")
 
 
 def install_devices(machine: Machine) -> None:
@@ -138,8 +149,7 @@ def install_devices(machine: Machine) -> None:
         machine.write(f"{DRIVER}/usr/lib/x86_64-linux-gnu/{library}.so.{VERSION}", library)
     for address, minor, card_id in (("0000:18:00.0", 1, FIRST), ("0000:19:00.0", 0, SECOND)):
         machine.write(f"{DRIVER}/proc/driver/nvidia/gpus/{address}/information", information(minor, address, card_id))
-    machine.run("sh", "-e", "-c", _OWN_DEV)
-    machine.run("mknod", "/dev/fpga0", "c", "1", "5")
+    install_board(machine)
 
 
 _OWN_DEV: Final = """

@@ -17,68 +17,31 @@ import contextlib
 import json
 import ssl
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Self
 
 from aiohttp import web
 
-from support.fake_objects import COLLECTIONS, Change, No, Object, Objects, matching
+from support.fake_answers import No, Object
+from support.fake_faults import Asked, CutShort, CutWatch, Drop, Fault, Flood, Hang, Late, Refuse, Say, Weather
+from support.fake_objects import COLLECTIONS, Change, Objects
+from support.fake_watchers import LATER_S, Lists, Watcher, bookmark, line_of
 
-
-@dataclass(frozen=True)
-class Refuse:
-    """Answers with a status, in the API server's words or with `body` as it is."""
-
-    status: int
-    reason: str = ""
-    message: str = "told to"
-    retry_after: str | None = None
-    body: bytes | None = None
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True)
-class Say:
-    """Answers 200 with these bytes, whatever was asked."""
-
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Flood:
-    """Answers 200 and goes on until the client has had enough."""
-
-
-@dataclass(frozen=True)
-class Hang:
-    """Takes the request and answers only when `api.release()` says so."""
-
-
-@dataclass(frozen=True)
-class Drop:
-    """Cuts the connection: before anything is done, or after all of it is."""
-
-    after_success: bool = False
-
-
-@dataclass(frozen=True)
-class CutShort:
-    """Does it, and cuts the connection in the middle of the answer."""
-
-
-Fault = Refuse | Say | Flood | Hang | Drop | CutShort
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A request that came."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
+__all__ = [
+    "Asked",
+    "CutShort",
+    "CutWatch",
+    "Drop",
+    "FakeApi",
+    "Fault",
+    "Flood",
+    "Hang",
+    "Late",
+    "Lists",
+    "Refuse",
+    "Say",
+]
 
 
 @dataclass
@@ -89,15 +52,7 @@ class _Expected:
     times: int
 
     def fits(self, asked: Asked) -> bool:
-        method = "WATCH" if "watch" in asked.query else asked.method
-        return self.times > 0 and self.method in {"", method} and asked.path.startswith(self.under)
-
-
-@dataclass(eq=False)
-class _Watcher:
-    matches: Callable[[str, Object], bool]
-    lines: asyncio.Queue[bytes | None] = field(default_factory=asyncio.Queue[bytes | None])
-    """None is the end."""
+        return self.times > 0 and self.method in {"", asked.verb} and asked.path.startswith(self.under)
 
 
 class FakeApi:
@@ -108,10 +63,16 @@ class FakeApi:
         self.asked: list[Asked] = []
         self.accepts: set[str] | None = None
         """The Authorization headers that are let in; None lets everyone in."""
+        self.weather: Weather | None = None
+        self.lists = Lists.STREAMED
+        self.holds_ends = False
+        """Lists that are streamed end only when `end_lists` says so."""
         self._tls = tls
         self._port = 0
         self._expected: list[_Expected] = []
-        self._watchers: set[_Watcher] = set()
+        self._watchers: set[Watcher] = set()
+        self._disordered: set[str] = set()
+        """Where a watch ended that was told things out of order: to go on from its last version would skip some."""
         self._released = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._handling: web.Server | None = None
@@ -170,7 +131,12 @@ class FakeApi:
     def bookmark(self) -> None:
         """Every watch is told how far it is."""
         for watcher in self._watchers:
-            watcher.lines.put_nowait(self._bookmark())
+            watcher.lines.put_nowait(bookmark(self.objects.version))
+
+    def end_lists(self) -> None:
+        """Every list that is being streamed is whole, as of now."""
+        for watcher in self._watchers:
+            watcher.tell_end(self.objects.version)
 
     def end_watches(self) -> None:
         """As the real one does after a while."""
@@ -188,17 +154,13 @@ class FakeApi:
         """History is forgotten, and every watch ends with the error that says so."""
         self.objects.compact()
         gone = No(410, "Expired", "too old resource version")
-        self.write_to_watches(_line("ERROR", gone.body()))
+        self.write_to_watches(line_of("ERROR", gone.body()))
         self.end_watches()
 
     def _tell(self, change: Change) -> None:
-        line = _line(change.kind, change.object)
         for watcher in self._watchers:
-            if watcher.matches(change.path, change.object):
-                watcher.lines.put_nowait(line)
-
-    def _bookmark(self) -> bytes:
-        return _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.objects.version)}})
+            if (seen := change.as_seen(watcher.matches)) is not None:
+                watcher.tell(line_of(*seen), self.weather)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         query = dict(request.query)
@@ -214,18 +176,34 @@ class FakeApi:
             if each.fits(asked):
                 each.times -= 1
                 yield each.fault
+        if self.weather is not None and (fault := self.weather.fault(asked)) is not None:
+            yield fault
 
     async def _misbehave(self, request: web.BaseRequest, asked: Asked, fault: Fault) -> web.StreamResponse:
+        """Answers, though not as it should."""
         match fault:
-            case Refuse(status, reason, message, retry_after, body, headers):
-                more = {"Retry-After": retry_after} if retry_after else {}
-                text = json.dumps(No(status, reason, message).body()).encode() if body is None else body
-                return web.Response(status=status, body=text, headers={**headers, **more})
+            case Refuse(after_success=is_done):
+                if is_done:
+                    await self._behave(request, asked)
+                return _refusal(fault)
             case Say(body):
                 return web.Response(body=body)
             case Flood():
                 return await self._flood(request)
-            case Hang():
+            case Hang(after_success):
+                response = await self._behave(request, asked) if after_success else None
+                await self._released.wait()
+                return response or await self._behave(request, asked)
+            case CutWatch(after_bytes):
+                return await self._behave(request, asked, cut_after=after_bytes)
+            case Late() | Drop() | CutShort():
+                return await self._leave(request, asked, fault)
+
+    async def _leave(self, request: web.BaseRequest, asked: Asked, fault: Late | Drop | CutShort) -> web.StreamResponse:
+        """Answers nothing, or not all of it."""
+        match fault:
+            case Late(seconds):
+                self._later(seconds, asked)
                 await self._released.wait()
             case Drop(after_success=True):
                 await self._behave(request, asked)
@@ -233,13 +211,13 @@ class FakeApi:
                 pass
             case CutShort():
                 await self._half(request, await self._behave(request, asked))
-        return await self._cut(request) if isinstance(fault, Drop | CutShort) else await self._behave(request, asked)
+        return await self._cut(request)
 
-    async def _behave(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _behave(self, request: web.BaseRequest, asked: Asked, *, cut_after: int = -1) -> web.StreamResponse:
         try:
             self._require_accepted(asked)
             if "watch" in asked.query:
-                return await self._watch(request, asked)
+                return await self._watch(request, asked, cut_after=cut_after)
             return _json(self._done(asked))
         except No as no:
             return _json(no.body(), status=no.status)
@@ -247,6 +225,15 @@ class FakeApi:
     def _require_accepted(self, asked: Asked) -> None:
         if self.accepts is not None and asked.headers.get("Authorization") not in self.accepts:
             raise No(401, "Unauthorized", "Unauthorized")
+
+    def _later(self, seconds: float, asked: Asked) -> None:
+        """Whoever asked may have gone by then; so this must not end with his connection."""
+
+        def do() -> None:
+            with contextlib.suppress(No):
+                self._done(asked)
+
+        asyncio.get_running_loop().call_later(seconds, do)
 
     def _done(self, asked: Asked) -> Object:
         body: Object = json.loads(asked.body) if asked.body else {}
@@ -260,9 +247,10 @@ class FakeApi:
             case "PUT":
                 return self.objects.replace(asked.path, body)
             case "PATCH" if "json-patch" not in asked.headers["Content-Type"]:
-                return self.objects.patch(asked.path, body)
+                is_strategic = "strategic" in asked.headers["Content-Type"]
+                return self.objects.patch(asked.path, body, strategic=is_strategic)
             case "DELETE":
-                return self.objects.delete(asked.path)
+                return self.objects.delete(asked.path, body)
             case _:
                 raise No(405, "MethodNotAllowed", f"{asked.method} is not done here")
 
@@ -279,25 +267,51 @@ class FakeApi:
             meta["continue"] = f"{version}:{end}"
         return {"kind": "List", "metadata": meta, "items": found[begin:end]}
 
-    async def _watch(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
-        watcher = _Watcher(matching(asked.path, asked.query))
-        for change in self.objects.since(int(asked.query["resourceVersion"])):
-            if watcher.matches(change.path, change.object):
-                watcher.lines.put_nowait(_line(change.kind, change.object))
+    async def _watch(self, request: web.BaseRequest, asked: Asked, *, cut_after: int = -1) -> web.StreamResponse:
+        watcher = self._watcher(asked)
         response = web.StreamResponse()
         response.enable_chunked_encoding()
-        await response.prepare(request)
         self._watchers.add(watcher)
         try:
-            with contextlib.suppress(TimeoutError):
+            await response.prepare(request)
+            with contextlib.suppress(TimeoutError, ConnectionResetError):
                 async with asyncio.timeout(float(asked.query.get("timeoutSeconds", "3600"))):
                     while (line := await watcher.lines.get()) is not None:
                         if not line:
                             return await self._cut(request)
+                        if 0 <= cut_after < len(line):
+                            await response.write(line[:cut_after])
+                            return await self._cut(request)
+                        cut_after -= len(line) if cut_after >= 0 else 0
                         await response.write(line)
         finally:
             self._watchers.discard(watcher)
+            if watcher.is_disordered:
+                self._disordered.add(asked.path)
         return response
+
+    def _watcher(self, asked: Asked) -> Watcher:
+        """Who is told first what he asked for: what happened since, or all that there is."""
+        watcher, since = Watcher(asked), asked.query.get("resourceVersion")
+        if since is None:
+            watcher.tell_all(self.objects.select(asked.path, asked.query), self.lists)
+            if not self.holds_ends and not self._is_late():
+                watcher.tell_end(self.objects.version)
+            return watcher
+        if asked.path in self._disordered:
+            self._disordered.discard(asked.path)
+            raise No(410, "Expired", "too old resource version")
+        for change in self.objects.since(int(since)):
+            if (seen := change.as_seen(watcher.matches)) is not None:
+                watcher.lines.put_nowait(line_of(*seen))
+        return watcher
+
+    def _is_late(self) -> bool:
+        """In a storm things change before a list has ended."""
+        if self.weather is None or not self.weather.disturbed(b"")[1]:
+            return False
+        asyncio.get_running_loop().call_later(LATER_S, self.end_lists)
+        return True
 
     async def _flood(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -318,8 +332,11 @@ class FakeApi:
         return web.StreamResponse()
 
 
-def _line(kind: str, object_: Object) -> bytes:
-    return json.dumps({"type": kind, "object": object_}).encode() + b"\n"
+def _refusal(fault: Refuse) -> web.Response:
+    more = {"Retry-After": fault.retry_after} if fault.retry_after else {}
+    words = json.dumps(No(fault.status, fault.reason, fault.message).body()).encode()
+    text = words if fault.body is None else fault.body
+    return web.Response(status=fault.status, body=text, headers={**fault.headers, **more})
 
 
 def _json(object_: Object, status: int = 200) -> web.Response:

@@ -1,39 +1,36 @@
 """What an API server holds: objects by path, their versions, and the history that watches go on from. No sockets.
 
-Only what our clients rely on: one version for all, conflicts, merge patches, bindings, equality selectors, compaction.
+Only what our clients rely on: one version for all, conflicts, merge patches, bindings, selectors, compaction.
 """
 
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
-Object = dict[str, Any]
-COLLECTIONS: Final = frozenset({"nodes", "pods", "leases", "events", "namespaces", "configmaps"})
-_EVERYWHERE: Final = re.compile(r"(/apis?/(?:[a-z0-9.]+/)?v1)/([a-z]+)")
+from support.fake_answers import No, Object, matching, merged, same
+from support.fake_pods import bound, going, require_uid, with_status
 
+__all__ = ["COLLECTIONS", "Change", "No", "Object", "Objects", "matching", "merged"]
 
-class No(Exception):
-    """An answer that says no."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(status, reason, message)
-        self.status, self.reason, self.message = status, reason, message
-
-    def body(self) -> Object:
-        return {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": self.message,
-            "reason": self.reason,
-            "code": self.status,
-        }
+COLLECTIONS: Final = frozenset(
+    {
+        "nodes",
+        "pods",
+        "leases",
+        "events",
+        "namespaces",
+        "configmaps",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "storageclasses",
+        "csinodes",
+        "poddisruptionbudgets",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,14 @@ class Change:
     kind: str
     path: str
     object: Object
+    before: Object | None = None
+
+    def as_seen(self, matches: Callable[[str, Object], bool]) -> tuple[str, Object] | None:
+        """As a watch tells it that selects: what no longer matches is deleted, what does now is added."""
+        was = self.before is not None and matches(self.path, self.before)
+        if not matches(self.path, self.object):
+            return ("DELETED", self.object) if was and self.kind == "MODIFIED" else None
+        return ("ADDED" if self.kind == "MODIFIED" and not was else self.kind), self.object
 
 
 class Objects:
@@ -55,7 +60,7 @@ class Objects:
         """Versions before this one are compacted."""
         self._on_change = on_change
         self._held: dict[str, Object] = {}
-        self._history: list[Change] = []
+        self.history: list[Change] = []
         self._numbers = count(1)
 
     def get(self, path: str) -> Object:
@@ -70,17 +75,19 @@ class Objects:
     def since(self, version: int) -> Iterator[Change]:
         if version < self.oldest:
             raise No(410, "Expired", f"too old resource version: {version} ({self.oldest})")
-        return iter([change for change in self._history if change.version > version])
+        return iter([change for change in self.history if change.version > version])
 
     def compact(self) -> None:
         """Forgets history, as etcd does after five minutes."""
         self.version += 1
         self.oldest = self.version
-        self._history.clear()
+        self.history.clear()
 
     def create(self, path: str, body: Object) -> Object:
         if path.endswith("/binding"):
             return self._bind(path.removesuffix("/binding"), body)
+        if path.endswith("/eviction"):
+            return self.delete(path.removesuffix("/eviction"), body.get("deleteOptions"))
         body = copy.deepcopy(body)
         meta = body.setdefault("metadata", {})
         if not meta.get("name"):
@@ -101,77 +108,34 @@ class Objects:
         body["metadata"]["uid"] = held["metadata"]["uid"]
         return self._store("MODIFIED", path, body)
 
-    def patch(self, path: str, body: Object) -> Object:
-        path = path.removesuffix("/status")
+    def patch(self, path: str, body: Object, *, strategic: bool = False) -> Object:
+        if path.endswith("/status"):
+            path = path.removesuffix("/status")
+            return self._store("MODIFIED", path, with_status(self.get(path), body, strategic=strategic))
         return self._store("MODIFIED", path, merged(self.get(path), body))
 
-    def delete(self, path: str) -> Object:
+    def delete(self, path: str, options: Object | None = None) -> Object:
+        require_uid(self.get(path), options or {})
         self._store("DELETED", path, copy.deepcopy(self.get(path)))
         del self._held[path]
         return {"kind": "Status", "status": "Success"}
 
-    def _bind(self, path: str, body: Object) -> Object:
-        pod = copy.deepcopy(self.get(path))
-        if pod.setdefault("spec", {}).get("nodeName"):
-            raise No(409, "Conflict", f"pod is already assigned to node {pod['spec']['nodeName']}")
-        pod["spec"]["nodeName"] = body["target"]["name"]
-        annotations = body.get("metadata", {}).get("annotations", {})
-        self._store("MODIFIED", path, merged(pod, {"metadata": {"annotations": annotations}}))
+    def begin_deletion(self, path: str) -> Object:
+        """As of a pod that runs: it has a deletionTimestamp from now on, and is there until it is deleted."""
+        return self._store("MODIFIED", path, going(self.get(path)))
+
+    def _bind(self, path: str, binding: Object) -> Object:
+        self._store("MODIFIED", path, bound(path, copy.deepcopy(self.get(path)), binding))
         return {"kind": "Status", "status": "Success", "code": 201}
 
     def _store(self, kind: str, path: str, object_: Object) -> Object:
-        if kind == "MODIFIED" and _same(object_, self._held[path]):
+        if kind == "MODIFIED" and same(object_, self._held[path]):
             return self._held[path]  # nothing is written and nobody is told, as with the real one
         self.version += 1
         object_["metadata"]["resourceVersion"] = str(self.version)
+        before = self._held.get(path)
         self._held[path] = object_
-        change = Change(self.version, kind, path, copy.deepcopy(object_))
-        self._history.append(change)
+        change = Change(self.version, kind, path, copy.deepcopy(object_), copy.deepcopy(before))
+        self.history.append(change)
         self._on_change(change)
         return object_
-
-
-def matching(path: str, query: dict[str, str]) -> Callable[[str, Object], bool]:
-    """Whether an object at a path belongs to a collection and its selectors."""
-    everywhere = _EVERYWHERE.fullmatch(path)
-    where = re.escape(path) if everywhere is None else f"{everywhere[1]}(/namespaces/[^/]+)?/{everywhere[2]}"
-    inside = re.compile(rf"{where}/[^/]+")
-    fields = [term.split("=") for term in query.get("fieldSelector", "").split(",") if term]
-    labels = [term.split("=") for term in query.get("labelSelector", "").split(",") if term]
-
-    def matches(at: str, object_: Object) -> bool:
-        has_labels = object_["metadata"].get("labels", {})
-        return (
-            inside.fullmatch(at) is not None
-            and all(str(_field(object_, name)) == value for name, value in fields)
-            and all(has_labels.get(name) == value for name, value in labels)
-        )
-
-    return matches
-
-
-def merged(old: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    result: Object = dict(old) if isinstance(old, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
-
-
-def _same(one: Object, other: Object) -> bool:
-    def plain(object_: Object) -> Any:
-        return merged(object_, {"metadata": {"resourceVersion": None}})
-
-    return bool(plain(one) == plain(other))
-
-
-def _field(object_: Object, name: str) -> Any:
-    found: Any = object_
-    for part in name.split("."):
-        found = found.get(part, "") if isinstance(found, dict) else ""
-    return found

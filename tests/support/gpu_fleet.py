@@ -100,6 +100,7 @@ class Fleet:
     def why_not(self, request: PodRequest) -> list[str]:
         """The reason of each node on which it does not fit."""
         fits, codes, reasons = self.plugin.partage_fits(request, self.slots)
+        codes = codes() if callable(codes) else codes
         return [reasons[code] for code, fit in zip(codes.tolist(), fits.tolist(), strict=True) if not fit]
 
     def scores(self, request: PodRequest) -> list[float]:

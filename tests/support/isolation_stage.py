@@ -28,7 +28,7 @@ from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, NodeSettings
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
-from support.crishim_stage import INVENTORY, SOCKET, Stage, crishim, public_file
+from support.crishim_stage import INVENTORY, NODE, SOCKET, Stage, crishim, public_file
 from support.simgpu_stage import DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 
 IMAGE: Final = "memory"
@@ -41,7 +41,7 @@ CARD_MIB: Final = 79 * 1024
 CARD: Final = CardId(UUIDS[0])
 ADVISORY: Final = ("--enforce", "advisory")
 ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "rogue", "PARTAGE_DRIVER_ROOT": DRIVER}
-_LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
+LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
 _BROKER: Final = (sys.executable, "-P", "-m", "partage_isolation")
 _PLACES: Final = ("--library-folder", LIBRARIES, "--driver-root", DRIVER)
 _METRICS: Final = "127.0.0.1:9470"
@@ -50,7 +50,7 @@ _METRICS: Final = "127.0.0.1:9470"
 def image() -> images.Image:
     """A program that takes memory as it is told, and the part of glibc that every distribution's package has."""
     program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    return images.glibc().with_files({SERVING[0]: program, _LIBDL: Path(_LIBDL)})
+    return images.glibc().with_files({SERVING[0]: program, LIBDL: Path(LIBDL)})
 
 
 def inventory() -> str:
@@ -82,9 +82,9 @@ def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
 
 
-def broker(*flags: str) -> Daemon:
+def broker(*flags: str, node: str = NODE) -> Daemon:
     """The daemon; ready when it answers."""
-    argv = (*_BROKER, *_PLACES, "--node-name", "n1", "--log-format", "text", "--metrics-address", _METRICS, *flags)
+    argv = (*_BROKER, *_PLACES, "--node-name", node, "--log-format", "text", "--metrics-address", _METRICS, *flags)
     return Daemon("broker", argv, _why_no_broker, {"PYTHONDONTWRITEBYTECODE": "1"})
 
 
@@ -136,7 +136,7 @@ class IsolationStage(Stage):
 
     def told(self) -> Told:
         """What the broker says of everything."""
-        return _client(self.machine).tell()
+        return told_by(self.machine)
 
     def container(self, pod: Pod) -> ContainerTold:
         """What the broker says of the pod's container."""
@@ -170,6 +170,11 @@ def seen(pod: Pod) -> dict[str, int]:
     """How large the card is and what is free, in MiB, as the program in the pod is told."""
     pairs = (word.split("=") for word in ask(pod, "view").split())
     return {name: int(value) // MIB for name, value in pairs}
+
+
+def told_by(machine: Machine) -> Told:
+    """What a node's broker says of everything."""
+    return _client(machine).tell()
 
 
 def _client(machine: Machine) -> BrokerClient:

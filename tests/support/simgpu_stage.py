@@ -29,11 +29,11 @@ CLIENT: Final = Path(__file__).parents[1] / "real/simgpu/c/cards.c"
 _DEVICE_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
 
 
-def install_driver(machine: Machine, cards: Sequence[str | Card] = CARDS) -> None:
-    """The driver's files, as it is installed in a folder of its own."""
+def install_driver(machine: Machine, cards: Sequence[str | Card] = CARDS, *, name: str = "rig") -> None:
+    """The driver's files, as it is installed in a folder of its own. UUIDs of cards follow from the name."""
     root = machine.path(DRIVER)
     root.mkdir(parents=True, exist_ok=True)
-    lay_out(root, built(), described("rig", [card(one) if isinstance(one, str) else one for one in cards]))
+    lay_out(root, built(), described(name, [card(one) if isinstance(one, str) else one for one in cards]))
 
 
 def simgpud() -> Daemon:

@@ -23,7 +23,8 @@ LogFormat = Literal["json", "text"]
 
 _HOST: Final = r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+)"
 _PORT: Final = r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[0-9]{1,4})"
-_ADDRESS: Final = rf"^({_HOST}:{_PORT})?$"
+ADDRESS: Final = rf"^({_HOST}:{_PORT})?$"
+"""`host:port`, or empty."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "json"
     metrics_address: Annotated[
         str,
-        Meta(pattern=_ADDRESS),
+        Meta(pattern=ADDRESS),
         Setting(
             "Where /metrics, /healthz and /readyz are served; empty, the default, is off: no port is open unasked.",
             allowed="host:port, [IPv6 address]:port, or empty for off",

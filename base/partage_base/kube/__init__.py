@@ -1,15 +1,17 @@
 """Access to the API server: as whom we call it, plain calls, lists and watches. Typed, on asyncio or uvloop.
 
 Read in this order: `access` (where and as whom, renewed as credentials rotate), `server` (plain calls, each sent once
-and bounded in time and size), `following` (a list kept current by a watch, for ever), `backoff` (how long to wait after
-what error). `paths` and `objects` are the words, `errors` is what is expected to go wrong.
+and bounded in time and size), `following` (a list kept current by a watch, for ever), `listing` (how that begins:
+streamed, or in pages), `backoff` (how long to wait after what error). `paths` and `objects` are the words, `errors` is
+what is expected to go wrong.
 
     access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
         node = await server.get(node_path("n1"), Node)
 
-What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks HTTP,
-`answers` and `events` decide what bytes mean and are pure. Nothing here decides what is written or when.
+What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks
+HTTP: calls by `connections` and `http1`, which is pure, watches by aiohttp. `answers`, `events` and `folding` decide
+what bytes mean and are pure. Nothing here decides what is written or when.
 """
 
 from partage_base.kube.access import Access
@@ -34,6 +36,7 @@ from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, NodeEvent, O
 from partage_base.kube.paths import (
     binding_path,
     events_path,
+    eviction_path,
     lease_path,
     leases_path,
     node_path,
@@ -77,6 +80,7 @@ __all__ = [
     "Unreachable",
     "binding_path",
     "events_path",
+    "eviction_path",
     "follow",
     "lease_path",
     "leases_path",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -12,6 +13,8 @@ from partage_base.kube.errors import Nonsense
 T = TypeVar("T")
 LONGEST_LINE_BYTES: Final = 8 << 20
 """One object; etcd takes no more than a quarter of that by default."""
+LIST_ENDS: Final = "k8s.io/initial-events-end"
+"""The annotation of the bookmark after the last item of a list that is streamed."""
 
 
 class Changed(msgspec.Struct, Generic[T], frozen=True):
@@ -19,6 +22,8 @@ class Changed(msgspec.Struct, Generic[T], frozen=True):
 
     item: T
     version: str = ""
+    key: tuple[str, str] = ("", "")
+    """Its namespace and name."""
 
 
 class Deleted(msgspec.Struct, Generic[T], frozen=True):
@@ -26,12 +31,16 @@ class Deleted(msgspec.Struct, Generic[T], frozen=True):
 
     item: T
     version: str = ""
+    key: tuple[str, str] = ("", "")
+    """Its namespace and name."""
 
 
 class Bookmark(msgspec.Struct, frozen=True):
     """Nothing else changed up to this version."""
 
     version: str
+    ends_list: bool = False
+    """All that there is has been told: what comes next are changes."""
 
 
 Event = Changed[T] | Deleted[T] | Bookmark
@@ -45,10 +54,20 @@ class _Line(msgspec.Struct, frozen=True):
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str
+    namespace: str = ""
+    name: str = ""
 
 
 class _Versioned(msgspec.Struct, frozen=True):
     metadata: _Meta
+
+
+class _Marks(msgspec.Struct, frozen=True):
+    annotations: Mapping[str, str] | None = None
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    metadata: _Marks
 
 
 class Lines:
@@ -80,13 +99,15 @@ def event_of(call: str, line: bytes, item_type: type[T]) -> Event[T]:
     read = decoded(call, line, _Line)
     if read.type == "ERROR":
         raise refusal(call, 0, read.object)
-    version = decoded(call, read.object, _Versioned).metadata.resource_version
+    meta = decoded(call, read.object, _Versioned).metadata
+    key = (meta.namespace, meta.name)
     match read.type:
         case "ADDED" | "MODIFIED":
-            return Changed(decoded(call, read.object, item_type), version)
+            return Changed(decoded(call, read.object, item_type), meta.resource_version, key)
         case "DELETED":
-            return Deleted(decoded(call, read.object, item_type), version)
+            return Deleted(decoded(call, read.object, item_type), meta.resource_version, key)
         case "BOOKMARK":
-            return Bookmark(version)
+            marks = decoded(call, read.object, _Marked).metadata.annotations or {}
+            return Bookmark(meta.resource_version, ends_list=marks.get(LIST_ENDS) == "true")
         case other:
             raise Nonsense(call, f"an event of type {other!r}")

@@ -1,8 +1,9 @@
 """A list that is kept current by a watch, for ever.
 
-First all items are told, then every change. What breaks is mended without a word as long as nothing is missed: a watch
-that ends, is cut once or is too old to go on from. When the API server can't be reached or refuses, that is told once,
-and the next that is told is the whole list again. Nothing is hammered: whatever did not get further waits longer.
+First all items are told (how one comes by them is `listing`'s), then every change. What breaks is mended without a word
+as long as nothing is missed: a watch that ends, is cut once or is too old to go on from. When the API server can't be
+reached or refuses, that is told once, and the next that is told is the whole list again. Nothing is hammered: whatever
+did not get further waits longer.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ import msgspec
 from partage_base.kube.backoff import Backoff
 from partage_base.kube.errors import Gone, KubeError
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
+from partage_base.kube.listing import Beginning
 from partage_base.kube.server import ApiServer
 
 T = TypeVar("T")
-PAGE: Final = 1000
-"""So that nothing that one cluster can hold is more than an answer may be."""
 LONG_S: Final = 30.0
 """A watch that ends after that has done its work, even if there was nothing to tell."""
 
@@ -83,17 +83,17 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncGenerator[Seen[T]]:
     """Tells for ever; ends only by being closed or cancelled. `backoff` is this one's own."""
-    place = _Place()
+    place, beginning = _Place(), Beginning(server, path, item_type, labels=labels, fields=fields)
     while True:
         failure: KubeError | None = None
         place.has_moved = False
         try:
-            if not place.since:
-                listing = await server.list(path, item_type, labels=labels, fields=fields, limit=PAGE)
-                place.listed(listing.resource_version)
-                yield Listed(listing.items)
-            watch = server.watch(path, item_type, since=place.since, labels=labels, fields=fields)
-            async with aclosing(_moving(watch, place, backoff)) as changes:
+            listing, watch = await beginning.begun(place.since)
+            async with aclosing(watch), aclosing(_moving(watch, place, backoff)) as changes:
+                if listing is not None:
+                    place.listed(listing.resource_version)
+                    yield Listed(listing.items)
+                listing = None  # it would be kept, as it stood then, for as long as the watch lasts
                 async for change in changes:
                     yield change
         except KubeError as error:
@@ -109,12 +109,11 @@ async def _moving(
 ) -> AsyncGenerator[Changed[T] | Deleted[T]]:
     """What a watch tells, but for its bookmarks; keeps `place`."""
     began_at = asyncio.get_running_loop().time()
-    async with aclosing(watch):
-        async for event in watch:
-            place.moved(event.version)
-            backoff.reset()
-            if not isinstance(event, Bookmark):
-                yield event
+    async for event in watch:
+        place.moved(event.version)
+        backoff.reset()
+        if not isinstance(event, Bookmark):
+            yield event
     if not place.has_moved and asyncio.get_running_loop().time() - began_at >= LONG_S:
         place.moved(place.since)
         backoff.reset()

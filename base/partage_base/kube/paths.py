@@ -55,6 +55,11 @@ def binding_path(namespace: str, name: str) -> str:
     return f"{pod_path(namespace, name)}/binding"
 
 
+def eviction_path(namespace: str, name: str) -> str:
+    """Where one pod is asked to leave its node."""
+    return f"{pod_path(namespace, name)}/eviction"
+
+
 def events_path(namespace: str = "") -> str:
     """All events of a namespace, or of all; events about nodes are in `default`."""
     return _in_namespace(namespace, "events")

@@ -19,7 +19,8 @@ from partage_base.kube.access import Access
 from partage_base.kube.answers import decoded, page_of
 from partage_base.kube.errors import Unreachable
 from partage_base.kube.events import Event, Lines, event_of
-from partage_base.kube.transport import Request, Transport
+from partage_base.kube.http1 import Request
+from partage_base.kube.transport import Transport
 
 T = TypeVar("T")
 PatchKind = Literal["merge", "strategic", "json"]
@@ -39,6 +40,12 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 
     items: tuple[T, ...]
     resource_version: str
+
+
+class _OnlyIf(msgspec.Struct, frozen=True, rename="camel"):
+    preconditions: dict[str, str]
+    kind: str = "DeleteOptions"
+    api_version: str = "v1"
 
 
 class ApiServer:
@@ -75,9 +82,13 @@ class ApiServer:
         """One object."""
         return await self._call(Request("GET", path), type_)
 
-    async def create(self, path: str, body: object, type_: type[T]) -> T:
-        """Posts `body` to a collection or a subresource."""
-        return await self._call(Request("POST", path, body=msgspec.json.encode(body)), type_)
+    async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
+        """Posts `body` to a collection or a subresource.
+
+        After `within_s` the API server itself gives it up, whether or not somebody still waits; 0 leaves that to it.
+        """
+        query = _query(timeout=f"{round(1000 * within_s)}ms" if within_s else "")
+        return await self._call(Request("POST", path, query, body=msgspec.json.encode(body)), type_)
 
     async def replace(self, path: str, body: object, type_: type[T]) -> T:
         """Puts `body`; with a resource version in it, `Conflict` where the object changed meanwhile."""
@@ -88,9 +99,10 @@ class ApiServer:
         request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
 
-    async def delete(self, path: str) -> None:
-        """Deletes one object."""
-        await self._call(Request("DELETE", path), msgspec.Raw)
+    async def delete(self, path: str, *, uid: str = "") -> None:
+        """Deletes one object; with a `uid`: only if it is that one, else `Conflict`."""
+        body = msgspec.json.encode(_OnlyIf(preconditions={"uid": uid})) if uid else None
+        await self._call(Request("DELETE", path, body=body), msgspec.Raw)
 
     async def list(
         self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0
@@ -119,6 +131,8 @@ class ApiServer:
     ) -> AsyncGenerator[Event[T]]:
         """What changes after the version `since`, until the server ends it: by default after 5 to 10 minutes.
 
+        With `since` empty first all that there is, at least as new as the call, up to a bookmark that `ends_list`;
+        API servers that don't offer that refuse, or never say where it ends (`listing` knows what to do then).
         Raises as calls do, and `Gone` where `since` is too old. Close it (`contextlib.aclosing`) to end it sooner.
         """
         lasts_s = lasts_s or _WATCH_LASTS_S * (1 + random.random())  # noqa: S311  (so that not all end at once)
@@ -126,6 +140,8 @@ class ApiServer:
             watch="true",
             allowWatchBookmarks="true",
             resourceVersion=since,
+            sendInitialEvents="" if since else "true",
+            resourceVersionMatch="" if since else "NotOlderThan",
             timeoutSeconds=str(max(1, int(lasts_s))),
             labelSelector=labels,
             fieldSelector=fields,

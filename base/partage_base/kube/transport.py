@@ -1,8 +1,9 @@
-"""HTTP to the API server, by aiohttp: the only module that imports it.
+"""HTTP to the API server: calls by `connections`, what goes on and what goes through a proxy by aiohttp.
 
 A call is sent once, whatever becomes of it, and its answer is bounded. Redirects are refused and cookies forgotten; the
 environment has no say here (what it says of proxies is in the credentials). Whatever goes wrong becomes one of
-`errors` in one place, which also decides whether the call may have been carried out.
+`errors` in one place for each of the two, which also decides whether the call may have been carried out. Calls have a
+way of their own because a scheduler makes a thousand in a second, and a general client takes most of that second.
 """
 
 from __future__ import annotations
@@ -12,39 +13,36 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from typing import Final
-from urllib.parse import urlencode
+from functools import cache
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 import yarl
 
 from partage_base.kube.access import Access
 from partage_base.kube.answers import refusal
+from partage_base.kube.connections import CONNECT_WITHIN_S, Connections, NotConnected, Place
+from partage_base.kube.credentials import Credentials
 from partage_base.kube.errors import BadAccess, Nonsense, Unreachable
+from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, Malformed, Request, said_of_us, written
 from partage_base.kube.sockets import Sockets
 
-CONNECT_WITHIN_S: Final = 5.0
-_MOST_REFUSAL_BYTES: Final = 64 << 10
 _REDIRECTS: Final = range(300, 400)
 _REFUSALS: Final = range(400, 1000)
+_FIRST_NO: Final = 300
 _UNAUTHORIZED: Final = 401
+_PORTS: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked."""
+class _Server(NamedTuple):
+    """Where an API server is and what we say of ourselves, as long as the credentials are these."""
 
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
-    content_type: str = "application/json"
-
-    @property
-    def call(self) -> str:
-        """What it is called in messages."""
-        return f"{self.method} {self.path}"
+    credentials: Credentials
+    place: Place
+    prefix: str
+    """Of all paths."""
+    of_us: bytes
 
 
 class Transport:
@@ -57,11 +55,14 @@ class Transport:
         self._most_answer_bytes = most_answer_bytes
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._sockets = Sockets()
+        self._calls = Connections(connections, self._sockets)
+        self._server: _Server | None = None
         self._is_closed = False
 
     async def close(self) -> None:
         """Ends every connection, without long goodbyes."""
         self._is_closed = True
+        self._calls.end()
         for session in self._sessions.values():
             if (connector := session.connector) is not None:
                 await connector.close(abort_ssl=True)
@@ -71,8 +72,42 @@ class Transport:
     async def answer(self, request: Request, *, deadline_s: float) -> bytes:
         """The body of an answer that says yes."""
         with _within(request.call, deadline_s):
-            async with asyncio.timeout(deadline_s), self._asked(request, lasts=False) as response:
-                return await self._body(request.call, response, self._most_answer_bytes)
+            async with asyncio.timeout(deadline_s):
+                credentials = await self._access.current()
+                if credentials.proxy is None:
+                    return await self._called(request, credentials)
+                async with self._asked(request, lasts=False) as response:
+                    return await self._body(request.call, response, self._most_answer_bytes)
+
+    async def _called(self, request: Request, credentials: Credentials) -> bytes:
+        """By a connection of ours."""
+        call = request.call
+        if self._is_closed:
+            raise Unreachable(call, "this client is closed", may_be_done=False)
+        answer = Answer(self._most_answer_bytes)
+        with _told(call, answer):
+            server = self._of(credentials)
+            await self._calls.ask(server.place, written(request, server.prefix, server.of_us), answer)
+        if answer.status >= _FIRST_NO:
+            if answer.status == _UNAUTHORIZED:
+                self._access.refused(credentials)
+            location = answer.headers.get(b"location", b"")
+            if answer.status in _REDIRECTS:
+                raise Nonsense(call, f"{answer.status} to {location.decode(errors='replace')}, and we follow none")
+            retry_after = answer.headers.get(b"retry-after")
+            raise refusal(
+                call,
+                answer.status,
+                bytes(answer.body),
+                retry_after=retry_after.decode("latin-1") if retry_after else None,
+            )
+        return bytes(answer.body)
+
+    def _of(self, credentials: Credentials) -> _Server:
+        """`ValueError` where they can't be right."""
+        if self._server is None or self._server.credentials is not credentials:
+            self._server = _server(credentials, self._user_agent)
+        return self._server
 
     async def pieces(self, request: Request, *, deadline_s: float, lasts_s: float) -> AsyncGenerator[bytes]:
         """An answer that goes on, as it arrives; `deadline_s` is for its beginning, `lasts_s` for all of it."""
@@ -98,11 +133,10 @@ class Transport:
             headers["Authorization"] = credentials.authorization
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        query = f"?{urlencode(request.query)}" if request.query else ""
         with _translated(request.call):
             response = await self._session(request.call, lasts=lasts).request(
                 request.method,
-                yarl.URL(f"{credentials.url}{request.path}{query}", encoded=True),
+                yarl.URL(f"{credentials.url}{request.target}", encoded=True),
                 data=request.body,
                 headers=headers,
                 ssl=credentials.tls or True,
@@ -120,7 +154,7 @@ class Transport:
         if response.status in _REDIRECTS:
             raise Nonsense(call, f"{response.status} to {response.headers.get('Location')}, and we follow none")
         if response.status in _REFUSALS:
-            body = await self._body(call, response, _MOST_REFUSAL_BYTES)
+            body = await self._body(call, response, MOST_REFUSAL_BYTES)
             raise refusal(call, response.status, body, retry_after=response.headers.get("Retry-After"))
 
     async def _body(self, call: str, response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -154,12 +188,71 @@ class Transport:
         return session
 
 
+def _server(credentials: Credentials, user_agent: str) -> _Server:
+    url = urlsplit(credentials.url)
+    if url.scheme not in _PORTS or not url.hostname or url.username is not None:
+        raise ValueError(f"{credentials.url!r:.200} is no address of a server")
+    is_default = url.port in (None, _PORTS[url.scheme])
+    name = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    place = Place(
+        host=url.hostname,
+        port=url.port or _PORTS[url.scheme],
+        tls=(credentials.tls or _usual_tls()) if url.scheme == "https" else None,
+        server_name=credentials.server_name,
+    )
+    headers = {"User-Agent": user_agent, "Accept": "application/json", "Accept-Encoding": "identity"}
+    if credentials.authorization is not None:
+        headers["Authorization"] = credentials.authorization
+    of_us = said_of_us(name if is_default else f"{name}:{url.port}", headers)
+    return _Server(credentials, place, url.path.rstrip("/"), of_us)
+
+
+@cache
+def _usual_tls() -> ssl.SSLContext:
+    """Trusts whom the machine trusts."""
+    return ssl.create_default_context()
+
+
 @contextmanager
 def _within(call: str, deadline_s: float) -> Generator[None]:
     try:
         yield
     except TimeoutError:
         raise Unreachable(call, f"no whole answer within {deadline_s:g} s", may_be_done=True) from None
+
+
+@contextmanager
+def _told(call: str, answer: Answer) -> Generator[None]:
+    """What our connections say as `errors`."""
+    try:
+        yield
+    except NotConnected as failure:
+        raise _not_connected(call, failure) from failure
+    except Malformed as error:
+        raise Nonsense(call, str(error)) from None
+    except Cut:
+        why = "the answer was cut short" if answer.has_begun else "the connection was closed before there was an answer"
+        raise Unreachable(call, why, may_be_done=True) from None
+    except ValueError as error:
+        raise BadAccess(f"{call}: the API server's address can't be right: {error}; correct the kubeconfig") from None
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise Unreachable(call, _why(error), may_be_done=True) from error
+
+
+def _not_connected(call: str, failure: NotConnected) -> Unreachable:
+    error = failure.error
+    if error is None:
+        return Unreachable(call, f"no connection within {CONNECT_WITHIN_S:g} s", may_be_done=False)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _not_trusted(call, failure.where, error)
+    return Unreachable(call, f"no connection to {failure.where}: {_why(error)}", may_be_done=False)
+
+
+def _not_trusted(call: str, where: str, error: BaseException) -> Unreachable:
+    why = f"the certificate of {where} does not hold: {_why(error)}"
+    return Unreachable(call, why, may_be_done=False, advice="does the kubeconfig name its authority?")
 
 
 @contextmanager
@@ -170,8 +263,7 @@ def _translated(call: str) -> Generator[None]:
     except aiohttp.ConnectionTimeoutError:
         raise Unreachable(call, f"no connection within {CONNECT_WITHIN_S:g} s", may_be_done=False) from None
     except aiohttp.ClientConnectorCertificateError as error:
-        why = f"the certificate of {error.host}:{error.port} does not hold: {_why(error.certificate_error)}"
-        raise Unreachable(call, why, may_be_done=False, advice="does the kubeconfig name its authority?") from error
+        raise _not_trusted(call, f"{error.host}:{error.port}", error.certificate_error) from error
     except aiohttp.ClientConnectorError as error:
         why = f"no connection to {error.host}:{error.port}: {_why(error.os_error)}"
         raise Unreachable(call, why, may_be_done=False) from error

@@ -12,6 +12,7 @@ from partage_plugins.codecs.allocation import (
     encode_container,
     highest_common_version,
 )
+from partage_plugins.codecs.gangs import read_gang
 from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
 from partage_plugins.codecs.native import read_requests
 from partage_plugins.codecs.quantity import format_bytes, parse_quantity, parse_whole_quantity
@@ -31,6 +32,7 @@ __all__ = [
     "key_id",
     "parse_quantity",
     "parse_whole_quantity",
+    "read_gang",
     "read_requests",
     "sign",
     "verify",

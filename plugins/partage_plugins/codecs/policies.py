@@ -22,6 +22,7 @@ _WORDS: Final = (
     | {_MODEL: "a model, as NVML names it: 1 to 128 printable characters"}
     | {_POLICY: "a policy, such as fgd+ or binpack, or several with weights, fgd+=2,topology=1"}
 )
+_KNOWN: Final = keys.POLICIES | keys.GANGS
 _MAX_ITEMS: Final = 256
 _ANSWERS: Final = {"yes": True, "no": False}
 
@@ -39,9 +40,10 @@ def read_policies(
     annotations: Mapping[str, str], *, names: tuple[ContainerName, ...], asking: tuple[ContainerName, ...]
 ) -> dict[ContainerName, Policies]:
     """The policies of each container in `asking`; values may name any container in `names`."""
-    unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in keys.POLICIES)
+    unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in _KNOWN)
     if unknown:
-        raise _refused("annotations", repr(unknown[0]), ", ".join(sorted(keys.POLICIES)))
+        allowed = ", ".join(sorted(key.removeprefix(keys.PREFIX) for key in _KNOWN))
+        raise _refused("annotations", repr(unknown[0]), f"{keys.PREFIX} with {allowed}")
     values: dict[ContainerName, dict[str, Any]] = {name: {} for name in names}
     for key, read in _READERS.items():
         if key in annotations:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from partage_plugins.errors import DecodeError
@@ -27,11 +28,8 @@ ALLOWED: Final = "a quantity such as 500m, 2, 8Gi or 1e3, within 63 bits"
 
 def parse_quantity(text: str, *, path: str = "$") -> Fraction:
     """The exact number that a quantity says."""
-    match = _GRAMMAR.fullmatch(text)
-    if match is None:
-        raise _refused(text, path, ALLOWED)
-    number = Fraction(match["digits"]) * (-1 if match["sign"] == "-" else 1) * _scale(match)
-    if abs(number) > _LARGEST:
+    number = _number(text)
+    if number is None:
         raise _refused(text, path, ALLOWED)
     return number
 
@@ -50,6 +48,16 @@ def format_bytes(number: int) -> str:
         if number and number % (1 << 10 * power) == 0:
             return f"{number >> 10 * power}{suffix}"
     return str(number)
+
+
+@lru_cache(maxsize=1 << 12)
+def _number(text: str) -> Fraction | None:
+    """Remembered: a cluster's pods have few amounts, and fractions are slow to make."""
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        return None
+    number = Fraction(match["digits"]) * (-1 if match["sign"] == "-" else 1) * _scale(match)
+    return number if abs(number) <= _LARGEST else None
 
 
 def _scale(match: re.Match[str]) -> Fraction:

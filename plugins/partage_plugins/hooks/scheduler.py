@@ -26,6 +26,7 @@ __all__ = [
     "partage_node_removed",
     "partage_node_room",
     "partage_requests",
+    "partage_resources",
     "partage_scores",
     "partage_shape",
     "partage_take",
@@ -44,6 +45,19 @@ def partage_requests(pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] 
 
     Returns:
         Requests by container and kind, each of the request type that the kind's owner declared; None: not my dialect.
+
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def partage_resources() -> Sequence[str]:
+    """Name the resources by which pods ask in this plugin's dialect, so that nobody looks for them on nodes.
+
+    Asked once, when the scheduler starts. Those below `partage.dev/` need no naming.
+
+    Returns:
+        Names as in a container's limits, such as `fpga.example.com/boards`. No node may list them in its capacity.
 
     """
     raise NotImplementedError
@@ -116,7 +130,8 @@ def partage_fits(request: PodRequest, slots: Slots) -> Fits:
         slots: int32 array of nodes.
 
     Returns:
-        A bool array, uint8 reason codes where it is False, and the table of reasons.
+        A bool array, uint8 reason codes where it is False (or a function that gives them, called at once or never),
+        and the table of reasons.
 
     """
     raise NotImplementedError

@@ -63,6 +63,10 @@ class Call:
         finally:
             self._activity.leave()
 
+    def going_on(self, function: Callable[..., Any]) -> Call:
+        """A function that this call returned: its faults and its time are this plugin's too."""
+        return Call(self.plugin, self.hook, function, self._activity)
+
 
 def bound(registry: Registry, hook: str, activity: Activity, *, traced: bool) -> tuple[Call, ...]:
     """The calls of one hook, in calling order."""

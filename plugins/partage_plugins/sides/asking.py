@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +15,8 @@ from partage_plugins.sides.batches import nonsense
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodRequest
+
+_RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 
 
 def check_asks(
@@ -30,6 +33,16 @@ def check_asks(
             )
         for kind_name, ask in asks.items():
             yield name, kind_name, _checked(call, kind_name, ask, registry)
+
+
+def check_resources(call: Call, answer: object) -> Sequence[str]:
+    """Names of resources that are no node's own."""
+    if isinstance(answer, str) or not isinstance(answer, Sequence):
+        raise nonsense(call, f"returned {type(answer).__name__}; allowed: a sequence of names of resources")
+    for name in answer:
+        if not isinstance(name, str) or _RESOURCE.fullmatch(name) is None:
+            raise nonsense(call, f"named {name!r:.80}; allowed: resources with a domain, not Kubernetes' own")
+    return answer
 
 
 def pod_request(pod: Pod, asks: Mapping[tuple[ContainerName, Kind], object]) -> PodRequest:
@@ -86,9 +99,7 @@ def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> ob
 def _checked_grants(call: Call, name: ContainerName, grants: object, kind: AnyKind) -> tuple[Any, ...]:
     if not isinstance(grants, Sequence) or not grants or not all(isinstance(grant, kind.grant) for grant in grants):
         raise nonsense(call, f"granted {grants!r:.80} to {name}; allowed: one or more of {kind.grant.__name__}")
-    grant_type: Any = kind.grant
     try:
-        checked: tuple[Any, ...] = msgspec.convert(msgspec.to_builtins(list(grants)), tuple[grant_type, ...])
+        return tuple([msgspec.convert(msgspec.to_builtins(grant), kind.grant) for grant in grants])
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise nonsense(call, f"granted a wrong value to {name}: {error}") from None
-    return checked

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from partage_plugins.errors import PluginNonsense
 from partage_plugins.registry.calls import Call
-from partage_plugins.vocabulary.answers import Fits, Flags, Scores, Slots
+from partage_plugins.vocabulary.answers import Codes, Fits, Flags, Scores, Slots
 
 _BOOL: Final = np.dtype(np.bool_)
 _UINT8: Final = np.dtype(np.uint8)
@@ -37,7 +37,7 @@ class AllFit:
         table: list[str] = []
         for call, verdict in self._verdicts:
             newly = fits & ~verdict.fits
-            refusing = verdict.codes[newly]
+            refusing = _codes_of(call, verdict)[newly]
             if refusing.size and int(refusing.max()) >= len(verdict.reasons):
                 raise nonsense(call, f"gave reason code {int(refusing.max())} of a table of {len(verdict.reasons)}")
             codes[newly] = refusing.astype(np.uint16) + np.uint16(len(table))
@@ -53,16 +53,16 @@ def check_fits(call: Call, answer: Fits, slots: Slots) -> None:
     fits, codes, reasons = answer
     shape = slots.shape
     if not (type(fits) is np.ndarray and fits.dtype is _BOOL and fits.shape == shape):
-        _check_array(call, "fits", fits, slots, _BOOL)
-    if not (type(codes) is np.ndarray and codes.dtype is _UINT8 and codes.shape == shape):
-        _check_array(call, "codes", codes, slots, _UINT8)
+        _check_array(call, "fits", fits, shape, _BOOL)
+    if not (callable(codes) or (type(codes) is np.ndarray and codes.dtype is _UINT8 and codes.shape == shape)):
+        _check_array(call, "codes", codes, shape, _UINT8)
     if type(reasons) is not tuple or len(reasons) > _MAX_REASONS:
         raise nonsense(call, f"returned reasons {reasons!r:.80}; allowed: a tuple of at most {_MAX_REASONS}")
 
 
 def check_scores(call: Call, answer: Scores, slots: Slots) -> None:
     """Refuses what is no score of these slots; whether the numbers are finite is checked on their sum."""
-    _check_array(call, "scores", answer, slots, _FLOAT32)
+    _check_array(call, "scores", answer, slots.shape, _FLOAT32)
 
 
 def combined_fits(verdicts: Sequence[tuple[Call, Fits]], slots: Slots) -> AllFit:
@@ -91,10 +91,18 @@ def nonsense(call: Call, why: str) -> PluginNonsense:
     return PluginNonsense(call.plugin, call.hook, why)
 
 
-def _check_array(call: Call, what: str, array: object, slots: Slots, dtype: np.dtype[np.generic]) -> None:
-    if type(array) is not np.ndarray or array.dtype != dtype or array.shape != slots.shape:
+def _codes_of(call: Call, verdict: Fits) -> Codes:
+    if not callable(verdict.codes):
+        return verdict.codes
+    codes: Codes = call.going_on(verdict.codes)()
+    _check_array(call, "codes", codes, verdict.fits.shape, _UINT8)
+    return codes
+
+
+def _check_array(call: Call, what: str, array: object, allowed: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
+    if type(array) is not np.ndarray or array.dtype != dtype or array.shape != allowed:
         shape = f"{getattr(array, 'dtype', type(array).__name__)}{getattr(array, 'shape', '')}"
-        raise nonsense(call, f"returned {what} as {shape}; allowed: an array {dtype}{slots.shape}")
+        raise nonsense(call, f"returned {what} as {shape}; allowed: an array {dtype}{allowed}")
 
 
 def _check_finite(answers: Sequence[tuple[Call, Scores, float]]) -> None:

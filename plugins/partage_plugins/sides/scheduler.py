@@ -15,7 +15,7 @@ from msgspec import Struct
 from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.asking import check_asks, check_grants, pod_request
+from partage_plugins.sides.asking import check_asks, check_grants, check_resources, pod_request
 from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
@@ -25,6 +25,7 @@ from partage_plugins.vocabulary.pods import Pod, PodRequest, Room
 
 _HOOKS: Final = (
     "partage_requests",
+    "partage_resources",
     "partage_shape",
     "partage_node_added",
     "partage_node_removed",
@@ -101,6 +102,10 @@ class SchedulerSide:
                     )
                 asks[name, kind] = ask
         return pod_request(pod, asks)
+
+    def resources(self) -> frozenset[str]:
+        """The names of resources that plugins answer for, beside those below our own prefix; nodes do not list them."""
+        return frozenset(name for call in self._calls["partage_resources"] for name in check_resources(call, call()))
 
     def shape(self, request: PodRequest) -> Hashable:
         """Equal for requests that all plugins treat alike."""

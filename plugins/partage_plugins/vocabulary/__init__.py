@@ -24,7 +24,7 @@ from partage_plugins.vocabulary.names import (
     PodUid,
     Slot,
 )
-from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodContainer, PodRef, PodRequest, Role, Room
+from partage_plugins.vocabulary.pods import ContainerRequest, Gang, Pod, PodContainer, PodRef, PodRequest, Role, Room
 
 __all__ = [
     "GPU",
@@ -39,6 +39,7 @@ __all__ = [
     "ContainerName",
     "ContainerRequest",
     "Device",
+    "Gang",
     "GpuGrant",
     "GpuPart",
     "GpuRequest",

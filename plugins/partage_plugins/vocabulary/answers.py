@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,7 +23,8 @@ class Fits(NamedTuple):
     """One plugin's verdict on many nodes."""
 
     fits: Flags
-    codes: Codes
-    """Where a node does not fit: which of the reasons. Elsewhere without meaning."""
+    codes: Codes | Callable[[], Codes]
+    """Where a node does not fit: which of the reasons. Elsewhere without meaning. Or who says it: most decisions never
+    ask, and those that do ask at once."""
     reasons: tuple[str, ...]
     """Few and stable, in words for the user: `not enough memory on any card`."""

@@ -29,6 +29,14 @@ class Room(Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
 
 
+class Gang(Struct, frozen=True):
+    """Pods of one namespace that are bound all or none: so many of them at once, any more one by one."""
+
+    namespace: Namespace
+    name: str
+    size: int
+
+
 class PodContainer(Struct, frozen=True, kw_only=True):
     """One container of a pod's specification; quantities as the user wrote them."""
 

@@ -36,6 +36,11 @@ class FpgaScheduler(PerNode):
         return {name: {FPGA.name: FpgaRequest(count)} for name, count in boards.items() if count} or None
 
     @hookimpl
+    def partage_resources(self) -> Sequence[str]:
+        """Nodes do not list boards in their capacity: who has which is counted here."""
+        return [RESOURCE]
+
+    @hookimpl
     def partage_shape(self, request: PodRequest) -> int:
         """Two pods that need equally many boards fit on the same nodes."""
         return _boards(request)

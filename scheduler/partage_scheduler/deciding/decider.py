@@ -7,7 +7,7 @@ then tells of it by `take`), and knows no predicate but room and plugins: other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,11 +28,11 @@ from partage_plugins.vocabulary import (
 )
 from partage_plugins.vocabulary.answers import Flags, Scores
 from partage_scheduler.deciding.books import Books, Holding
-from partage_scheduler.deciding.explaining import Barred, Explanation, said_by_plugins
+from partage_scheduler.deciding.explaining import Barred, Explanation, said_of
 from partage_scheduler.deciding.numbering import Numbering
 from partage_scheduler.deciding.rooms import Rooms
 from partage_scheduler.deciding.side import Side
-from partage_scheduler.deciding.standings import NO_FIT, SHAPES, Standing, Standings, best_of
+from partage_scheduler.deciding.standings import NO_FIT, SHAPES, Standing, Standings, best_of, only
 
 _ATTEMPTS: Final = 8
 """Owners that refuse what all said fits: after so many nodes the pod waits, rather than the scheduler."""
@@ -69,6 +69,10 @@ class Decider:
     def slot(self, node: NodeName) -> Slot | None:
         """The slot of a node; None where it is not known."""
         return self._numbering.slot(node)
+
+    def slots(self, nodes: Iterable[NodeName]) -> NDArray[np.intp]:
+        """Of many nodes at once; -1 where one is not known."""
+        return self._numbering.slots(nodes)
 
     def free(self, node: NodeName) -> Room:
         """CPU and memory that no pod holds."""
@@ -116,16 +120,18 @@ class Decider:
         self._tell_room(holding.slot)
         return True
 
-    def decide(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Decision | None:
+    def decide(
+        self, request: PodRequest, barred: Sequence[Barred] = (), preferences: Scores | None = None
+    ) -> Decision | None:
         """The best node and the grants there; None where it fits nowhere, which `explain` explains.
 
-        Among equally good nodes the first by name. Nothing is taken. Raises what plugins raise (it costs this pod), and
-        `Refused` where owners refuse node after node that all said fit.
+        `preferences` are added to what plugins say, by slot. Among equally good nodes the first by name. Nothing is
+        taken. Raises what plugins raise (it costs this pod), and `Refused` where owners refuse node after node that all
+        said fit.
         """
         standing = self._standing(request)
         refusals = 0
-        possible = self._possible(request, barred)
-        while (best := best_of(standing.scores[: self.end], possible)).size:
+        while (best := self._best(request, barred, self._liked(standing, preferences))).size:
             slot = self._numbering.first_by_name(best)
             try:
                 return Decision(request, self._numbering.name(slot), self._side.allocate(request, slot))
@@ -136,14 +142,48 @@ class Decider:
                     raise
         return None
 
+    def decide_on(self, request: PodRequest, node: NodeName) -> Decision | None:
+        """The grants on a node that others chose, whose CPU and memory are theirs to mind; None where plugins say no.
+
+        Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
+        """
+        slot = self._known(node)
+        if not self._side.fits(request, np.array([slot], dtype=np.int32)).fits[0]:
+            return None
+        try:
+            return Decision(request, node, self._side.allocate(request, slot))
+        except Refused as refusal:
+            self._standing(request).refuse(slot, str(refusal))
+            raise
+
+    def liked(self, request: PodRequest) -> Scores:
+        """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next."""
+        return self._standing(request).scores[: self.end]
+
+    def open(self, scores: Scores, barred: Sequence[Barred]) -> Scores:
+        """The same, and minus infinity where somebody bars; a copy."""
+        scores = scores.copy()
+        for each in barred:
+            scores[each.flags(self.end)] = NO_FIT
+        return scores
+
+    def foremost(self, scores: Scores, most: int) -> Iterator[NodeName]:
+        """As many nodes by their scores, the best first, and equal ones by name; none that has minus infinity."""
+        return map(self._numbering.name, self._numbering.foremost(scores, most))
+
+    def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[str]:
+        """Why plugins say no of each of these slots, empty where they say yes."""
+        standing = self._said(request)
+        return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
+
     def weigh(self, request: PodRequest) -> Scores:
         """A score for each slot, minus infinity where it does not fit; a copy, for those who choose by themselves."""
         scores = self._standing(request).scores[: self.end]
         return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
 
     def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
-        """Why it does not fit, counted over nodes: asks plugins about all of them, so only ask for what was decided."""
-        slots = np.array([slot for slot, _, _ in self._books.nodes()], dtype=np.intp)
+        """Why it does not fit, counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
+        slots = self._numbering.all()
         nodes, reasons = slots.size, Counter[str]()
         for each in barred:
             out = each.flags(self.end)[slots]
@@ -152,22 +192,57 @@ class Decider:
         reasons.update(self._rooms.lacking(request.needs, slots))
         slots = slots[self._rooms.fit(request.needs, slots)]
         if slots.size:
-            verdict = self._side.fits(request, slots.astype(np.int32))
-            reasons += said_by_plugins(verdict, slots, self._standing(request).refused)
+            reasons += said_of(self._said(request), slots)
         return Explanation(nodes, nodes - reasons.total(), reasons)
+
+    def said_of(self, request: PodRequest, node: NodeName) -> str | None:
+        """Why plugins say that it does not fit on one node, whatever room there is; None where they say it does."""
+        slot = np.array([self._known(node)], dtype=np.intp)
+        return next(iter(said_of(self._said(request), slot)), None)
+
+    def names(self, slots: NDArray[np.intp]) -> list[NodeName]:
+        """The nodes in slots that are taken."""
+        return [self._numbering.name(slot) for slot in slots.tolist()]
 
     def renewed(self) -> None:
         """A plugin was made anew: what it said before may have been wrong."""
         self._standings.forget()
 
+    def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
+        """The best nodes that are possible. Mostly some of the best of all are, so these are looked at first."""
+        best = best_of(liked)
+        if not best.size:
+            return best
+        possible = self._rooms.fit(request.needs, best)
+        for each in barred:
+            possible &= ~each.at(best)
+        if possible.any():
+            return best[possible]
+        return best_of(only(self._possible(request, barred), liked))
+
+    def _liked(self, standing: Standing, preferences: Scores | None) -> Scores:
+        scores = standing.scores[: self.end]
+        return scores if preferences is None else scores + preferences[: self.end]
+
+    def _said(self, request: PodRequest) -> Standing:
+        """A standing with the reasons why it does not fit, right for all nodes."""
+        standing = self._standing(request)
+        stale = self._numbering.taken(self._standings.unexplained(standing))
+        if stale.size:
+            verdict = self._side.fits(request, stale.astype(np.int32))
+            codes, table = verdict.reasons()
+            standing.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), ("", *table))
+        self._standings.explained(standing)
+        return standing
+
     def _standing(self, request: PodRequest) -> Standing:
-        def ask(stale: NDArray[np.intp], scores: Scores) -> None:
+        def ask(stale: NDArray[np.int32], scores: Scores) -> None:
             self._score(request, stale, scores)
 
         return self._standings.of(self._side.shape(request), ask)
 
-    def _score(self, request: PodRequest, stale: NDArray[np.intp], scores: Scores) -> None:
-        asked = self._numbering.taken(stale).astype(np.int32)
+    def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
+        asked = self._numbering.taken(stale)
         if not asked.size:
             return
         fitting = asked[self._side.fits(request, asked).fits]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary.answers import Flags
-from partage_scheduler.deciding.side import Verdict
+from partage_scheduler.deciding.standings import Standing
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,16 @@ class Barred:
     reason: str
     slots: Flags
     """By slot; slots beyond its end are not barred."""
+
+    def at(self, slots: NDArray[np.intp]) -> Flags:
+        """The flags of these slots."""
+        if slots.size and slots.max() >= self.slots.size:
+            return self.flags(int(slots.max()) + 1)[slots]
+        return self.slots.take(slots)
+
+    def has(self, slot: int) -> bool:
+        """Whether one slot is barred."""
+        return slot < self.slots.size and bool(self.slots[slot])
 
     def flags(self, size: int) -> Flags:
         """As many flags as there are slots."""
@@ -44,11 +54,11 @@ class Explanation:
         return f"{self.fitting}/{self.nodes} nodes" + (f": {why}" if why else "")
 
 
-def said_by_plugins(verdict: Verdict, slots: NDArray[np.intp], refused: Mapping[int, str]) -> Counter[str]:
+def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[str]:
     """On how many of these nodes plugins say no, by reason: to begin with, or when it came to allocating."""
-    codes, table = verdict.reasons()
-    found: Counter[str] = Counter()
-    for code, count in zip(*np.unique(codes[~verdict.fits], return_counts=True), strict=True):
-        found[table[code]] += int(count)
-    found.update(refused[slot] for slot in slots[verdict.fits].tolist() if slot in refused)
+    counts = np.bincount(standing.codes[slots])
+    found = Counter({standing.said[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist() if code})
+    if standing.refused:
+        fitting = slots[standing.codes[slots] == 0]
+        found.update(standing.refused[slot] for slot in fitting.tolist() if slot in standing.refused)
     return found

@@ -6,13 +6,20 @@ name sorts first is chosen: a choice that depends neither on the order in which 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import repeat
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import NodeName, Slot
+from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.deciding.arrays import grown
+
+_NOTHING: Final = np.float32("-inf")
+Integer = TypeVar("Integer", bound=np.integer[Any])
 
 
 class Numbering:
@@ -40,6 +47,10 @@ class Numbering:
         """The node's slot, or None where it has none."""
         return self._slots.get(node)
 
+    def slots(self, nodes: Iterable[NodeName]) -> NDArray[np.intp]:
+        """Their slots, -1 where a node has none."""
+        return np.array(list(map(self._slots.get, nodes, repeat(-1))), dtype=np.intp)
+
     def name(self, slot: int) -> NodeName:
         """The node in a slot that is taken."""
         name = self._names[slot]
@@ -47,9 +58,13 @@ class Numbering:
             raise ValueError(f"slot {slot} has no node")
         return name
 
-    def taken(self, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+    def taken(self, slots: NDArray[Integer]) -> NDArray[Integer]:
         """Those of these slots that have a node."""
-        return slots[self._taken[slots]]
+        return slots[self._taken.take(slots)]
+
+    def all(self) -> NDArray[np.intp]:
+        """All slots that have a node."""
+        return np.flatnonzero(self._taken[: self.end])
 
     def give(self, node: NodeName) -> Slot:
         """A slot for a node that has none."""
@@ -76,11 +91,27 @@ class Numbering:
         """Of several taken slots, the one whose node's name sorts first."""
         if slots.size == 1:
             return Slot(int(slots[0]))
-        if self._ranks is None:
-            self._ranks = self._ranked()
-        return Slot(int(slots[np.argmin(self._ranks[slots])]))
+        return Slot(int(slots[np.argmin(self._ranked()[slots])]))
+
+    def foremost(self, scores: Scores, most: int) -> Iterator[int]:
+        """As many slots by their scores, the best first, and equal ones by name; none that has minus infinity."""
+        last = np.partition(scores, -most)[-most] if scores.size > most else _NOTHING
+        better = np.flatnonzero(scores > last)
+        yield from better[np.lexsort((self._ranked()[better], -scores[better]))].tolist()
+        if last > _NOTHING:
+            yield from self._by_name(np.flatnonzero(scores == last), most - better.size)
+
+    def _by_name(self, slots: NDArray[np.intp], most: int) -> Iterator[int]:
+        ranks = self._ranked()[slots]
+        first = np.argpartition(ranks, most - 1)[:most] if ranks.size > most else np.arange(ranks.size)
+        yield from slots[first[np.argsort(ranks[first])]].tolist()
 
     def _ranked(self) -> NDArray[np.int32]:
+        if self._ranks is None:
+            self._ranks = self._ranks_now()
+        return self._ranks
+
+    def _ranks_now(self) -> NDArray[np.int32]:
         ranks = np.full(len(self._names), np.iinfo(np.int32).max, dtype=np.int32)
         ranks[[self._slots[name] for name in sorted(self._slots)]] = np.arange(len(self._slots), dtype=np.int32)
         return ranks

@@ -1,10 +1,10 @@
 """How every node stands with each shape of request: the scores, kept, and asked again only where something changed.
 
-Each slot has the tick of its last change. A standing has the tick up to which it is right, so what must be asked again
-is one comparison over all slots. Most decisions then ask plugins for the few nodes that changed since a pod of this
-shape came last. CPU and memory are no part of a shape unless a plugin says so: the core compares them anew for
-each pod, which costs less than a standing for each amount of memory that somebody thought of. What is remembered is
-bounded: the standing that nobody asked for longest goes first.
+Each change has a tick, and each slot that of its last change. A standing has the tick up to which it is right, so what
+must be asked again are the last few changes, or after many of them one comparison over all slots. Most decisions then
+ask plugins for the few nodes that changed since a pod of this shape came last. CPU and memory are no part of a shape
+unless a plugin says so: the core compares them anew for each pod, which costs less than a standing for each amount of
+memory that somebody thought of. What is remembered is bounded: the standing that nobody asked for longest goes first.
 """
 
 from __future__ import annotations
@@ -23,27 +23,36 @@ from partage_scheduler.deciding.arrays import grown
 
 NO_FIT: Final = -math.inf
 """The score of a node where a request does not fit, and of a slot without a node."""
+_NO_FIT: Final = np.float32(NO_FIT)
 SHAPES: Final = 512
 """Standings that are kept: 10 MB for each 5,000 nodes."""
+_CHANGES: Final = 512
+"""Changes that are told one by one to a standing that was right before them."""
+Ask = Callable[[NDArray[np.int32], Scores], None]
+"""Scores these slots, into an array by slot that says everywhere that nothing fits."""
 
 
 class Standing:
     """The scores of one shape, by slot."""
 
-    __slots__ = ("refused", "right_until", "scores")
+    __slots__ = ("codes", "refused", "right_until", "said", "said_until", "scores")
 
     def __init__(self) -> None:
         self.scores: Scores = np.zeros(0, dtype=np.float32)
         self.right_until = 0
         self.refused: dict[int, str] = {}
         """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
+        self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
+        """Why it does not fit, as places in `said`; 0 where it does, or where nobody asked. Kept up only when asked."""
+        self.said: list[str] = [""]
+        self.said_until = 0
 
     def refuse(self, slot: Slot, why: str) -> None:
         """It does not fit there after all."""
         self.scores[slot] = NO_FIT
         self.refused[slot] = why
 
-    def forget(self, slots: NDArray[np.intp], size: int) -> None:
+    def forget(self, slots: NDArray[np.int32], size: int) -> None:
         """What is known of these slots no longer holds; there are `size` slots now."""
         self.scores = grown(self.scores, size, NO_FIT)
         self.scores[slots] = NO_FIT
@@ -51,17 +60,28 @@ class Standing:
             for slot in slots.tolist():
                 self.refused.pop(slot, None)
 
+    def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[str, ...]) -> None:
+        """Plugins said this of these slots: a reason's place in the table, or 0 for none."""
+        places = {"": 0} | {reason: place for place, reason in enumerate(self.said)}
+        for reason in table:
+            if reason not in places:
+                places[reason] = len(self.said)
+                self.said.append(reason)
+        self.codes[slots] = np.array([places[reason] for reason in table], dtype=np.uint16)[codes]
 
-def best_of(scores: Scores, possible: Flags) -> NDArray[np.intp]:
-    """The possible places with the highest score; none where it fits nowhere."""
-    highest = scores.max(initial=NO_FIT, where=possible)
+
+def best_of(scores: Scores) -> NDArray[np.intp]:
+    """The places with the highest score; none where it fits nowhere."""
+    highest = scores.item(scores.argmax()) if scores.size else NO_FIT
     if highest == NO_FIT:
         return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero((scores == highest) & possible)
+    places: NDArray[np.intp] = np.equal(scores, highest).nonzero()[0]
+    return places
 
 
-Ask = Callable[[NDArray[np.intp], Scores], None]
-"""Scores these slots, into an array by slot that says everywhere that nothing fits."""
+def only(possible: Flags, scores: Scores) -> Scores:
+    """The scores of possible places."""
+    return np.where(possible, scores, _NO_FIT)
 
 
 class Standings:
@@ -71,6 +91,9 @@ class Standings:
         self._shapes = shapes
         self._by_shape: OrderedDict[Hashable, Standing] = OrderedDict()
         self._changed = np.zeros(0, dtype=np.int64)
+        self._last: list[Slot] = []
+        """The slots of the last changes, one for each tick after `_told`."""
+        self._told = 0
         self._tick = 0
         self._end = 0
 
@@ -83,6 +106,10 @@ class Standings:
         self._changed = grown(self._changed, slot + 1, 0)
         self._changed[slot] = self._tick
         self._end = max(self._end, slot + 1)
+        self._last.append(slot)
+        if len(self._last) > 2 * _CHANGES:
+            del self._last[:_CHANGES]
+            self._told += _CHANGES
 
     def forget(self) -> None:
         """Nothing that was remembered holds any more."""
@@ -96,11 +123,27 @@ class Standings:
         else:
             self._by_shape.move_to_end(shape)
         if standing.right_until < self._tick:
-            stale = np.flatnonzero(self._changed[: self._end] > standing.right_until)
+            stale = self._changed_since(standing.right_until)
             standing.forget(stale, self._end)
             ask(stale, standing.scores)
             standing.right_until = self._tick
         return standing
+
+    def unexplained(self, standing: Standing) -> NDArray[np.intp]:
+        """The slots of which it is to be asked anew why nothing fits; `explained` when that is done."""
+        stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)
+        standing.codes = grown(standing.codes, self._end, 0)
+        standing.codes[stale] = 0
+        return stale
+
+    def _changed_since(self, tick: int) -> NDArray[np.int32]:
+        if tick >= self._told:
+            return np.array(sorted(set(self._last[tick - self._told :])), dtype=np.int32)
+        return np.flatnonzero(self._changed[: self._end] > tick).astype(np.int32)
+
+    def explained(self, standing: Standing) -> None:
+        """Its reasons are right now."""
+        standing.said_until = self._tick
 
     def _made(self, shape: Hashable) -> Standing:
         if len(self._by_shape) >= self._shapes:

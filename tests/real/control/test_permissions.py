@@ -6,15 +6,17 @@ The advertiser's account has a folder of its own, `tests/real/permissions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from partage_base.kube import micro_time
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.talking.api import Patch
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_job, a_node, a_pod
-from rig.talking.resources import EVENTS, JOBS, LEASES, NAMESPACES, NODES, ROLE_BINDINGS, SECRETS, Json
+from rig.talking.resources import JOBS, LEASES, NAMESPACES, NEW_EVENTS, NODES, ROLE_BINDINGS, SECRETS, Json
 
 pytestmark = pytest.mark.slow
 
@@ -54,14 +56,17 @@ def an_event(pod: Json) -> Json:
     metadata = pod["metadata"]
     about = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     return {
-        "apiVersion": "v1",
+        "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": f"{metadata['name']}.1"},
-        "involvedObject": about,
+        "eventTime": micro_time(datetime.now(UTC)),
+        "regarding": about,
+        "action": "Scheduling",
         "reason": "FailedScheduling",
-        "message": "0/0 nodes are available",
+        "note": "0/0 nodes are available",
         "type": "Warning",
-        "reportingComponent": "partage-scheduler",
+        "reportingController": "partage-scheduler",
+        "reportingInstance": "one",
     }
 
 
@@ -139,7 +144,7 @@ def test_our_scheduler_sees_pods_and_nodes_and_reports(cluster: Cluster, node: s
     assert node in scheduler.nodes.names()
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no card"}
     scheduler.api.patch(pod.path("status"), {"status": {"conditions": [unschedulable]}}, Patch.STRATEGIC)
-    scheduler.api.create(EVENTS.at(TEAM), an_event(pod.object))
+    scheduler.api.create(NEW_EVENTS.at(TEAM), an_event(pod.object))
     assert pod.refresh()
     assert pod.condition("PodScheduled")["message"] == "no card"
     assert [event.reason for event in pod.events()] == ["FailedScheduling"]
@@ -160,6 +165,7 @@ def test_our_scheduler_changes_nothing_else(cluster: Cluster, node: str) -> None
     pod = cluster.pods.create(TEAM, a_pod("waiting", scheduler="nobody"))
     forbidden(lambda: scheduler.pods.create(TEAM, a_pod("another")))
     forbidden(lambda: scheduler.api.patch(pod.path(), {"metadata": {"annotations": {"a": "b"}}}))
-    forbidden(lambda: scheduler.api.delete(pod.path()))
+    forbidden(lambda: scheduler.api.replace(pod.path(), pod.object))
+    forbidden(lambda: scheduler.api.replace(LEASES.at(OUR_NAMESPACE, node), a_lease(node)))
     forbidden(lambda: scheduler.nodes.annotate(node, INVENTORY))
     forbidden(lambda: scheduler.api.list(SECRETS.at(OUR_NAMESPACE)))

@@ -7,6 +7,7 @@ import random
 import signal
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
+from http import HTTPStatus
 
 import pytest
 
@@ -26,6 +27,7 @@ from partage_base.kube import (
     Meta,
     Node,
     Seen,
+    ServerFailed,
     Unreachable,
     follow,
     lease_path,
@@ -99,6 +101,23 @@ def test_an_api_server_killed_in_the_middle_of_a_watch_is_followed_again(
             assert Lost not in kinds
 
     LOOPS[loop](whole())
+
+
+def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(control: ControlPlane, admin: Access) -> None:
+    async def story() -> None:
+        async with ApiServer(admin, user_agent="partage-test", deadline_s=30) as server:
+            lease = Lease(metadata=Meta(name="given-up"))
+            control.etcd.send(signal.SIGSTOP)
+            try:
+                with pytest.raises(ServerFailed) as given_up:
+                    await server.create(leases_path(OUR_NAMESPACE), lease, Lease, within_s=0.5)
+            finally:
+                control.etcd.send(signal.SIGCONT)
+            assert given_up.value.status == HTTPStatus.GATEWAY_TIMEOUT
+            await asyncio.to_thread(control.apiserver.wait_ready)
+            await server.list(leases_path(OUR_NAMESPACE), Lease)
+
+    asyncio.run(story())
 
 
 def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_on(

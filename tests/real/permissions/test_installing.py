@@ -15,7 +15,7 @@ from rig.control.running import control_plane
 from rig.control.settings import ControlSettings
 from rig.identity.delivered import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE
-from rig.identity.permissions import ADVERTISER_FILES
+from rig.identity.permissions import ADVERTISER_FILES, SCHEDULER_FILE
 from rig.talking.cluster import Cluster
 from rig.talking.resources import LEASES
 
@@ -38,6 +38,7 @@ def plane() -> Iterator[ControlPlane]:
 def bare(plane: ControlPlane) -> Iterator[Cluster]:
     """A cluster in which nothing of partage is."""
     cluster = Cluster(plane)
+    cluster.kubectl.run("delete", "-f", str(FOLDER / SCHEDULER_FILE), "--ignore-not-found")
     cluster.kubectl.run("delete", "-k", ADVERTISER, "--ignore-not-found")
     yield cluster
     cluster.close()

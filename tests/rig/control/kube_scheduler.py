@@ -23,12 +23,14 @@ def kube_scheduler(place: Place, settings: ControlSettings) -> Component:
 
 def configuration(kubeconfig: str, settings: ControlSettings) -> dict[str, Any]:
     """The KubeSchedulerConfiguration. Nobody else schedules here, so there is no leader to elect."""
+    ours = dict(settings.kube_scheduler_configuration)
+    connection = {"kubeconfig": kubeconfig, **ours.pop("clientConnection", {})}
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": kubeconfig},
+        "clientConnection": connection,
         "leaderElection": {"leaderElect": False},
-        **settings.kube_scheduler_configuration,
+        **ours,
     }
 
 

@@ -6,8 +6,10 @@ after `wait_ready()` users can work. What etcd holds is in the run folder and ou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from rig.control.apiserver import apiserver
 from rig.control.controller_manager import controller_manager
@@ -16,6 +18,7 @@ from rig.control.kube_scheduler import kube_scheduler
 from rig.control.moving_in import move_in, wait_furnished
 from rig.control.settings import APISERVER_PORT, ControlSettings, Place, Programs
 from rig.identity.identities import Identities
+from rig.identity.people import KUBE_SCHEDULER
 from rig.identity.proofs import Identity
 from rig.machine.addresses import Addresses
 from rig.machine.components import Component
@@ -49,6 +52,13 @@ class ControlPlane:
     def components(self) -> list[Component]:
         """Those that this control plane has, in the order of their starting."""
         return [each for each in (self.etcd, self.apiserver, self.controller_manager, self.scheduler) if each]
+
+    def another_scheduler(self, configured: Mapping[str, Any]) -> Component:
+        """For a control plane that was made without one, with these fields in its file; not yet started."""
+        place = Place(self.addresses, self.programs, self.run_folder, self.identities)
+        client = {"kubeconfig": place.kubeconfig(KUBE_SCHEDULER), **configured.get("clientConnection", {})}
+        fields = {**configured, "clientConnection": client}
+        return kube_scheduler(place, ControlSettings(kube_scheduler_configuration=fields))
 
     def start(self) -> None:
         """Starts etcd and the API server, which look for each other by themselves."""

@@ -59,6 +59,20 @@ def test_an_object_is_made_read_changed_and_deleted(loop: str) -> None:
     told(story, loop=loop)
 
 
+def test_only_the_object_that_is_meant_is_deleted() -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        made = await server.create(leases_path("partage-system"), HEARTBEAT, Lease)
+        path = lease_path("partage-system", "n1")
+        with pytest.raises(Conflict):
+            await server.delete(path, uid="another")
+        assert api.objects.get(path)
+        await server.delete(path, uid=made.metadata.uid)
+        with pytest.raises(NotFound):
+            await server.get(path, Lease)
+
+    told(story)
+
+
 def test_a_merge_patch_changes_what_it_names() -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
         a_node(api)

@@ -29,7 +29,8 @@ from partage_base.kube import (
     nodes_path,
 )
 from partage_base.kube import following as following_module
-from support.fake_api import Drop, FakeApi, Fault, Refuse, Say
+from partage_base.kube import listing as listing_module
+from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.kube import LOOPS, told, until
 
 
@@ -68,9 +69,11 @@ async def next_value(seen: AsyncGenerator[Seen[Node]]) -> str:
     return event.item.metadata.labels["v"]
 
 
+@pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_all_are_told_and_then_every_change(loop: str) -> None:
+def test_all_are_told_and_then_every_change(loop: str, lists: Lists) -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = lists
         a_node(api)
         waits = Waits()
         async with aclosing(following(server, waits)) as seen:
@@ -87,8 +90,10 @@ def test_all_are_told_and_then_every_change(loop: str) -> None:
     told(story, loop=loop)
 
 
-def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_list() -> None:
+@pytest.mark.parametrize(("lists", "calls"), [(Lists.STREAMED, 1), (Lists.REFUSED, 1 + 1 + 1)])
+def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_list(lists: Lists, calls: int) -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = lists
         a_node(api)
         async with aclosing(following(server, Waits())) as seen:
             await anext(seen)
@@ -103,13 +108,15 @@ def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_list()
                 end()
                 touch(api, f"{value}-missed")
                 assert await next_value(seen) == f"{value}-missed"
-        assert api.count("GET", nodes_path()) == 1 + 4
+        assert api.count("GET", nodes_path()) == calls + 3
 
     told(story)
 
 
-def test_what_was_missed_while_too_old_comes_with_a_new_list() -> None:
+@pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
+def test_what_was_missed_while_too_old_comes_with_a_new_list(lists: Lists) -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = lists
         a_node(api)
         waits = Waits()
         async with aclosing(following(server, waits)) as seen:
@@ -181,11 +188,13 @@ def test_an_outage_is_told_once_and_ends_with_the_whole_list() -> None:
 
 def test_a_server_whose_watches_all_fail_is_asked_ever_more_rarely() -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = Lists.REFUSED
         a_node(api)
-        api.expect(Refuse(500), method="WATCH", times=6)
         waits = Waits()
         async with aclosing(following(server, waits)) as seen:
-            told_of = [await anext(seen) for _ in range(11)]
+            told_of = [await anext(seen)]
+            api.expect(Refuse(500), method="WATCH", times=6)
+            told_of += [await anext(seen) for _ in range(10)]
             touch(api, "1")
             assert await next_value(seen) == "1"
         assert [type(each) for each in told_of] == [Listed, *5 * (Lost, Listed)]
@@ -196,15 +205,16 @@ def test_a_server_whose_watches_all_fail_is_asked_ever_more_rarely() -> None:
 
 def test_a_server_whose_watches_end_at_once_is_asked_ever_more_rarely() -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = Lists.REFUSED
         a_node(api)
-        api.expect(Say(b""), method="WATCH", times=5)
         waits = Waits()
         async with aclosing(following(server, waits)) as seen:
             await anext(seen)
+            api.expect(Say(b""), method="WATCH", times=5)
             touch(api, "1")
             assert await next_value(seen) == "1"
         assert waits.seconds == [0.5, 1, 2, 4, 4]
-        assert api.count("GET") == 1 + 6
+        assert api.count("GET") == 2 + 6
 
     told(story)
 
@@ -230,11 +240,12 @@ def test_a_watch_that_was_quiet_for_long_goes_on_at_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(following_module, "LONG_S", 0.0)
 
     async def story(api: FakeApi, server: ApiServer) -> None:
+        api.lists = Lists.REFUSED
         a_node(api)
-        api.expect(Say(b""), method="WATCH", times=5)
         waits = Waits()
         async with aclosing(following(server, waits)) as seen:
             await anext(seen)
+            api.expect(Say(b""), method="WATCH", times=5)
             touch(api, "1")
             assert await next_value(seen) == "1"
         assert waits.seconds == []
@@ -262,17 +273,23 @@ def test_whoever_stops_following_ends_it_while_it_waits() -> None:
 
 STEPS = st.lists(
     st.sampled_from(
-        ["add", "touch", "delete", "end", "cut", "half", "expire", "bookmark", "refuse", "drop", "429", "garbage"]
+        [
+            *("add", "touch", "delete", "end", "cut", "half", "expire", "bookmark", "refuse", "drop", "429", "garbage"),
+            *("hold", "let", "stream", "in pages", "ignore"),
+        ]
     ),
     max_size=25,
 )
 
 
-@given(steps=STEPS)
+@given(steps=STEPS, lists=st.sampled_from(Lists))
 @settings(max_examples=60)
-def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_there_is(steps: list[str]) -> None:
+def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_there_is(
+    steps: list[str], lists: Lists
+) -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
         known: dict[str, str] = {}
+        api.lists = lists
 
         async def look() -> None:
             async for seen in following(server, Waits()):
@@ -291,16 +308,25 @@ def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_ther
         for number, step in enumerate(steps):
             _disturb(api, step, number)
             await asyncio.sleep(0.001 if number % 3 == 0 else 0)
+        _let(api)
         await until(lambda: known == _there(api))
         looking.cancel()
         await asyncio.wait([looking])
 
-    told(story)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing_module, "SILENT_S", 0.02)
+        patch.setattr(listing_module, "ASK_AGAIN_S", 0.0)
+        told(story)
 
 
 def _there(api: FakeApi) -> dict[str, str]:
     items: list[Any] = api.objects.select(nodes_path(), {})
     return {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in items}
+
+
+def _let(api: FakeApi) -> None:
+    api.holds_ends = False
+    api.end_lists()
 
 
 def _disturb(api: FakeApi, step: str, number: int) -> None:
@@ -318,5 +344,10 @@ def _disturb(api: FakeApi, step: str, number: int) -> None:
         "drop": lambda: api.expect(Drop()),
         "429": lambda: api.expect(Refuse(429, retry_after="1")),
         "garbage": lambda: api.write_to_watches(b"\xff\n"),
+        "hold": lambda: setattr(api, "holds_ends", True),
+        "let": lambda: _let(api),
+        "stream": lambda: setattr(api, "lists", Lists.STREAMED),
+        "in pages": lambda: setattr(api, "lists", Lists.REFUSED),
+        "ignore": lambda: setattr(api, "lists", Lists.IGNORED),
     }
     does[step]()

@@ -102,6 +102,27 @@ def test_partage_requests_in_two_dialects_are_refused_naming_both() -> None:
         side.requests(pod("main", "side"))
 
 
+def naming(answer: object) -> type:
+    class Naming:
+        @hookimpl
+        def partage_resources(self) -> Any:
+            return answer
+
+    return Naming
+
+
+def test_partage_resources_are_those_of_all_plugins() -> None:
+    side = scheduler_side(a=naming(["fpga.example.com/boards"]), b=naming(("x.org/y", "fpga.example.com/boards")))
+    assert side.resources() == {"fpga.example.com/boards", "x.org/y"}
+    assert not scheduler_side(a=dialect(None)).resources()
+
+
+@pytest.mark.parametrize("answer", ["x.org/y", None, ["cpu"], ["memory"], ["x.org/"], ["kubernetes.io/x"], [1]])
+def test_partage_resources_that_are_a_nodes_own_or_no_names_are_refused(answer: object) -> None:
+    with pytest.raises(PluginNonsense, match="allowed: "):
+        scheduler_side(a=naming(answer)).resources()
+
+
 def test_partage_requests_for_a_kind_that_nobody_owns_are_refused() -> None:
     with pytest.raises(Refused, match="nobody allocates thing, for which a read a request"):
         scheduler_side(a=dialect({"main": {"thing": Ask()}})).requests(pod())

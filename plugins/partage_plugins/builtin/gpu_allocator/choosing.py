@@ -11,33 +11,41 @@ from typing import Final
 import numpy as np
 
 from partage_plugins.builtin.gpu_allocator.closeness import tightest
+from partage_plugins.builtin.gpu_allocator.cluster import Node
 from partage_plugins.builtin.gpu_allocator.figures import Reals
 from partage_plugins.builtin.gpu_allocator.mixing import Mix
+from partage_plugins.builtin.gpu_allocator.one_by_one import IMPOSSIBLE
 from partage_plugins.builtin.gpu_allocator.policies import Judge, worths, worths_of_sets
-from partage_plugins.builtin.gpu_allocator.topology import isolation
+from partage_plugins.builtin.gpu_allocator.topology import alone_in, isolation
 from partage_plugins.builtin.gpu_allocator.trial import Offer
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.names import Slot
 
-_IMPOSSIBLE: Final = -1.0
 _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 """Policies that take the first of equal cards, as published."""
 
 
-def best_worths(mix: Mix, offer: Offer, judge: Judge) -> Reals:
-    """What the best card of each node is worth to an ask of one card."""
-    best: Reals = _ranked(mix, offer, judge).max(axis=1)
-    return best
+def ranked_cards(mix: Mix, offer: Offer, judge: Judge) -> Reals:
+    """What each card is worth; below nothing where it is not possible."""
+    return np.where(offer.possible, worths(mix, offer, judge), IMPOSSIBLE)
+
+
+def one_of(mix: Mix, node: Node, equal: list[int]) -> int:
+    """The card for an ask of one, of those that are worth most; as `chosen_finely` would choose."""
+    if len(equal) == 1 or mix.alone in _BY_ORDER or mix.weight_of("topology"):
+        return equal[0]
+    alone = alone_in(node.closeness, tuple(not holders for holders in node.holders))
+    return max(equal, key=lambda place: (alone[place], -place))
 
 
 def chosen_quickly(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
     """The best cards of each node, and what they are worth."""
-    return _chosen(mix, offer, judge, _ranked(mix, offer, judge))
+    return _chosen(mix, offer, judge, ranked_cards(mix, offer, judge))
 
 
 def chosen_finely(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
     """The same for one node alone."""
-    all_ranked = _ranked(mix, offer, judge)
+    all_ranked = ranked_cards(mix, offer, judge)
     chosen, score = _chosen(mix, offer, judge, all_ranked)
     if mix.alone in _BY_ORDER or mix.weight_of("topology") or not chosen.any():
         return chosen, score
@@ -57,7 +65,7 @@ def _chosen(mix: Mix, offer: Offer, judge: Judge, ranked: Reals) -> tuple[Flags,
         return _only(offer, best), ranked.max(axis=1)
     if mix.weight_of("topology"):
         others = mix.without("topology")
-        chosen = _tight_sets(offer, _ranked(others, offer, judge) if others.weights else ranked * 0)
+        chosen = _tight_sets(offer, ranked_cards(others, offer, judge) if others.weights else ranked * 0)
     else:
         chosen = _only(offer, np.argsort(-ranked, axis=1, kind="stable")[:, : offer.count])
     return chosen, worths_of_sets(mix, offer, chosen, judge)
@@ -89,10 +97,6 @@ def _tight_sets(offer: Offer, ranked: Reals) -> Flags:
             known[key] = tightest(close, candidates.tolist(), offer.count)
         chosen[row, list(known[key])] = True
     return chosen
-
-
-def _ranked(mix: Mix, offer: Offer, judge: Judge) -> Reals:
-    return np.where(offer.possible, worths(mix, offer, judge), _IMPOSSIBLE)
 
 
 def _only(offer: Offer, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Flags:

@@ -41,7 +41,7 @@ class Make(NamedTuple):
 class Node:
     """One node's cards, by their place."""
 
-    __slots__ = ("cards", "closeness", "holders", "memory_left", "places", "share_left")
+    __slots__ = ("cards", "closeness", "holders", "level", "makes", "memory_left", "places", "share_left")
 
     def __init__(self, part: GpuPart | None, close: Closeness) -> None:
         self.closeness = close
@@ -49,7 +49,9 @@ class Node:
         self.places = {card.id: place for place, card in enumerate(self.cards) if card.is_allocatable}
         self.share_left = [WHOLE_MILLI if card.is_allocatable else CLOSED for card in self.cards]
         self.memory_left = [card.memory_bytes if card.is_allocatable else 0 for card in self.cards]
+        self.level = [0] * len(self.cards)
         self.holders = [0] * len(self.cards)
+        self.makes = [0] * len(self.cards)
 
 
 class Cluster:
@@ -70,6 +72,8 @@ class Cluster:
         """How many cards that pods may be given there are of each model."""
         self.changes = 0
         """Grows when nodes come, go or become larger."""
+        self.moment = 0
+        """Grows whenever anything here changes."""
         self._boards: dict[Closeness, Closeness] = {}
         """Nodes of one build have one table."""
         self._make_numbers: dict[Make, int] = {self.makes[0]: 0}
@@ -91,6 +95,8 @@ class Cluster:
         """How many cards of each node pods may be given."""
         self.main_make: Ints = np.zeros(nodes, np.int64)
         """The make of the node's first card; nodes of mixed makes are rare."""
+        self.changed: Ints = np.zeros(nodes, np.int64)
+        """The moment of each node's last change."""
 
     def add(self, slot: Slot, part: GpuPart | None) -> None:
         """A node without any allocation."""
@@ -101,8 +107,9 @@ class Cluster:
         for place, card in enumerate(node.cards):
             for card_id in filter(None, (card.id, card.parent)):
                 self.by_id.setdefault(card_id, set()).add((slot, place))
-            self.make[slot, place] = self._make_number(Make(card.model, card.memory_bytes))
+            self.make[slot, place] = node.makes[place] = self._make_number(Make(card.model, card.memory_bytes))
             self._write(slot, place, node)
+        self._touch(slot)
         self.cards[slot] = len(node.places)
         self.main_make[slot] = self.make[slot, 0] if node.cards else 0
 
@@ -129,6 +136,7 @@ class Cluster:
         ):
             array[slot] = 0
         self.cpu_left[slot] = UNLIMITED
+        self._touch(slot)
 
     def room(self, slot: Slot, total: Room, free: Room) -> None:
         """A node's CPU."""
@@ -136,6 +144,7 @@ class Cluster:
             self.cpu_total[slot] = total.cpu_milli
             self.changes += 1
         self.cpu_left[slot] = free.cpu_milli
+        self._touch(slot)
 
     def take(self, slot: Slot, usages: Iterable[Usage]) -> None:
         """Counts what a pod uses of a node's cards; cards that no pod may be given have no count."""
@@ -147,6 +156,7 @@ class Cluster:
 
     def _count(self, slot: Slot, usages: Iterable[Usage], *, sign: int) -> None:
         node = self.nodes[slot]
+        self._touch(slot)
         for usage in usages:
             place = node.places.get(usage.card)
             if place is None:
@@ -160,6 +170,10 @@ class Cluster:
                     self.walled[slot, place] += sign
             self._write(slot, place, node)
 
+    def _touch(self, slot: Slot) -> None:
+        self.moment += 1
+        self.changed[slot] = self.moment
+
     def _count_models(self, node: Node, sign: int) -> None:
         self.changes += 1
         for place in node.places.values():
@@ -172,7 +186,7 @@ class Cluster:
         share, memory, total = node.share_left[place], node.memory_left[place], node.cards[place].memory_bytes
         self.share_left[slot, place] = share
         self.memory_left[slot, place] = max(-_MOST_BYTES, min(memory, _MOST_BYTES))
-        self.level[slot, place] = level_of(share, memory, total)
+        self.level[slot, place] = node.level[place] = level_of(share, memory, total)
         self.holders[slot, place] = node.holders[place]
 
     def _make_number(self, make: Make) -> int:
@@ -195,7 +209,19 @@ class Cluster:
 
 
 _BY_SLOT: Final = frozenset(
-    ("share_left", "memory_left", "level", "make", "holders", "walled", "cpu_left", "cpu_total", "cards", "main_make")
+    (
+        "share_left",
+        "memory_left",
+        "level",
+        "make",
+        "holders",
+        "walled",
+        "cpu_left",
+        "cpu_total",
+        "cards",
+        "main_make",
+        "changed",
+    )
 )
 
 

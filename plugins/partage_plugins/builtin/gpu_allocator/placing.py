@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from partage_plugins.builtin.gpu_allocator.choosing import best_worths, chosen_finely, chosen_quickly
+from partage_plugins.builtin.gpu_allocator.choosing import chosen_finely, chosen_quickly, ranked_cards
 from partage_plugins.builtin.gpu_allocator.cluster import Cluster
 from partage_plugins.builtin.gpu_allocator.figures import Reals
 from partage_plugins.builtin.gpu_allocator.plan import Ask, Plan
@@ -36,8 +36,6 @@ class Placed(NamedTuple):
 
 def fitting(judge: Judge, plan: Plan, slots: Slots) -> Flags:
     """Where the pod fits."""
-    if not plan.asks:
-        return np.ones(len(slots), np.bool_)
     if len(plan.asks) == 1:
         return enough_for(judge.cluster, plan.asks[0], slots)
     return placed(judge, plan, slots).fits
@@ -77,11 +75,27 @@ def placed_finely(judge: Judge, plan: Plan, slot: Slot) -> Placed:
     return fine if fine.fits[0] else placed(judge, plan, slots)
 
 
+def wants_one(plan: Plan) -> bool:
+    """Whether a pod wants one card, as most do."""
+    return len(plan.asks) == 1 and plan.asks[0].request.count == 1
+
+
+def possible_for(cluster: Cluster, plan: Plan, slots: Slots) -> Flags:
+    """Which cards a pod may have that wants one."""
+    return Trial(cluster, slots, 0).possible(plan.asks[0])
+
+
+def ranked_for(judge: Judge, plan: Plan, slots: Slots, possible: Flags) -> Reals:
+    """What each of them is worth to it."""
+    trial, ask = Trial(judge.cluster, slots, plan.cpu_milli), plan.asks[0]
+    return ranked_cards(ask.mix, Offer(trial, possible, ask), judge)
+
+
 def scored(judge: Judge, plan: Plan, slots: Slots) -> Reals:
     """How good nodes are. A pod that needs no card should not take the CPU that cards need."""
-    if len(plan.asks) == 1 and plan.asks[0].request.count == 1:
-        trial, ask = Trial(judge.cluster, slots, plan.cpu_milli), plan.asks[0]
-        return best_worths(ask.mix, Offer(trial, trial.possible(ask), ask), judge)
+    if wants_one(plan):
+        best: Reals = ranked_for(judge, plan, slots, possible_for(judge.cluster, plan, slots)).max(axis=1)
+        return best
     if plan.asks:
         return placed(judge, plan, slots).scores
     trial = Trial(judge.cluster, slots, plan.cpu_milli)

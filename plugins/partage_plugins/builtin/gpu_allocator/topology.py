@@ -22,9 +22,14 @@ def isolation(offer: Offer) -> Reals:
         idle = offer.trial.idle[row, : len(close)]
         key = id(close), idle.tobytes()
         if key not in known:
-            known[key] = [1.0 - loss for loss in _losses(close, idle.tolist())]
+            known[key] = alone_in(close, idle.tolist())
         found[row, : len(close)] = known[key]
     return found
+
+
+def alone_in(close: Closeness, idle: Sequence[bool]) -> Sequence[float]:
+    """The same for one node."""
+    return [1.0 - loss for loss in _losses(close, idle)]
 
 
 def tightness(offer: Offer, chosen: Flags) -> Reals:

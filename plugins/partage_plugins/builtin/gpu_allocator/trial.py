@@ -6,7 +6,6 @@ what the pod's app containers will have later, and the other way round.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -30,24 +29,29 @@ class Offer:
     What a policy does not look at is not computed; so it is looked at before the ask is put.
     """
 
+    __slots__ = ("_after", "_ask", "cluster", "count", "possible", "slots", "trial")
+
     def __init__(self, trial: Trial, possible: Flags, ask: Ask | None) -> None:
         """`possible` says which cards the ask may have; no ask is a pod that needs no card."""
         self.trial, self.possible = trial, possible
         self._ask = ask
         self.cluster, self.slots = trial.cluster, trial.slots
         self.count = ask.request.count if ask else 0
+        self._after: Ints | None = None
 
     @property
     def level(self) -> Ints:
         """Before."""
         return self.trial.level
 
-    @cached_property
+    @property
     def after(self) -> Ints:
         """The level with the ask on the card; means something where it is possible."""
-        return self.trial.level_with(self._ask) if self._ask else self.level
+        if self._after is None:
+            self._after = self.trial.level_with(self._ask) if self._ask else self.level
+        return self._after
 
-    @cached_property
+    @property
     def hole(self) -> Ints:
         """Share that the ask would leave on the card."""
         return self.trial.hole(self._ask) if self._ask else self.level
@@ -56,36 +60,53 @@ class Offer:
 class Trial:
     """Some nodes and what of one pod is on them."""
 
+    __slots__ = ("_cpu_milli", "_idle", "_level", "_put", "_sums", "cluster", "slots")
+
     def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
         self.cluster, self.slots = cluster, slots
-        self._share, self._memory = cluster.share_left[slots], cluster.memory_left[slots]
         self._cpu_milli = cpu_milli
         self._put: list[tuple[Ask, Flags]] = []
         self._sums: dict[str, tuple[Ints, Ints]] = {}
+        self._level: Ints | None = None
+        self._idle: Flags | None = None
 
-    @cached_property
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the cards are as they are in the cluster."""
+        return not self._put
+
+    @property
     def level(self) -> Ints:
         """What is left of each card, the smaller of share and memory, in milli; 0 if no pod may be given the card."""
-        level: Ints = self.cluster.level[self.slots]
-        return level
+        if self._level is None:
+            self._level = self.cluster.level.take(self.slots, 0)
+        return self._level
 
-    @cached_property
+    @property
     def idle(self) -> Flags:
         """Cards that nobody holds."""
-        idle: Flags = self.cluster.holders[self.slots] == 0
+        idle = self._idle
+        if idle is None:
+            idle = self._idle = np.equal(self.cluster.holders.take(self.slots, 0), 0)
         return idle
 
     @property
     def cpu_before(self) -> Ints:
         """CPU of the nodes without the pod; its first ask takes all that the pod needs."""
-        cpu: Ints = self.cluster.cpu_left[self.slots]
-        return cpu - self._cpu_milli if self._put else cpu
+        return self.cpu_after if self._put else self.cluster.cpu_left.take(self.slots)
 
     @property
     def cpu_after(self) -> Ints:
         """CPU of the nodes with the pod."""
-        cpu: Ints = self.cluster.cpu_left[self.slots]
-        return cpu - self._cpu_milli
+        return self.cluster.cpu_left.take(self.slots) - self._cpu_milli
+
+    @property
+    def _share(self) -> Ints:
+        return self.cluster.share_left.take(self.slots, 0)
+
+    @property
+    def _memory(self) -> Ints:
+        return self.cluster.memory_left.take(self.slots, 0)
 
     def hole(self, ask: Ask) -> Ints:
         """Share that the ask would leave on each card."""
@@ -102,7 +123,7 @@ class Trial:
         wanted, cluster, slots = ask.request, self.cluster, self.slots
         share, memory = self._room(ask.role)
         possible: Flags = share >= wanted.share_milli
-        possible &= memory >= needs_of(cluster, wanted)[cluster.make[slots]]
+        possible &= memory >= self._needs(ask)
         if wanted.cards or wanted.cards_not:
             possible &= wanted_cards(cluster, wanted, slots)
         if cluster.tags.any or wanted.tags != NO_TAGS:
@@ -115,12 +136,13 @@ class Trial:
     def put(self, ask: Ask, chosen: Flags) -> None:
         """The ask has these cards."""
         if not self._sums:
-            self._sums = {role: (np.zeros_like(self._share), np.zeros_like(self._memory)) for role in _ROLES}
-        self.level = np.where(chosen, self._level_by_sums(ask), self.level)
+            nothing = np.zeros_like(self.level)
+            self._sums = dict.fromkeys(_ROLES, (nothing, nothing))
+        self._level = np.where(chosen, self._level_by_sums(ask), self.level)
         share, memory = self._added(ask)
         had_share, had_memory = self._sums[ask.role]
         self._sums[ask.role] = np.where(chosen, share, had_share), np.where(chosen, memory, had_memory)
-        self.idle = self.idle & ~chosen
+        self._idle = self.idle & ~chosen
         self._put.append((ask, chosen))
 
     def _room(self, role: str) -> tuple[Ints, Ints]:
@@ -133,7 +155,7 @@ class Trial:
         return self._share - used_share, self._memory - used_memory
 
     def _needs(self, ask: Ask) -> Ints:
-        return needs_of(self.cluster, ask.request)[self.cluster.make[self.slots]]
+        return needs_of(self.cluster, ask.request).take(self.cluster.make.take(self.slots, 0))
 
     def _added(self, ask: Ask) -> tuple[Ints, Ints]:
         """The sums of the ask's role with it on each card."""

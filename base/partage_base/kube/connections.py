@@ -1,0 +1,216 @@
+"""Connections for calls: one call at a time on each, kept open for the next one, no more than so many.
+
+A call is written once, in one piece, and whatever becomes of it the caller is told. A connection on which anything was
+odd is not used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import Any, Final, NamedTuple, cast
+
+from partage_base.kube.http1 import Answer, Cut, Malformed
+from partage_base.kube.sockets import Sockets
+
+CONNECT_WITHIN_S: Final = 5.0
+KEPT_S: Final = 30.0
+"""So long a connection waits for another call; API servers keep theirs for longer, so that they are not in the way."""
+
+
+Address = tuple[int, int, int, str, Any]
+"""As `getaddrinfo` gives it."""
+
+
+class Place(NamedTuple):
+    """Where to connect to."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    """None: in clear."""
+    server_name: str | None
+
+
+class NotConnected(Exception):
+    """Nobody was reached, so nothing was asked."""
+
+    def __init__(self, place: Place, error: OSError | None = None) -> None:
+        """Without an error: it took too long."""
+        super().__init__(place, error)
+        self.where, self.error = f"{place.host}:{place.port}", error
+
+
+class Connection(asyncio.Protocol):
+    """One of them."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._answer: Answer | None = None
+        self._done: asyncio.Future[None] | None = None
+        self.idle_since = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call may be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is there."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
+
+    def data_received(self, data: bytes) -> None:
+        """Of the answer; whoever speaks unasked is not spoken to again."""
+        if self._answer is None:
+            self.abort()
+            return
+        try:
+            self._answer.take(data)
+        except Malformed as error:
+            self._end(error)
+        else:
+            if self._answer.is_whole:
+                self._end(None)
+
+    def eof_received(self) -> bool:
+        """There will be no more."""
+        self._over(None)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Neither side hears the other any more."""
+        self._over(exc)
+        self._transport = None
+
+    async def ask(self, request: bytes, answer: Answer) -> None:
+        """Returns when the answer is whole; raises `Malformed`, `Cut` or what the network says."""
+        if self._transport is None:
+            raise Cut
+        self._answer, self._done = answer, asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        try:
+            await self._done
+        except asyncio.CancelledError:
+            self.abort()  # an answer may still come, to nobody
+            raise
+        finally:
+            self._answer = self._done = None
+
+    def abort(self) -> None:
+        """Ends it at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _over(self, error: Exception | None) -> None:
+        if self._answer is not None and self._done is not None and not self._done.done():
+            try:
+                self._answer.end()
+            except Cut as cut:
+                self._end(error or cut)
+            else:
+                self._end(None)
+
+    def _end(self, error: Exception | None) -> None:
+        done = self._done
+        if error is not None:
+            self.abort()
+        if done is not None and not done.done():
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
+
+class Connections:
+    """All of them."""
+
+    def __init__(self, most: int, sockets: Sockets) -> None:
+        self._room = asyncio.Semaphore(most)
+        self._sockets = sockets
+        self._all: set[Connection] = set()
+        self._idle: list[tuple[Place, Connection]] = []
+
+    async def ask(self, place: Place, request: bytes, answer: Answer) -> None:
+        """Waits for room, connects where no connection is kept, and returns when the answer is whole.
+
+        Raises `NotConnected`, or what `Connection.ask` does.
+        """
+        async with self._room:
+            connection = self._kept(place) or await self._opened(place)
+            self._all.add(connection)
+            try:
+                await connection.ask(request, answer)
+            except BaseException:
+                connection.abort()
+                self._all.discard(connection)
+                raise
+            self._put_back(place, connection, is_kept=answer.is_kept)
+
+    def end(self) -> None:
+        """Ends them all; calls that are under way are cut."""
+        for connection in tuple(self._all):
+            connection.abort()
+        self._all.clear()
+        self._idle.clear()
+
+    def _kept(self, place: Place) -> Connection | None:
+        """The one that was used last."""
+        since = asyncio.get_running_loop().time() - KEPT_S
+        while self._idle:
+            where, connection = self._idle.pop()
+            if where == place and connection.is_open and connection.idle_since >= since:
+                return connection
+            connection.abort()
+            self._all.discard(connection)
+        return None
+
+    def _put_back(self, place: Place, connection: Connection, *, is_kept: bool) -> None:
+        if is_kept and connection.is_open:
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle.append((place, connection))
+        else:
+            connection.abort()
+            self._all.discard(connection)
+
+    async def _opened(self, place: Place) -> Connection:
+        made = await self._reached(place)
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                Connection,
+                sock=made,
+                ssl=place.tls,
+                server_hostname=None if place.tls is None else place.server_name or place.host,
+            )
+        except OSError as error:
+            made.close()
+            raise NotConnected(place, error) from error
+        except BaseException:
+            made.close()
+            raise
+        return connection
+
+    async def _reached(self, place: Place) -> socket.socket:
+        """A socket that is connected to one of the addresses that the name has."""
+        loop = asyncio.get_running_loop()
+        failure = NotConnected(place)
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                for address in await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM):
+                    try:
+                        return await self._connected(address)
+                    except OSError as error:
+                        failure = NotConnected(place, error)
+        except OSError as error:
+            raise (failure if isinstance(error, TimeoutError) else NotConnected(place, error)) from error
+        raise failure
+
+    async def _connected(self, address: Address) -> socket.socket:
+        made = self._sockets.make(address)
+        try:
+            made.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(made, address[4])
+        except BaseException:
+            made.close()
+            raise
+        return made

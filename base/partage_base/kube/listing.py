@@ -1,0 +1,103 @@
+"""How following begins: with all items that there are, streamed where the API server offers that, else in pages.
+
+A list that is streamed is the beginning of the very watch that goes on with the changes: one request, and nobody ever
+holds a page of it. Either way shows at least what stood when it was asked for, and is told whole or not at all.
+
+An API server that does not stream says so, or takes no notice and watches on without ever saying that this was all.
+The latter is known by its silence, or, where changes never cease, by the time it takes. Then the list comes in pages,
+and so for an hour: to ask costs little where it is refused, but a while without a list where it is ignored. It is
+asked again at all because API servers are upgraded, and remembered for what is followed and not for the server,
+because behind one address stand several, and those of extensions too. What merely failed is tried again in pages once,
+since whatever came between may do so again: a proxy that ends watches soon, or a cache that lags behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from functools import partial
+from typing import Final, Generic, TypeVar
+
+import structlog
+
+from partage_base.kube.errors import Answered, KubeError, Nonsense, Unreachable
+from partage_base.kube.events import Bookmark, Event
+from partage_base.kube.folding import Fold
+from partage_base.kube.server import ApiServer, Listing
+
+T = TypeVar("T")
+PAGE: Final = 1000
+"""So that nothing that one cluster can hold is more than an answer may be."""
+SILENT_S: Final = 15.0
+"""Nothing more is coming after that: an answer begins within 10 s, and an API server waits 3 s for its cache."""
+WHOLE_S: Final = 60.0
+"""For all of a streamed list, as an API server allows for a plain one."""
+MOST_ITEMS: Final = 1_000_000
+"""More than a cluster can hold, and less than our memory."""
+ASK_AGAIN_S: Final = 3600.0
+_NOT_OFFERED: Final = frozenset({400, 422})
+_log = structlog.get_logger()
+
+
+class _NotOffered(Exception):
+    """It does not stream lists; says how that was noticed."""
+
+
+class Beginning(Generic[T]):
+    """How one follower begins, each time anew; remembers what did not work."""
+
+    def __init__(self, server: ApiServer, path: str, item_type: type[T], *, labels: str, fields: str) -> None:
+        self._path = path
+        self._list = partial(server.list, path, item_type, labels=labels, fields=fields, limit=PAGE)
+        self._watch = partial(server.watch, path, item_type, labels=labels, fields=fields)
+        self._not_offered_at_s = float("-inf")
+        self._has_failed = False
+
+    async def begun(self, since: str) -> tuple[Listing[T] | None, AsyncGenerator[Event[T]]]:
+        """The watch from `since`; with that empty all items, and the watch that goes on from there."""
+        if since:
+            return None, self._watch(since=since)
+        now_s = asyncio.get_running_loop().time()
+        if not self._has_failed and now_s - self._not_offered_at_s >= ASK_AGAIN_S:
+            try:
+                return await self._streamed()
+            except _NotOffered as error:
+                self._not_offered_at_s = now_s
+                _log.info("lists come in pages and are not streamed", path=self._path, why=str(error))
+        self._has_failed = False
+        listing = await self._list()
+        return listing, self._watch(since=listing.resource_version)
+
+    async def _streamed(self) -> tuple[Listing[T], AsyncGenerator[Event[T]]]:
+        watch = self._watch(since="")
+        async with AsyncExitStack() as unless_whole:
+            await unless_whole.enter_async_context(aclosing(watch))
+            try:
+                listing = await _whole(f"WATCH {self._path}", watch)
+            except TimeoutError:
+                raise _NotOffered("where the list ends was not said in time") from None
+            except KubeError as error:
+                if isinstance(error, Answered) and error.status in _NOT_OFFERED:
+                    raise _NotOffered(str(error)) from error
+                self._has_failed = True
+                raise
+            unless_whole.pop_all()
+        return listing, watch
+
+
+async def _whole(call: str, watch: AsyncGenerator[Event[T]]) -> Listing[T]:
+    """What a watch tells up to the end of the list; `TimeoutError` where that does not come."""
+    fold: Fold[T] = Fold()
+    now = asyncio.get_running_loop().time
+    ends_at = now() + WHOLE_S
+    async with asyncio.timeout(SILENT_S) as patience:
+        async for event in watch:
+            patience.reschedule(min(now() + SILENT_S, ends_at))
+            if not isinstance(event, Bookmark):
+                fold.take(event)
+            elif event.ends_list:
+                return Listing(fold.items, event.version)
+            if len(fold) > MOST_ITEMS:
+                raise Nonsense(call, f"a list of more than {MOST_ITEMS} items")
+    raise Unreachable(call, "it ended before all items were told", may_be_done=False)

@@ -1,0 +1,107 @@
+"""Gathers what the API server says, and what this node says where it is one of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import time
+import urllib.request
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from partage_base.cri import CriError, ListedContainer, RuntimeClient, UnaryClient
+from partage_base.keyring import KeyFolders, load_public_keys
+from partage_base.kube import ApiServer, leases_path, nodes_path, pods_path
+from partage_cli.audit.seeing import Keys, SeenCluster, SeenHere, seen_node, seen_pods
+from partage_cli.doctor.looking import Unseen, text_of
+from partage_isolation.control.client import BrokerClient
+from partage_isolation.control.errors import ControlError
+from partage_isolation.control.questions import BROKER_SOCKET, Told
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import AnyKind
+from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_scheduler.apiserver import NOT_ENDED
+from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
+
+_PAGE: Final = 1000
+_DEADLINE_S: Final = 10.0
+_MOST_BYTES: Final = 4 << 20
+
+
+def keys_below(root: Path) -> Keys:
+    """The public keys that are here."""
+    return load_public_keys(KeyFolders.at_root(root).public).keys
+
+
+async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ...], keys: Keys) -> SeenCluster:
+    """All of it; raises `KubeError`. Pods last: what they were given is on nodes that are known then."""
+    nodes = await server.list(nodes_path(), ApiNode, limit=_PAGE)
+    leases = await server.list(leases_path(namespace), ApiLease, limit=_PAGE)
+    pods = await server.list(pods_path(), ApiPod, fields=NOT_ENDED, limit=_PAGE)
+    now = time.time()
+    ages = {lease.name: _age(lease, now) for lease in leases.items}
+    return SeenCluster(
+        pods=tuple(seen_pods(pods.items, kinds, keys)),
+        nodes={node.name: seen_node(node, kinds, ages.get(node.name)) for node in nodes.items},
+        keys=keys,
+    )
+
+
+def here(root: Path, name: str, runtime: Path) -> SeenHere:
+    """This node; whatever can't be asked says why."""
+    return SeenHere(
+        name=name,
+        inventory=text_of(root / INVENTORY_FILE),
+        containers=_containers(runtime),
+        broker=_broker(root),
+    )
+
+
+def page_of(url: str) -> str | Unseen:
+    """The metrics page at an address."""
+    if not url.startswith(("http://", "https://")):
+        return Unseen(Path(url), "is no address of http")
+    try:
+        with urllib.request.urlopen(url, timeout=_DEADLINE_S) as answer:  # noqa: S310  (checked above)
+            whole: bytes = answer.read(_MOST_BYTES)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Unseen(Path(url), str(error))
+    return whole.decode(errors="replace")
+
+
+def is_node(root: Path) -> bool:
+    """Whether partage runs here."""
+    return (root / INVENTORY_FILE).exists()
+
+
+def _containers(socket: Path) -> tuple[ListedContainer, ...] | Unseen:
+    if not os.access(socket, os.W_OK):
+        return Unseen(socket, "is not there, or may not be asked as this user")
+    return asyncio.run(_listed(socket))
+
+
+async def _listed(socket: Path) -> tuple[ListedContainer, ...] | Unseen:
+    client = UnaryClient(socket)
+    try:
+        return await RuntimeClient(client, deadline_s=10.0).containers()
+    except CriError as error:
+        return Unseen(socket, str(error))
+    finally:
+        client.close()
+
+
+def _broker(root: Path) -> Told | Unseen:
+    try:
+        return BrokerClient(root).tell()
+    except (ControlError, Refused) as error:
+        return Unseen(root / BROKER_SOCKET, str(error))
+
+
+def _age(lease: ApiLease, now: float) -> float | None:
+    text = lease.spec.renew_time
+    try:
+        return None if not text else now - datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,105 @@
+"""The words and options of ``partage audit``."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from partage_base.daemon import logs
+from partage_base.daemon.settings import host_name
+from partage_cli.audit import asking, of_cards, of_node, of_pods, of_scheduler
+from partage_cli.audit.seeing import SeenCluster
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
+from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.shown import as_json, as_text, summary
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+from partage_plugins.vocabulary import AnyKind
+from partage_scheduler.brain import plugins
+from partage_scheduler.plugged import decider_over
+
+
+@click.command(
+    name="audit",
+    short_help=SUBCOMMANDS["audit"].summary,
+    epilog="""\b
+Examples:
+  partage audit
+  sudo partage audit --kubeconfig /etc/kubernetes/kubelet.conf
+  partage audit -o json | jq '.findings[] | select(.status == "wrong")'
+""",
+)
+@click.option("-o", "--output", type=click.Choice(["table", "wide", "json"]), default="table", show_default=True)
+@click.option("--node-name", metavar="NAME", help="This node, as kubelet registered it.  [default: the host's name]")
+@click.option(
+    "--runtime",
+    type=click.Path(path_type=Path),
+    default=Path("/run/containerd/containerd.sock"),
+    show_default=True,
+    help="Socket of this node's container runtime.",
+)
+@click.option("--scheduler", metavar="URL", help="The metrics page of the scheduler that leads, to compare with.")
+@KUBECONFIG
+@NAMESPACE
+@click.pass_obj
+def command(  # noqa: PLR0913 (one parameter for each word of the command line)
+    root: Path,
+    *,
+    output: str,
+    node_name: str | None,
+    runtime: Path,
+    scheduler: str | None,
+    kubeconfig: Path | None,
+    namespace: str,
+) -> int:
+    """Compare what everybody says of who has which cards, and name every disagreement.
+
+    Of the cluster: the allocations on pods with their signatures, with what the pods ask for, with what the nodes say
+    they have, and with --scheduler with what the scheduler counts. On a node, as root: also the node's own inventory,
+    the containers of its runtime, and the broker's limits. It changes nothing. The exit code is 3 where anything is
+    wrong; what could not be seen leaves it at 0.
+    """
+    logs.configure("partage", level="warning", log_format="text")
+    registry = plugins()
+    kinds, (_, side) = tuple(registry.kinds), decider_over(registry)
+    question = functools.partial(asking.cluster, namespace=namespace, kinds=kinds, keys=asking.keys_below(root))
+    cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
+    findings = [
+        *_of_cluster(cluster, side.requests),
+        *(of_scheduler.scheduler(asking.page_of(scheduler), cluster) if scheduler else ()),
+        *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
+    ]
+    _print(findings, output)
+    return FOUND_WRONG if any(each.status is Status.WRONG for each in findings) else 0
+
+
+def _of_cluster(cluster: SeenCluster, read: of_pods.Read) -> Iterator[Finding]:
+    yield from of_pods.signatures(cluster)
+    yield from of_pods.keys(cluster)
+    yield from of_pods.requests(cluster, read)
+    yield from of_cards.nodes(cluster)
+    yield from of_cards.cards(cluster)
+
+
+def _of_here(
+    cluster: SeenCluster, root: Path, name: str, runtime: Path, kinds: tuple[AnyKind, ...]
+) -> Iterator[Finding]:
+    """Nothing where this is no node of partage."""
+    if not asking.is_node(root):
+        return
+    here = asking.here(root, name, runtime)
+    yield from of_node.inventory(here, cluster, kinds)
+    yield from of_node.runtime(here, cluster, kinds)
+    yield from of_node.broker(here, kinds)
+
+
+def _print(findings: list[Finding], output: str) -> None:
+    if output == "json":
+        click.echo(as_json(findings), nl=False)
+        return
+    colour = False if os.environ.get("NO_COLOR") else None
+    click.echo(as_text(findings, wide=output == "wide"), nl=False, color=colour)
+    click.echo(summary(findings), err=True)

@@ -1,0 +1,102 @@
+"""Allocations against the nodes' inventories: the cards are there, and nobody has what another one has. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from partage_cli.audit.seeing import SeenCluster, SeenNode, SeenPod
+from partage_cli.doctor.findings import About, Finding
+from partage_cli.tables import age
+from partage_plugins.builtin.gpu_allocator.usage import Usage, usages
+from partage_plugins.vocabulary import GPU, Card, CardId
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+_SILENT_AFTER_S: Final = 40.0
+_MOVE: Final = "delete the pod: it is placed anew"
+Cards = Mapping[CardId, Card]
+Uses = Sequence[tuple[SeenPod, Usage]]
+
+
+def nodes(cluster: SeenCluster) -> Iterator[Finding]:
+    """Nodes with pods that hold cards can be asked, and take part."""
+    about, uses = About("nodes"), _uses(cluster)
+    found = [
+        finding
+        for name in sorted(uses)
+        for finding in _of_node(about, cluster.nodes.get(name), name, len({pod.pod.uid for pod, _ in uses[name]}))
+    ]
+    yield from found or [about.ok(f"{len(uses)} nodes with pods that hold cards, all heard of")]
+
+
+def cards(cluster: SeenCluster) -> Iterator[Finding]:
+    """Every card that is held is there and shared, and is not given away twice."""
+    about, uses = About("cards"), _uses(cluster)
+    known = {name: there for name in sorted(uses) if (there := _cards_of(cluster.nodes.get(name))) is not None}
+    found = [
+        finding
+        for name, there in known.items()
+        for finding in (*_strange(about, name, uses[name], there), *_too_much(about, name, uses[name], there))
+    ]
+    number = sum(map(len, known.values()))
+    yield from found or [about.ok(f"{number} cards of nodes with such pods: none is given away twice")]
+
+
+def _uses(cluster: SeenCluster) -> dict[str, list[tuple[SeenPod, Usage]]]:
+    """What pods hold of cards, by the node that they are on."""
+    found: dict[str, list[tuple[SeenPod, Usage]]] = {}
+    for each in cluster.pods:
+        for usage in () if each.allocation is None else usages(each.allocation):
+            found.setdefault(each.pod.node, []).append((each, usage))
+    return found
+
+
+def _cards_of(node: SeenNode | None) -> Cards | None:
+    """None where the node does not say, which `nodes` finds."""
+    if node is None or node.inventory is None:
+        return None
+    part = node.inventory.part(GPU)
+    return {} if part is None else {card.id: card for card in part.cards}
+
+
+def _of_node(about: About, node: SeenNode | None, name: str, pods: int) -> Iterator[Finding]:
+    who = f"node {name}, with {pods} pods that hold cards,"
+    if node is None:
+        yield about.wrong(f"{who} is gone", do="delete the pods that are bound to it")
+        return
+    if node.fault:
+        yield about.wrong(f"{who} can't be understood: {node.fault}", do="look at its advertiser's log")
+    elif node.inventory is None:
+        yield about.wrong(f"{who} says of no cards", do="start its advertiser")
+    elif not node.inventory.ready.crishim:
+        yield about.wrong(f"{who} has a kubelet that speaks past crishim", do="`partage doctor` on the node")
+    if node.beat_age_s is None or node.beat_age_s > _SILENT_AFTER_S:
+        when = "was never heard of" if node.beat_age_s is None else f"was last heard of {age(node.beat_age_s)} ago"
+        yield about.warning(f"{who} {when}: what it says may be old", do="look at its advertiser's log")
+
+
+def _strange(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Finding]:
+    for pod, usage in uses:
+        card, who = known.get(usage.card), f"pod {pod.name} holds card {usage.card} of node {node},"
+        if card is None:
+            yield about.wrong(f"{who} which is not there", do=_MOVE)
+        elif card.is_lost:
+            why = f": {card.lost_because}" if card.lost_because else ""
+            yield about.warning(f"{who} which is lost{why}", do=_MOVE)
+        elif card.pool != "shared":
+            yield about.wrong(f"{who} which kubelet hands out, too", do="reserve the card for one of both")
+
+
+def _too_much(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Finding]:
+    by_card: dict[CardId, list[tuple[SeenPod, Usage]]] = {}
+    for pod, usage in uses:
+        by_card.setdefault(usage.card, []).append((pod, usage))
+    for id_, held in by_card.items():
+        names = ", ".join(pod.name for pod, _ in held)
+        share = sum(usage.share_milli for _, usage in held)
+        memory = sum(usage.memory_bytes for _, usage in held)
+        where = f"card {id_} of node {node}, held by {names}:"
+        if share > WHOLE_MILLI:
+            yield about.wrong(f"{where} {share} milli of it are given away", do=_MOVE)
+        if id_ in known and memory > known[id_].memory_bytes:
+            yield about.wrong(f"{where} {memory} of its {known[id_].memory_bytes} bytes are given away", do=_MOVE)

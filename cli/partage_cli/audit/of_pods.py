@@ -1,0 +1,78 @@
+"""Pods against their own allocations: signatures, keys, and what was asked for. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from partage_cli.audit.seeing import SeenCluster, SeenPod
+from partage_cli.doctor.findings import About, Finding
+from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary import GPU, GpuGrant, GpuRequest, Pod, PodRequest
+from partage_plugins.vocabulary.keys import ALLOCATION
+from partage_scheduler.objects import seen
+
+Read = Callable[[Pod], PodRequest]
+"""What a pod asks for, in whatever dialect; raises `PartageError`."""
+_FORGED = "delete the pod, and find who writes alloc.partage.dev/ annotations"
+_ANEW = "delete the pod: it is placed anew"
+
+
+def signatures(cluster: SeenCluster) -> Iterator[Finding]:
+    """Every allocation is signed, for this pod on this node; nobody else wrote one."""
+    about = About("signatures")
+    faults = [about.wrong(f"pod {each.name}: {each.fault}", do=_FORGED) for each in cluster.pods if each.fault]
+    yield from faults
+    good = sum(each.allocation is not None for each in cluster.pods)
+    if not cluster.keys:
+        yield about.unknown(f"{good} allocations; no public key here to check them with", do="run it where keys.d is")
+    elif not faults:
+        yield about.ok(f"{good} allocations, all signed by keys that are trusted here")
+
+
+def keys(cluster: SeenCluster) -> Iterator[Finding]:
+    """Which keys pods still need."""
+    about = About("keys")
+    used = Counter(each.key for each in cluster.pods if each.allocation is not None and each.key is not None)
+    for key in sorted({*used, *cluster.keys}):
+        yield about.ok(f"key {key} is needed by {used[key]} pods" if used[key] else f"key {key} is needed by no pod")
+
+
+def requests(cluster: SeenCluster, read: Read) -> Iterator[Finding]:
+    """Who asks for cards and is on a node, was given them; and nobody else, and nothing else."""
+    about = About("requests")
+    pods = [each for each in cluster.pods if each.pod.node and not each.fault]
+    wrong = [
+        about.wrong(f"pod {each.name} on node {each.pod.node}: {words}", do=_ANEW)
+        for each in pods
+        for words in _of_pod(each, read)
+    ]
+    yield from wrong or [about.ok(f"{len(pods)} pods on nodes have what they ask for")]
+
+
+def _of_pod(each: SeenPod, read: Read) -> Iterator[str]:
+    try:
+        asked = dict(read(seen(each.pod)).of(GPU))
+    except PartageError as error:
+        yield f"what it asks for can't be read: {error}"
+        return
+    given = {} if each.allocation is None else dict(each.allocation.of(GPU))
+    if asked and ALLOCATION not in each.pod.metadata.annotations:
+        yield f"asks for cards and has no allocation; it was bound by {each.pod.spec.scheduler_name or 'somebody else'}"
+        return
+    for container in sorted({*asked, *given}):
+        yield from _of_container(container, asked.get(container), given.get(container, ()))
+
+
+def _of_container(name: str, asked: GpuRequest | None, given: Iterable[GpuGrant]) -> Iterator[str]:
+    grants = tuple(given)
+    if asked is None:
+        yield f"container {name} has {len(grants)} cards and asks for none"
+        return
+    if len(grants) != asked.count:
+        yield f"container {name} asks for {asked.count} cards and has {len(grants)}"
+    for grant in grants:
+        if grant.share_milli != asked.share_milli:
+            yield f"container {name} asks for {asked.share_milli} milli of a card and has {grant.share_milli}"
+        if asked.memory_bytes is not None and grant.memory_bytes != asked.memory_bytes:
+            yield f"container {name} asks for {asked.memory_bytes} bytes of a card and has {grant.memory_bytes}"

@@ -1,0 +1,103 @@
+"""What was gathered, as it was said. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from partage_base.cri import ListedContainer
+from partage_cli.doctor.looking import Unseen
+from partage_isolation.control.questions import Told
+from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, verify
+from partage_plugins.errors import DecodeError, SignatureRefused
+from partage_plugins.vocabulary import Allocation, AnyKind, Inventory
+from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY, SIGNATURE
+from partage_plugins.vocabulary.names import KeyId
+from partage_scheduler.objects import ApiNode, ApiPod
+
+Keys = Mapping[KeyId, Ed25519PublicKey]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenPod:
+    """A pod that has not ended, and the allocation on it."""
+
+    pod: ApiPod
+    allocation: Allocation | None = None
+    key: KeyId | None = None
+    """That signed it, by its own word."""
+    fault: str = ""
+    """Why the allocation is not to be believed."""
+
+    @property
+    def name(self) -> str:
+        """As namespace/name."""
+        return f"{self.pod.namespace}/{self.pod.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenNode:
+    """A node, and what it says it has."""
+
+    node: ApiNode
+    inventory: Inventory | None = None
+    fault: str = ""
+    beat_age_s: float | None = None
+    """Since its advertiser said that this still holds; None: it never did."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenCluster:
+    """What the API server says."""
+
+    pods: tuple[SeenPod, ...]
+    nodes: Mapping[str, SeenNode]
+    keys: Keys = field(default_factory=dict[KeyId, Ed25519PublicKey])
+    """Empty where there are none here: then no signature was checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenHere:
+    """What this node says; `Unseen` where it could not be asked."""
+
+    name: str
+    inventory: str | Unseen
+    containers: tuple[ListedContainer, ...] | Unseen
+    broker: Told | Unseen
+
+
+def seen_pods(pods: Iterable[ApiPod], kinds: Iterable[AnyKind], keys: Keys) -> Iterator[SeenPod]:
+    """With their allocations; signatures are checked where there are keys."""
+    known = tuple(kinds)
+    for pod in pods:
+        text = pod.metadata.annotations.get(ALLOCATION)
+        yield SeenPod(pod=pod) if text is None else _with_allocation(pod, text, known, keys)
+
+
+def seen_node(node: ApiNode, kinds: Iterable[AnyKind], beat_age_s: float | None) -> SeenNode:
+    """With its inventory."""
+    text = node.metadata.annotations.get(INVENTORY)
+    if text is None:
+        return SeenNode(node=node, beat_age_s=beat_age_s)
+    try:
+        return SeenNode(node=node, inventory=decode_inventory(text, kinds), beat_age_s=beat_age_s)
+    except DecodeError as error:
+        return SeenNode(node=node, fault=str(error), beat_age_s=beat_age_s)
+
+
+def _with_allocation(pod: ApiPod, text: str, kinds: tuple[AnyKind, ...], keys: Keys) -> SeenPod:
+    key: KeyId | None = None
+    try:
+        signature = pod.metadata.annotations.get(SIGNATURE, "")
+        key = decode_signature(signature)[0]
+        if keys:
+            verify(text, signature, keys)
+        allocation = decode_allocation(text, kinds)
+    except (DecodeError, SignatureRefused) as error:
+        return SeenPod(pod=pod, key=key, fault=str(error))
+    if (allocation.pod, allocation.node) != (pod.uid, pod.node):
+        whose = f"allocation: it is that of pod {allocation.pod} on node {allocation.node}"
+        return SeenPod(pod=pod, key=key, fault=whose)
+    return SeenPod(pod=pod, key=key, allocation=allocation)

@@ -1,0 +1,71 @@
+"""Looks at the whole cluster once, as the scheduler does, and at one pod in it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from partage_base.keyring import load_public_keys
+from partage_base.kube import ApiServer, NotFound, pod_path
+from partage_plugins.errors import Refused
+from partage_plugins.registry.registry import Registry
+from partage_scheduler.brain import Brain, brain, plugins
+from partage_scheduler.explaining import PodStands, stand
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.once import look
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.unverified import as_written
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What was found."""
+
+    pod: PodStands
+    verified: bool
+    """Whether signatures of allocations were checked; without keys they are taken as they are written."""
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """About whom, and how it is looked at."""
+
+    namespace: str
+    name: str
+    partage: str
+    """The namespace of partage."""
+    root: Path
+
+
+async def answer(server: ApiServer, question: Question) -> Answer:
+    """Raises `KubeError`, and `Refused` where there is no such pod or what it asks for is written wrongly."""
+    pod = await _pod(server, question)
+    settings = SchedulerSettings(root=question.root, namespace=question.partage, scheduler_name=_scheduler(pod))
+    verified = bool(load_public_keys(settings.below_root(settings.keys)).keys)
+    mind = _mind(settings, plugins(), verified=verified)
+    await look(server, mind, namespace=question.partage)
+    cluster, queue = mind.cluster, mind.queue
+    stands = stand(
+        mind.considering.preempting,
+        pod,
+        time.monotonic(),
+        lacking=lambda each: queue.lacking(each.uid),
+        flagged=cluster.flagged,
+    )
+    return Answer(pod=stands, verified=verified)
+
+
+def _mind(settings: SchedulerSettings, registry: Registry, *, verified: bool) -> Brain:
+    return brain(settings, registry, trusted=None if verified else as_written(registry.kinds))
+
+
+async def _pod(server: ApiServer, question: Question) -> ApiPod:
+    try:
+        return await server.get(pod_path(question.namespace, question.name), ApiPod)
+    except NotFound:
+        raise Refused(f"there is no pod {question.name} in namespace {question.namespace}") from None
+
+
+def _scheduler(pod: ApiPod) -> str:
+    """Whoever places it, it is explained as ours would place it."""
+    return pod.spec.scheduler_name or "default-scheduler"

@@ -1,0 +1,57 @@
+"""The words and options of ``partage explain``."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import click
+
+from partage_base.daemon import logs
+from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
+from partage_cli.explain.asking import Question, answer
+from partage_cli.explain.shown import as_json, as_text
+from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
+
+
+@click.command(
+    name="explain",
+    short_help=SUBCOMMANDS["explain"].summary,
+    epilog="""\b
+Examples:
+  partage explain train-0
+  kubectl partage explain team-a/train-0 --all-nodes
+  partage explain -n team-a train-0 -o json | jq '.pod.explained.helps'
+""",
+)
+@click.argument("pod", metavar="[NAMESPACE/]POD")
+@click.option("-n", "--pod-namespace", default="default", show_default=True, help="Of the pod, where POD names none.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--all-nodes", is_flag=True, help="Every node, and not only those with the fewest things in the way.")
+@KUBECONFIG
+@NAMESPACE
+@click.pass_obj
+def command(  # noqa: PLR0913 (one parameter for each word of the command line)
+    root: Path,
+    *,
+    pod: str,
+    pod_namespace: str,
+    output: str,
+    all_nodes: bool,
+    kubeconfig: Path | None,
+    namespace: str,
+) -> int:
+    """Say why a pod is not placed: what is in the way on each node and card, and what would make it fit.
+
+    It looks at the whole cluster once, decides as the scheduler does, with the plugins that are installed here, and
+    changes nothing. Allocations of other pods are verified by the keys in etc/partage/keys.d; where there are none
+    they are taken as they are written, which is said. The exit code is 3 where the pod fits nowhere.
+    """
+    logs.configure("partage", level="warning", log_format="text")
+    first, _, rest = pod.rpartition("/")
+    question = Question(namespace=first or pod_namespace, name=rest, partage=namespace, root=root)
+    found = ask_cluster(kubeconfig, functools.partial(answer, question=question), deadline_s=30.0)
+    click.echo(as_json(found) if output == "json" else as_text(found, all_nodes=all_nodes), nl=False)
+    if not found.verified:
+        click.echo("no public keys here: allocations were taken as they are written", err=True)
+    return FOUND_WRONG if found.pod.state == "waits" else 0

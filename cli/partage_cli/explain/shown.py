@@ -1,0 +1,89 @@
+"""What ``partage explain`` prints. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from partage_cli.amounts import amount, short_id
+from partage_cli.explain.asking import Answer
+from partage_cli.tables import printable, table
+from partage_scheduler.explaining import CardStands, Explained, GivenCard, NodeStands, PodStands
+
+FEW: Final = 10
+_FEW_HOLDERS: Final = 3
+_HEADER: Final = ("NODE", "CARD", "MODEL", "SHARE LEFT", "MEMORY LEFT", "HELD BY", "IN THE WAY")
+_GIVEN: Final = ("CONTAINER", "CARD", "SHARE", "LIMIT", "MEMORY")
+
+
+def as_json(answer: Answer) -> bytes:
+    """For programs; docs/configuration.md has the shape."""
+    return msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n"
+
+
+def as_text(answer: Answer, *, all_nodes: bool) -> str:
+    """For people."""
+    pod = answer.pod
+    lines = [f"{pod.pod}: {pod.state}: {pod.message}"]
+    if pod.given:
+        lines += ["", table(_GIVEN, (_given(each) for each in pod.given)).rstrip("\n")]
+    if pod.explained is not None:
+        lines += _waiting(pod, pod.explained, all_nodes=all_nodes)
+    return "".join(f"{printable(line)}\n" for each in lines for line in each.split("\n"))
+
+
+def _given(each: GivenCard) -> tuple[str, ...]:
+    amounts = str(each.share_milli), str(each.limit_milli), amount(each.memory_bytes)
+    return (each.container, short_id(each.card), *amounts)
+
+
+def _waiting(pod: PodStands, found: Explained, *, all_nodes: bool) -> Iterator[str]:
+    if found.needs.cpu_milli or found.needs.memory_bytes:
+        yield f"beside cards it needs {found.needs.cpu_milli} milli of CPU, {amount(found.needs.memory_bytes)}"
+    if pod.node:
+        yield f"it is nominated to {pod.node}: what it needs there is kept for it"
+    shown = found.nodes if all_nodes else found.nodes[:FEW]
+    if shown:
+        yield ""
+        yield table(_HEADER, (row for node in shown for row in _rows(node))).rstrip("\n")
+    if len(found.nodes) > len(shown):
+        yield f"and {len(found.nodes) - len(shown)} more nodes: --all-nodes"
+    yield from _ways_out(pod, found)
+
+
+def _ways_out(pod: PodStands, found: Explained) -> Iterator[str]:
+    if pod.state == "fits":
+        return
+    yield ""
+    for help_ in found.helps:
+        yield f"would fit on {help_.node} with {help_.change}"
+    if (displaced := pod.displaces) is not None:
+        who = ", ".join(displaced.pods) or "pods that are being deleted already"
+        against = f", {displaced.violations} of them against a budget" if displaced.violations else ""
+        yield f"would fit on {displaced.node} by preemption, after these leave{against}: {who}"
+    elif not found.helps:
+        yield "no single change was found with which it would fit"
+
+
+def _rows(node: NodeStands) -> Iterator[tuple[str, ...]]:
+    yield (node.node, "", "", "", "", "", "; ".join(node.reasons) or "nothing")
+    yield from (_card(card) for card in node.cards)
+
+
+def _card(card: CardStands) -> tuple[str, ...]:
+    return (
+        "",
+        short_id(card.card),
+        card.model,
+        str(card.share_left_milli),
+        amount(max(0, card.memory_left_bytes)),
+        _holders(card.holders),
+        "; ".join(card.obstacles) or "nothing",
+    )
+
+
+def _holders(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _FEW_HOLDERS} more" if len(names) > _FEW_HOLDERS else ""
+    return ", ".join(names[:_FEW_HOLDERS]) + more or "nobody"

@@ -1,0 +1,6 @@
+"""`python -m partage_scheduler`."""
+
+from partage_scheduler.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""What is followed of the API server, and to whom it is told: every object that placing depends on, typed.
+
+All pods that have not ended are followed, whoever schedules them, since what they hold on nodes counts. Each stream
+tells first all that there is and then what changes; while one is lost nothing is known of what happens meanwhile, and
+nothing must be decided on it (`Freshness`).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import (
+    ApiServer,
+    Backoff,
+    Changed,
+    Deleted,
+    KubeError,
+    Listed,
+    Lost,
+    follow,
+    leases_path,
+    nodes_path,
+    pods_path,
+)
+from partage_scheduler.objects import (
+    ApiBudget,
+    ApiClaim,
+    ApiCsiNode,
+    ApiLease,
+    ApiNamespace,
+    ApiNode,
+    ApiPod,
+    ApiStorageClass,
+    ApiVolume,
+)
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+FIRST_AGAIN_S: Final = 0.2
+MOST_AGAIN_S: Final = 5.0
+NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+_log = structlog.get_logger()
+
+
+class Sink(Protocol[T_contra]):
+    """Who is told of the objects of one kind."""
+
+    def listed(self, items: Iterable[T_contra]) -> None:
+        """All that there are."""
+        ...
+
+    def changed(self, item: T_contra) -> None:
+        """One that came or changed."""
+        ...
+
+    def gone(self, item: T_contra) -> None:
+        """One that is no more, as it stood last."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stream(Generic[T]):
+    """All objects of one kind."""
+
+    name: str
+    path: str
+    item_type: type[T]
+    fields: str = ""
+
+
+PODS: Final = Stream("pods", pods_path(), ApiPod, NOT_ENDED)
+NODES: Final = Stream("nodes", nodes_path(), ApiNode)
+NAMESPACES: Final = Stream("namespaces", "/api/v1/namespaces", ApiNamespace)
+VOLUMES: Final = Stream("persistentvolumes", "/api/v1/persistentvolumes", ApiVolume)
+CLAIMS: Final = Stream("persistentvolumeclaims", "/api/v1/persistentvolumeclaims", ApiClaim)
+CLASSES: Final = Stream("storageclasses", "/apis/storage.k8s.io/v1/storageclasses", ApiStorageClass)
+CSI_NODES: Final = Stream("csinodes", "/apis/storage.k8s.io/v1/csinodes", ApiCsiNode)
+BUDGETS: Final = Stream("poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", ApiBudget)
+KINDS: Final = (
+    "nodes",
+    "leases",
+    "namespaces",
+    *(each.name for each in (VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS)),
+    "pods",
+)
+
+
+def heartbeats(namespace: str) -> Stream[ApiLease]:
+    """The Leases of the advertisers."""
+    return Stream("leases", leases_path(namespace), ApiLease)
+
+
+class Freshness:
+    """Which kinds are known as of now."""
+
+    def __init__(self, kinds: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lost: dict[str, float] = dict.fromkeys(kinds, clock())
+        self.is_other = False
+        """Whether a kind was lost or found since somebody looked, who then says no."""
+
+    @property
+    def missing(self) -> Iterable[str]:
+        """The kinds of which what is known may be out of date."""
+        return self._lost.keys()
+
+    def ages(self) -> Mapping[str, float]:
+        """Since how many seconds."""
+        now = self._clock()
+        return {kind: now - since for kind, since in self._lost.items()}
+
+    def fresh(self, kind: str) -> None:
+        """All of it is known."""
+        self.is_other |= self._lost.pop(kind, None) is not None
+
+    def lost(self, kind: str) -> None:
+        """It may have changed since."""
+        self.is_other |= kind not in self._lost
+        self._lost.setdefault(kind, self._clock())
+
+
+def patience(first_s: float = FIRST_AGAIN_S, most_s: float = MOST_AGAIN_S) -> Backoff:
+    """How long one stream waits after what went wrong."""
+    return Backoff(first_s=first_s, most_s=most_s, random=random.random)
+
+
+async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
+    server: ApiServer,
+    stream: Stream[T],
+    sink: Sink[T],
+    *,
+    freshness: Freshness,
+    told: Callable[[], None],
+    backoff: Backoff,
+) -> None:
+    """Tells `sink` for ever; `told` is called after each thing."""
+    repeats = Repeats(every_s=30)
+    following = follow(server, stream.path, stream.item_type, fields=stream.fields, backoff=backoff)
+    async with aclosing(following):
+        async for seen in following:
+            match seen:
+                case Changed(item):
+                    sink.changed(item)
+                case Deleted(item):
+                    sink.gone(item)
+                case Listed():
+                    sink.listed(seen.items)  # and keeps no name for them: they'd be held for as long as it follows
+                    freshness.fresh(stream.name)
+                case Lost(error):
+                    freshness.lost(stream.name)
+                    _say(repeats, stream.name, error)
+            told()
+
+
+def _say(repeats: Repeats, kind: str, error: KubeError) -> None:
+    if (silent := repeats.due()) is not None:
+        _log.warning("nothing is placed until this is followed again", kind=kind, why=str(error), repeats=silent)

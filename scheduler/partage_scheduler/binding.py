@@ -1,0 +1,197 @@
+"""Binds pods: one request sets the node and writes the signed allocation, and its outcome is found out for certain.
+
+An error does not say that nothing was done: the API server may carry out what it did not answer, even later. So while
+there is doubt the same binding is sent again, which can be carried out once only, or is looked for; only when it can
+no longer happen is it called failed. Otherwise what it would take might be given to another pod meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from partage_base.kube import (
+    ApiServer,
+    Backoff,
+    Conflict,
+    KubeError,
+    Nonsense,
+    NotFound,
+    ServerFailed,
+    Throttled,
+    Unreachable,
+    binding_path,
+    pod_path,
+)
+from partage_scheduler.objects import ApiPod
+
+WITHIN_S: Final = 4.0
+"""So long the API server may take for a binding, unless the caller knows better."""
+BEYOND_S: Final = 11.0
+"""And so much later it is certain that it will not be done any more: etcd ends what it was asked for after 7 s."""
+FIRST_AGAIN_S: Final = 0.1
+MOST_AGAIN_S: Final = 5.0
+TRIES: Final = 4
+
+
+@dataclass(frozen=True)
+class Bound:
+    """It is on its node, with its allocation."""
+
+
+@dataclass(frozen=True)
+class Already:
+    """Somebody else put it on a node."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """There is nothing more to bind: it is gone or going."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """It is not bound and will not be by this."""
+
+    why: str
+    may_retry: bool
+
+
+Outcome = Bound | Already | Lost | Failed
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str
+    uid: str
+    annotations: Mapping[str, str]
+
+
+class _Target(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    api_version: str = "v1"
+    kind: str = "Node"
+
+
+class _Binding(msgspec.Struct, frozen=True, rename="camel"):
+    metadata: _Meta
+    target: _Target
+    api_version: str = "v1"
+    kind: str = "Binding"
+
+
+class Binder:
+    """Sends bindings. Any number of them at once; how many is the caller's business."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        *,
+        may_bind: Callable[[], bool] = lambda: True,
+        within_s: float = WITHIN_S,
+        doubt_s: float | None = None,
+        first_again_s: float = FIRST_AGAIN_S,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        erred: Callable[[KubeError], None] = lambda _error: None,
+    ) -> None:
+        """`may_bind` is asked before each request; `erred` is told each error, for the count.
+
+        The API server gives a binding up after `within_s`; it is in doubt for `doubt_s`, which follows from that.
+        """
+        self._server, self._within_s = server, within_s
+        self._doubt_s = within_s + BEYOND_S if doubt_s is None else doubt_s
+        self._may_bind, self._first_again_s = may_bind, first_again_s
+        self._sleep, self._clock, self._erred = sleep, clock, erred
+
+    async def bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
+        """Until it is certain what became of it."""
+        meta = _Meta(pod.name, pod.namespace, pod.uid, annotations)
+        binding, path = _Binding(meta, _Target(node)), binding_path(pod.namespace, pod.name)
+        backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S, random=random.random)
+        doubt = _Doubt()
+        for tries in count(1):
+            if not self._may_bind():
+                break
+            sent_at = self._clock()
+            failure = await self._sent(path, binding)
+            if failure is None:
+                return Bound()
+            if (outcome := await self._found(failure, pod, binding, doubt)) is not None:
+                return outcome
+            if doubt.is_over(sent_at) and (tries >= TRIES or not _is_passing(failure)):
+                return Failed(str(failure), may_retry=True)
+            await self._sleep(backoff.after(failure))
+        return Failed("another scheduler leads now", may_retry=False)
+
+    async def _sent(self, path: str, binding: _Binding) -> KubeError | None:
+        try:
+            await self._server.create(path, binding, msgspec.Raw, within_s=self._within_s)
+        except KubeError as error:
+            self._erred(error)
+            return error
+        return None
+
+    async def _found(self, failure: KubeError, pod: ApiPod, binding: _Binding, doubt: _Doubt) -> Outcome | None:
+        """What has become of it, where that is certain."""
+        if isinstance(failure, NotFound):
+            return Lost("it is gone")
+        if _may_be_done(failure):
+            doubt.until = self._clock() + self._doubt_s
+        if doubt.until is None and not isinstance(failure, Conflict):
+            return None
+        looked_at = self._clock()
+        try:
+            outcome = _judged(await self._server.get(pod_path(pod.namespace, pod.name), ApiPod), binding)
+        except NotFound:
+            return Lost("it is gone")
+        except KubeError as error:
+            self._erred(error)
+            return None
+        doubt.looked_at = looked_at
+        return outcome
+
+
+class _Doubt:
+    """Whether a request that was not answered may still be carried out."""
+
+    def __init__(self) -> None:
+        self.until: float | None = None
+        """None: there never was any."""
+        self.looked_at = float("-inf")
+        """When the pod was seen last, on no node."""
+
+    def is_over(self, sent_at: float) -> bool:
+        """With the answer to a try that was sent then."""
+        return self.until is None or min(sent_at, self.looked_at) >= self.until
+
+
+def _judged(pod: ApiPod, wanted: _Binding) -> Outcome | None:
+    if pod.uid != wanted.metadata.uid:
+        return Lost("it is gone, and another pod has its name")
+    if pod.node == wanted.target.name and wanted.metadata.annotations.items() <= pod.metadata.annotations.items():
+        return Bound()
+    if pod.node:
+        return Already(pod.node)
+    return Lost("it is being deleted") if pod.is_going or pod.is_terminal else None
+
+
+def _may_be_done(error: KubeError) -> bool:
+    """Whether a request that ended so may have been carried out, or may be later."""
+    return isinstance(error, ServerFailed | Nonsense) or (isinstance(error, Unreachable) and error.may_be_done)
+
+
+def _is_passing(error: KubeError) -> bool:
+    """Whether the same may be taken a moment later."""
+    return isinstance(error, Unreachable | Throttled | ServerFailed | Nonsense)

@@ -1,0 +1,120 @@
+"""What is known and what decides, put together; nothing of it does any I/O but reading public keys."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.plugins import load_all
+from partage_base.daemon.repeats import Repeats
+from partage_base.keyring import Keyring
+from partage_plugins.errors import PartageError
+from partage_plugins.hooks import SCHEDULER_GROUP
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.registry.calls import Activity
+from partage_plugins.registry.finding import blocked_names, installed, tracing
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
+from partage_plugins.vocabulary import Allocation, PodUid
+from partage_plugins.vocabulary.keys import PREFIX
+from partage_scheduler.cluster import Cluster, ClusterSettings
+from partage_scheduler.cycle import Cycle
+from partage_scheduler.intake import Intake
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.plugged import decider_over
+from partage_scheduler.predicates import Predicates
+from partage_scheduler.preempting import Budgets, Considering, Preempting
+from partage_scheduler.queueing import Queue, QueueSettings
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.signing import Trust
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brain:
+    """The parts that others need to know."""
+
+    cluster: Cluster
+    queue: Queue
+    cycle: Cycle
+    intake: Intake
+    considering: Considering
+
+
+def plugins() -> Registry:
+    """All plugins of the scheduler, or `BadConfiguration` with every fault."""
+    return load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
+
+
+def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
+    settings: SchedulerSettings,
+    registry: Registry,
+    *,
+    activity: Activity | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    let_go: Callable[[PodUid], None] = lambda _uid: None,
+    trusted: Callable[[ApiPod], Allocation | None] | None = None,
+) -> Brain:
+    """One that knows nothing yet; `let_go` hears of pods that need no place any more.
+
+    `trusted` reads allocations on pods instead of the keys that the settings name.
+    """
+    decider, side = decider_over(
+        registry, settings=SideSettings(traced=tracing(os.environ)), on_renewed=_renewed, activity=activity
+    )
+    predicates = Predicates(ours=(PREFIX, *_answered_for(side)))
+    cluster = Cluster(
+        decider,
+        predicates,
+        trusted=trusted or _trust(settings, registry).trusted,
+        settings=ClusterSettings(silent_after_s=settings.silent_after_s),
+        kinds=registry.kinds,
+    )
+    budgets = Budgets()
+    queue = Queue(_queue_settings(settings), seated=cluster.seated)
+    intake = Intake(
+        cluster,
+        predicates,
+        queue,
+        ours=settings.scheduler_name,
+        clock=clock,
+        wall_clock=time.time,
+        let_go=let_go,
+        budgets=budgets,
+    )
+    cycle = Cycle(decider, side, cluster, predicates)
+    considering = Considering(Preempting(cycle, budgets, utc=time.time))
+    return Brain(cluster=cluster, queue=queue, cycle=cycle, intake=intake, considering=considering)
+
+
+def _answered_for(side: SchedulerSide) -> Iterable[str]:
+    try:
+        return sorted(side.resources())
+    except PartageError as error:
+        raise BadConfiguration(str(error)) from None
+
+
+def _queue_settings(settings: SchedulerSettings) -> QueueSettings:
+    return QueueSettings(
+        first_s=settings.back_off_s, most_s=settings.most_back_off_s, gang_timeout_s=settings.gang_timeout_s
+    )
+
+
+def _trust(settings: SchedulerSettings, registry: Registry) -> Trust:
+    repeats = Repeats(every_s=600)
+
+    def refused(pod: ApiPod, why: str) -> None:
+        if repeats.due(pod.uid) is not None:
+            _log.warning("an allocation is not believed", pod=f"{pod.namespace}/{pod.name}", node=pod.node, why=why)
+
+    return Trust(Keyring(settings.below_root(settings.keys)).current, registry.kinds, on_refused=refused)
+
+
+def _renewed(why: PartageError) -> None:
+    _log.error("a plugin lost count; it was made anew and told everything again", why=str(why))

@@ -1,0 +1,329 @@
+"""The cluster as it is known: everything that happens is a method, and the answer is for whom it matters.
+
+What is known comes from objects alone: told of the same objects in any order, and however often, it is the same. A pod
+that was decided on is assumed to be on its node until it is seen there, seen elsewhere, gone, or undone. Pods that have
+ended hold nothing; pods that are being deleted hold what they held until they are gone. A pod on a node that is not
+known is kept for when the node comes. An allocation counts if it is trusted: of other pods CPU and memory count alone.
+
+Pure: it tells the decider and the predicates what changed, and reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import (
+    GPU,
+    Allocation,
+    AnyKind,
+    Gang,
+    Inventory,
+    NodeName,
+    PodRequest,
+    PodUid,
+)
+from partage_scheduler.cluster.believing import Believing
+from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.fleet import Fleet
+from partage_scheduler.cluster.imagined import Imagined
+from partage_scheduler.cluster.kept import Kept
+from partage_scheduler.cluster.promised import Promised
+from partage_scheduler.cluster.rules import Rules
+from partage_scheduler.cluster.seats import (
+    Seat,
+    Seats,
+    gang_of,
+    is_as_decided,
+    lower,
+    notes_of,
+    says_otherwise,
+)
+from partage_scheduler.cluster.versions import Versions
+from partage_scheduler.deciding import Barred, Decider, Decision
+from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.predicates.asking import needs
+
+Causes = frozenset[Cause]
+_NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, Cause.POD))
+
+
+class ClusterSettings(Struct, frozen=True, kw_only=True):
+    """What the operator decides."""
+
+    silent_after_s: float = 40.0
+    """A node of which nothing was heard for so long takes no new pods with devices."""
+
+
+class Cluster:
+    """Nodes, and who is on them."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        predicates: Rules,
+        *,
+        trusted: Callable[[ApiPod], Allocation | None],
+        settings: ClusterSettings | None = None,
+        kinds: Iterable[AnyKind] = (GPU,),
+    ) -> None:
+        """`trusted` says what the signed allocation on a pod is; None where it has none that we believe."""
+        self._decider, self._predicates = decider, predicates
+        silent_after_s = (settings or ClusterSettings()).silent_after_s
+        self._fleet = Fleet(decider, predicates, silent_after_s=silent_after_s, kinds=kinds)
+        self._seats, self._believing = Seats(), Believing(trusted)
+        self._promised = Promised()
+        self._kept = Kept(decider, predicates)
+        self._pointless: list[ApiPod] = []
+        self._pods_seen = Versions()
+
+    @property
+    def flagged(self) -> Mapping[PodUid, str]:
+        """Pods whose allocation is not believed, and why."""
+        return self._believing.flagged
+
+    @property
+    def nodes(self) -> Iterable[ApiNode]:
+        """All nodes."""
+        return self._fleet.nodes
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self._fleet)
+
+    def inventory(self, node: NodeName) -> Inventory:
+        """The devices of a known node."""
+        return self._fleet[node].inventory
+
+    def holders(self, node: NodeName) -> list[tuple[ApiPod, Allocation]]:
+        """Who is on a node, and what each was given there."""
+        return [(seat.pod, seat.allocation) for seat in self._seats.on(node)]
+
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Where a pod is, or is assumed to be; None where it waits."""
+        seat = self._seats.get(uid)
+        return None if seat is None else seat.node
+
+    def seated(self, gang: Gang) -> int:
+        """How many pods of a gang are on nodes, or assumed to be."""
+        return self._seats.of_gang(gang)
+
+    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+        """Nodes that take no part in sharing, for pods that ask for devices; and room that is promised to others."""
+        silent = self._fleet.barred(now) if request.containers else []
+        decider = self._decider
+        promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
+        return [*silent, *promised]
+
+    def seats_on(self, node: NodeName) -> tuple[Seat, ...]:
+        """Who is on a node, or assumed to be."""
+        return self._seats.on(node)
+
+    def seat(self, uid: PodUid) -> Seat | None:
+        """Where one pod is."""
+        return self._seats.get(uid)
+
+    def has_lower(self, priority: int) -> bool:
+        """Whether there is a pod on a node whose priority is lower."""
+        return self._seats.has_lower(priority)
+
+    def imagined(self) -> Imagined:
+        """To look at it as if some pods had left."""
+        return Imagined(self._decider, self._predicates)
+
+    def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
+        """Meanwhile what is kept for this pod, and for pods of a lower priority, is free."""
+        return self._kept.lifted(pod)
+
+    def keep(self, pod: ApiPod, decision: Decision) -> None:
+        """It waits for others to leave, and this is kept for it; lower ones that had hopes there look elsewhere."""
+        self._pointless += self._kept.yields(decision.node, pod.priority)
+        self._kept.put(pod, decision)
+
+    def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
+        """Its binding came to nothing while others of its gang are on nodes: what it was to have is kept for it."""
+        gang = gang_of(pod)
+        if gang is not None and self._seats.of_gang(gang) and decision.node in self._fleet:
+            self.keep(pod, decision)
+
+    def keep_no_more(self, uid: PodUid) -> Causes:
+        """It has no hope there any more."""
+        return _FREED if self._kept.remove(uid) else NOTHING
+
+    def kept_on(self, uid: PodUid) -> NodeName | None:
+        """Where room is kept for a pod that waits."""
+        return self._kept.node_of(uid)
+
+    def pointless(self) -> list[ApiPod]:
+        """Pods that wait and have lost what was kept for them since this was asked last."""
+        found, self._pointless = self._pointless, []
+        return found
+
+    def why_not(self, node: NodeName, now: float) -> str | None:
+        """Why a node takes no part in sharing; None where it does."""
+        return self._fleet.why_not(node, now)
+
+    def node(self, node: ApiNode, now: float) -> Causes:
+        """A node, as it is now."""
+        if not self._fleet.is_news(node):
+            return NOTHING
+        known = self._fleet.get(node.name)
+        if known is None:
+            return self._node_comes(node)
+        if known.node.metadata.uid == node.metadata.uid:
+            return self._fleet.changes(known, node)
+        return self.node_gone(node.name, now) | self._node_comes(node)
+
+    def node_gone(self, name: str, now: float, *, uid: str = "") -> Causes:
+        """It is no more; pods that are still bound to it hold nothing until it is there again.
+
+        With a `uid`: only if it is that one, and not another that has its name since.
+        """
+        del now
+        known = self._fleet.get(NodeName(name))
+        if known is None or uid not in {"", known.node.metadata.uid}:
+            return NOTHING
+        for seat in self._seats.on(known.node.name):
+            self._predicates.remove_pod(seat.pod.uid)
+        self._pointless += self._kept.node_gone(known.node.name)
+        self._fleet.goes(known)
+        return _NODE | _FREED  # pods elsewhere may have kept others away from its whole zone
+
+    def heartbeat(self, name: str, renewed_s: float | None, now: float) -> Causes:
+        """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
+        return self._fleet.beats(NodeName(name), renewed_s, now)
+
+    def relisted_nodes(self, nodes: Iterable[ApiNode], now: float) -> Causes:
+        """All nodes that there are."""
+        listed = {node.name: node for node in nodes}
+        causes = NOTHING
+        for name in [name for name in self._fleet.names if name not in listed]:
+            causes |= self.node_gone(name, now)
+        for node in listed.values():
+            causes |= self.node(node, now)
+        return causes
+
+    def relisted_pods(self, pods: Iterable[ApiPod], now: float) -> Causes:
+        """All pods that there are."""
+        listed = {pod.uid: pod for pod in pods}
+        causes = NOTHING
+        for uid in [uid for uid in self._pods_seen.known() if uid not in listed]:
+            causes |= self.pod_gone(PodUid(uid), now)
+        for pod in listed.values():
+            causes |= self.pod(pod, now)
+        return causes
+
+    def pod(self, pod: ApiPod, now: float) -> Causes:
+        """A pod of anybody's, as it is now."""
+        if not self._pods_seen.is_news(pod.uid, pod.metadata.resource_version):
+            return NOTHING
+        if pod.is_terminal:
+            return self.pod_gone(pod.uid, now)
+        if not pod.node:
+            return self._waits(pod)
+        let_go = self._let_go(pod.uid)
+        seat = self._seats.get(pod.uid)
+        if seat is None:
+            return let_go | self._is_seen(pod)
+        if seat.node != pod.node:
+            self._get_up(seat)
+            return _FREED | self._is_seen(pod)
+        return let_go | self._is_still(seat, pod)
+
+    def pod_gone(self, uid: PodUid, now: float) -> Causes:
+        """It is deleted, or has ended."""
+        del now
+        self._pods_seen.gone(uid)
+        self._believing.forget(uid)
+        let_go = self._let_go(uid)
+        seat = self._seats.get(uid)
+        if seat is not None:
+            self._get_up(seat)
+        return let_go if seat is None else _FREED
+
+    def assume(self, pod: ApiPod, decision: Decision) -> None:
+        """It was decided on, and is about to be bound."""
+        if self._seats.get(pod.uid) is not None:
+            raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
+        self._let_go(pod.uid)
+        self._pointless += self._kept.yields(decision.node, pod.priority)
+        self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
+
+    def confirmed(self, uid: PodUid, now: float) -> Causes:
+        """The API server said that it is bound; the watch will say so too."""
+        del now
+        seat = self._seats.get(uid)
+        if seat is not None:
+            seat.assumed = False
+        return NOTHING
+
+    def undo(self, uid: PodUid, now: float) -> Causes:
+        """Its binding came to nothing. What has been seen on its node meanwhile stays."""
+        del now
+        seat = self._seats.get(uid)
+        if seat is None or not seat.assumed:
+            return NOTHING
+        self._get_up(seat)
+        return _FREED
+
+    def _node_comes(self, node: ApiNode) -> Causes:
+        slot = self._fleet.comes(node)
+        for seat in self._seats.on(node.name):
+            self._decider.take(seat.allocation, seat.needs)
+            self._predicates.put_pod(slot, seat.pod)
+        return _NODE
+
+    def _waits(self, pod: ApiPod) -> Causes:
+        if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
+            return NOTHING
+        if pod.is_going:
+            return self._let_go(pod.uid)
+        if not pod.status.nominated_node_name:
+            return _FREED if self._promised.remove(pod.uid) else NOTHING
+        return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
+
+    def _let_go(self, uid: PodUid) -> Causes:
+        """It waits no more: nothing is promised to it or kept for it."""
+        promised, kept = self._promised.remove(uid), self._kept.remove(uid)
+        return _FREED if promised or kept else NOTHING
+
+    def _is_seen(self, pod: ApiPod) -> Causes:
+        node = NodeName(pod.node)
+        self._sit_down(Seat(pod, node, self._believing.held(pod, node), noted=notes_of(pod)))
+        return _POD
+
+    def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
+        """It is seen where it was, or was assumed to be."""
+        is_first, before, notes = seat.noted is None, seat.pod, notes_of(pod)
+        allocation = seat.allocation
+        if notes != seat.noted and not (is_first and is_as_decided(seat, notes[0])):
+            allocation = self._believing.held(pod, seat.node)
+        now = Seat(pod, seat.node, allocation, noted=notes)
+        if allocation != seat.allocation or now.needs != seat.needs:
+            self._get_up(seat)
+            self._sit_down(now)
+            return _POD | (_FREED if allocation != seat.allocation or lower(now.needs, seat.needs) else NOTHING)
+        seat.assumed, seat.noted = False, notes
+        self._seats.update(seat, pod)
+        is_other = says_otherwise(pod, before)
+        if is_other and (known := self._fleet.get(seat.node)):
+            self._predicates.put_pod(known.slot, pod)
+        return _POD if is_first or is_other else NOTHING
+
+    def _sit_down(self, seat: Seat) -> None:
+        self._seats.add(seat)
+        known = self._fleet.get(seat.node)
+        if known is not None:
+            self._decider.take(seat.allocation, seat.needs)
+            self._predicates.put_pod(known.slot, seat.pod)
+
+    def _get_up(self, seat: Seat) -> None:
+        self._seats.remove(seat)
+        if self._kept and (gang := gang_of(seat.pod)) is not None and not self._seats.of_gang(gang):
+            self._kept.remove_gang(gang)  # a gang of which nobody is there holds nothing
+        if seat.node in self._fleet:
+            self._decider.give_back(seat.pod.uid)
+            self._predicates.remove_pod(seat.pod.uid)

@@ -1,0 +1,154 @@
+"""Nodes and their devices, as they are known. Pure: it tells the decider and the predicates what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import AnyKind, Inventory, NodeName, Room, Slot
+from partage_plugins.vocabulary.keys import INVENTORY
+from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
+from partage_scheduler.cluster.rules import Rules
+from partage_scheduler.cluster.versions import Versions
+from partage_scheduler.deciding import Barred, Decider
+from partage_scheduler.objects import ApiNode
+from partage_scheduler.predicates.asking import amount
+
+Causes = frozenset[Cause]
+_EMPTY: Final = Inventory(kinds={})
+_NODE, _INVENTORY = frozenset((Cause.NODE,)), frozenset((Cause.INVENTORY,))
+
+
+class Known(Struct, frozen=True):
+    """A node."""
+
+    node: ApiNode
+    slot: Slot
+    inventory: Inventory
+    total: Room
+
+
+class Fleet:
+    """All nodes that there are; who is on them is not known here."""
+
+    def __init__(self, decider: Decider, predicates: Rules, *, silent_after_s: float, kinds: Iterable[AnyKind]) -> None:
+        self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
+        self._nodes: dict[NodeName, Known] = {}
+        self._readiness = Readiness(silent_after_s)
+        self._seen = Versions()
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __contains__(self, node: NodeName) -> bool:
+        return node in self._nodes
+
+    def __getitem__(self, node: NodeName) -> Known:
+        return self._nodes[node]
+
+    @property
+    def names(self) -> Sequence[NodeName]:
+        """Of all nodes."""
+        return tuple(self._nodes)
+
+    @property
+    def nodes(self) -> Sequence[ApiNode]:
+        """All nodes."""
+        return [known.node for known in self._nodes.values()]
+
+    def get(self, node: NodeName) -> Known | None:
+        """A node, if there is one of that name."""
+        return self._nodes.get(node)
+
+    def is_news(self, node: ApiNode) -> bool:
+        """Whether this was not said already, or something newer of it."""
+        return self._seen.is_news(node.metadata.uid, node.metadata.resource_version)
+
+    def barred(self, now: float) -> list[Barred]:
+        """Nodes that take no part in sharing."""
+        return self._readiness.barred(now)
+
+    def why_not(self, node: NodeName, now: float) -> str | None:
+        """Why a node takes no part in sharing; None where it does."""
+        return self._readiness.why_not(self._nodes[node].slot, now)
+
+    def beats(self, node: NodeName, renewed_s: float | None, now: float) -> Causes:
+        """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
+        return _NODE if self._readiness.beat(node, renewed_s, now) else NOTHING
+
+    def comes(self, node: ApiNode) -> Slot:
+        """There is one more."""
+        inventory, obstacle = self._inventory_of(node, _EMPTY)
+        total = _total_of(node)
+        self._decider.add_node(node.name, inventory, total)
+        slot = self._decider.slot(node.name)
+        if slot is None:
+            raise AssertionError(f"node {node.name} was added and has no slot")
+        self._nodes[node.name] = Known(node, slot, inventory, total)
+        self._readiness.put(node.name, slot, obstacle)
+        self._predicates.put_node(slot, node)
+        return slot
+
+    def changes(self, known: Known, node: ApiNode) -> Causes:
+        """It is another than before."""
+        causes = NOTHING
+        before, inventory, total = known.node, known.inventory, known.total
+        if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
+            inventory, obstacle = self._inventory_of(node, known.inventory)
+            if inventory.kinds != known.inventory.kinds:
+                self._decider.replace_inventory(node.name, inventory)
+                causes |= _INVENTORY
+            if self._readiness.put(node.name, known.slot, obstacle):
+                causes |= _INVENTORY
+        if node.status.allocatable != before.status.allocatable:
+            total = _total_of(node)
+            if total != known.total:
+                self._decider.resize_node(node.name, total)
+        if _matters(node, before):
+            self._predicates.put_node(known.slot, node)
+            causes |= _NODE
+        elif node.status != before.status or node.metadata.annotations != before.metadata.annotations:
+            self._predicates.put_node(known.slot, node)  # images, conditions: worth knowing, worth no try
+        self._nodes[node.name] = Known(node, known.slot, inventory, total)
+        return causes
+
+    def goes(self, known: Known) -> None:
+        """It is no more; its pods were removed before."""
+        name = known.node.name
+        self._predicates.remove_node(known.slot)
+        self._decider.remove_node(name)
+        self._readiness.remove(name)
+        self._seen.gone(known.node.metadata.uid)
+        del self._nodes[name]
+
+    def _inventory_of(self, node: ApiNode, before: Inventory) -> tuple[Inventory, int]:
+        """What a node says it has, and what keeps it from taking part."""
+        text = node.metadata.annotations.get(INVENTORY)
+        if text is None:
+            return _EMPTY, SAID_NOTHING
+        try:
+            inventory = decode_inventory(text, self._kinds)
+        except DecodeError:
+            return before, UNREADABLE
+        return inventory, obstacle_of(inventory)
+
+
+def _total_of(node: ApiNode) -> Room:
+    found = node.status.allocatable
+    return Room(
+        cpu_milli=amount("cpu", found.get("cpu", "0"), 0), memory_bytes=amount("memory", found.get("memory", "0"), 0)
+    )
+
+
+def _matters(node: ApiNode, before: ApiNode) -> bool:
+    """Whether a pod may fit now that did not."""
+    return (
+        node.spec != before.spec
+        or node.metadata.labels != before.metadata.labels
+        or node.status.allocatable != before.status.allocatable
+    )

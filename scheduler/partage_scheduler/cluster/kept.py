@@ -1,0 +1,107 @@
+"""Room that is kept for pods which wait for others to leave: what each will be given where it is nominated.
+
+It counts as taken for pods of the same and of a lower priority, cards with the rest, whether or not those who must
+leave have left. A pod that waits has no labels here: nobody is to be placed near a pod that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from partage_plugins.vocabulary import Gang, NodeName, PodUid
+from partage_scheduler.cluster.rules import Rules
+from partage_scheduler.cluster.seats import gang_of
+from partage_scheduler.deciding import Decider, Decision
+from partage_scheduler.objects import ApiPod
+
+
+class _Place(Struct, frozen=True):
+    pod: ApiPod
+    decision: Decision
+
+
+class Kept:
+    """All such places; few, if any."""
+
+    def __init__(self, decider: Decider, rules: Rules) -> None:
+        self._decider, self._rules = decider, rules
+        self._places: dict[PodUid, _Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._places
+
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """Where room is kept for a pod."""
+        place = self._places.get(uid)
+        return None if place is None else place.decision.node
+
+    def put(self, pod: ApiPod, decision: Decision) -> None:
+        """From now on this is kept for that pod."""
+        self.remove(pod.uid)
+        self._places[pod.uid] = place = _Place(_without_labels(pod), decision)
+        self._take(place)
+
+    def remove(self, uid: PodUid) -> bool:
+        """Nothing is kept for it any more; whether anything was."""
+        place = self._places.pop(uid, None)
+        if place is None:
+            return False
+        self._give_back(place)
+        return True
+
+    def remove_gang(self, gang: Gang) -> None:
+        """Nothing is kept for any pod of it."""
+        self._without([each.pod for each in self._places.values() if gang_of(each.pod) == gang])
+
+    def node_gone(self, node: NodeName) -> list[ApiPod]:
+        """What was kept there, when the node is about to go; for whom."""
+        return self._without([each.pod for each in self._places.values() if each.decision.node == node])
+
+    def yields(self, node: NodeName, priority: int) -> list[ApiPod]:
+        """Who must look for another place, since somebody of a higher priority has taken one on that node."""
+        places = [each for each in self._places.values() if each.decision.node == node]
+        return self._without([each.pod for each in places if each.pod.priority < priority])
+
+    @contextmanager
+    def lifted(self, pod: ApiPod) -> Generator[None]:
+        """Meanwhile nothing is kept against this pod: neither its own, nor what is for lower ones."""
+        lifted = [place for uid, place in self._places.items() if uid == pod.uid or place.pod.priority < pod.priority]
+        for place in lifted:
+            self._give_back(place)
+        try:
+            yield
+        finally:
+            for place in lifted:
+                self._take(place)
+
+    def _without(self, pods: list[ApiPod]) -> list[ApiPod]:
+        for pod in pods:
+            self.remove(pod.uid)
+        return pods
+
+    def _take(self, place: _Place) -> None:
+        decision = place.decision
+        slot = self._decider.slot(decision.node)
+        if slot is None:
+            raise ValueError(f"node {decision.node} is not known, and room was to be kept there")
+        self._decider.take(decision.allocation(), decision.request.needs)
+        self._rules.put_pod(slot, place.pod)
+
+    def _give_back(self, place: _Place) -> None:
+        self._decider.give_back(place.pod.uid)
+        self._rules.remove_pod(place.pod.uid)
+
+
+def _without_labels(pod: ApiPod) -> ApiPod:
+    return replace(
+        pod,
+        metadata=replace(pod.metadata, labels={}),
+        spec=replace(pod.spec, affinity=None, topology_spread_constraints=()),
+    )

@@ -1,0 +1,78 @@
+"""Room that is promised to pods which wait: `nominatedNodeName`, as another scheduler or its preemption wrote it.
+
+It counts against pods of the same or a lower priority. CPU and memory alone: what else such a pod will need there is
+found when it comes. Who waits for our own victims to leave has all that it will need kept (`kept`), and nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from partage_plugins.vocabulary import NodeName, PodUid, Room, Slot
+from partage_scheduler.deciding import Barred
+from partage_scheduler.objects import ApiPod
+
+INSUFFICIENT_CPU = "Insufficient cpu"
+INSUFFICIENT_MEMORY = "Insufficient memory"
+
+
+class _Promise(NamedTuple):
+    node: NodeName
+    priority: int
+    needs: Room
+
+
+class Promised:
+    """All such pods; few, if any."""
+
+    def __init__(self) -> None:
+        self._by_pod: dict[PodUid, _Promise] = {}
+
+    def put(self, pod: ApiPod, needs: Room) -> bool:
+        """What a pod that waits is promised, or no longer; whether something was let go."""
+        node = NodeName(pod.status.nominated_node_name)
+        if not node:
+            return self.remove(pod.uid)
+        before = self._by_pod.get(pod.uid)
+        self._by_pod[pod.uid] = _Promise(node, pod.priority, needs)
+        return before is not None and before != self._by_pod[pod.uid]
+
+    def remove(self, uid: PodUid) -> bool:
+        """It is placed or gone; whether it was promised anything."""
+        return self._by_pod.pop(uid, None) is not None
+
+    def barred(  # noqa: PLR0913 - what is asked, and whom to ask
+        self,
+        pod: ApiPod,
+        needs: Room,
+        end: int,
+        slot: Callable[[NodeName], Slot | None],
+        free: Callable[[NodeName], Room],
+        *,
+        kept: Container[PodUid],
+    ) -> Iterator[Barred]:
+        """Where what is free would do, were it not promised."""
+        if not self._by_pod:
+            return
+        cpu, memory = np.zeros(end, dtype=np.bool_), np.zeros(end, dtype=np.bool_)
+        for node, (cpu_milli, memory_bytes) in self._against(pod, kept).items():
+            at = slot(node)
+            if at is not None:
+                left = free(node)
+                cpu[at] = 0 < needs.cpu_milli > left.cpu_milli - cpu_milli
+                memory[at] = 0 < needs.memory_bytes > left.memory_bytes - memory_bytes
+        for reason, flags in ((INSUFFICIENT_CPU, cpu), (INSUFFICIENT_MEMORY, memory)):
+            if flags.any():
+                yield Barred(reason, flags)
+
+    def _against(self, pod: ApiPod, kept: Container[PodUid]) -> dict[NodeName, tuple[int, int]]:
+        """How much of each node is promised to others of the same or a higher priority."""
+        found: dict[NodeName, tuple[int, int]] = {}
+        for uid, (node, priority, needs) in self._by_pod.items():
+            if uid != pod.uid and priority >= pod.priority and uid not in kept:
+                cpu, memory = found.get(node, (0, 0))
+                found[node] = cpu + needs.cpu_milli, memory + needs.memory_bytes
+        return found

@@ -1,0 +1,116 @@
+"""Which nodes take part where devices are shared, and in whose words the others don't. By slot, in arrays.
+
+A node takes part while its heartbeat is fresh, crishim and broker are in force, and it reads a version of allocations
+that we write. Pods that ask for no device may be anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from partage_plugins.codecs.allocation import highest_common_version
+from partage_plugins.vocabulary import Inventory, NodeName, Slot
+from partage_scheduler.deciding import Barred
+from partage_scheduler.deciding.arrays import grown
+
+_READY: Final = 0
+REASONS: Final = (
+    "",
+    "node(s) didn't say which devices they have",
+    "node(s) had an inventory that can't be read",
+    "node(s) had no crishim in force",
+    "node(s) had no broker in force",
+    "node(s) read no version of allocations that this scheduler writes",
+)
+SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_BROKER, _NO_VERSION = range(1, len(REASONS))
+SILENT: Final = "node(s) had no heartbeat of the advertiser"
+
+
+def obstacle_of(inventory: Inventory) -> int:
+    """What keeps a node from taking part, as a place in `REASONS`; 0 for nothing."""
+    if not inventory.ready.crishim:
+        return _NO_CRISHIM
+    if not inventory.ready.broker:
+        return _NO_BROKER
+    if highest_common_version(inventory.reads.allocation) is None:
+        return _NO_VERSION
+    return _READY
+
+
+class Readiness:
+    """What is known of each node that way."""
+
+    def __init__(self, silent_after_s: float) -> None:
+        self._silent_after_s = silent_after_s
+        self._obstacles = np.zeros(0, dtype=np.int8)
+        self._fresh_until = np.zeros(0, dtype=np.float64)
+        self._slots: dict[NodeName, Slot] = {}
+        self._beats: dict[NodeName, tuple[float, float]] = {}
+        """By node, known or not: what the last beat said, and when it was noticed."""
+        self._barred: list[Barred] = []
+        self._right_until = -math.inf
+
+    def put(self, node: NodeName, slot: Slot, obstacle: int) -> bool:
+        """A node, and what keeps it from taking part; whether that is better than before."""
+        if node not in self._slots:
+            self._obstacles = grown(self._obstacles, slot + 1, _READY)
+            self._fresh_until = grown(self._fresh_until, slot + 1, math.inf)
+            self._obstacles[slot] = SAID_NOTHING
+            self._slots[node] = slot
+            self._fresh_until[slot] = self._fresh(node)
+            self._right_until = -math.inf
+        before, self._obstacles[slot] = int(self._obstacles[slot]), obstacle
+        if before != obstacle:
+            self._right_until = -math.inf
+        return before != obstacle == _READY
+
+    def remove(self, node: NodeName) -> None:
+        """It is gone; a heartbeat that comes from it is kept for when it is there again."""
+        slot = self._slots.pop(node)
+        self._obstacles[slot], self._fresh_until[slot] = _READY, math.inf
+        self._right_until = -math.inf
+
+    def beat(self, node: NodeName, renewed_s: float | None, now: float) -> bool:
+        """Its Lease says that it beat then, None that there is no Lease; whether it is heard of again.
+
+        Only the first beat is judged by the clock of its node: later ones are fresh because they are others.
+        """
+        last = self._beats.get(node)
+        if renewed_s is None:
+            self._beats.pop(node, None)
+        elif last is None:
+            self._beats[node] = renewed_s, min(renewed_s, now)
+        elif last[0] != renewed_s:
+            self._beats[node] = renewed_s, now
+        slot = self._slots.get(node)
+        if slot is None:
+            return False
+        before, until = float(self._fresh_until[slot]), self._fresh(node)
+        self._fresh_until[slot] = until
+        if (before < now) != (until < now) or until < before:
+            self._right_until = -math.inf
+        return before < now <= until and int(self._obstacles[slot]) == _READY
+
+    def barred(self, now: float) -> list[Barred]:
+        """The nodes that take no part, by reason; asked for each pod, so put together anew only when one changed."""
+        if now > self._right_until:
+            self._barred = self._put_together(now)
+        return self._barred
+
+    def why_not(self, slot: Slot, now: float) -> str | None:
+        """Why one node takes no part; None where it does."""
+        return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
+
+    def _fresh(self, node: NodeName) -> float:
+        last = self._beats.get(node)
+        return -math.inf if last is None else last[1] + self._silent_after_s
+
+    def _put_together(self, now: float) -> list[Barred]:
+        silent = self._fresh_until < now
+        self._right_until = float(self._fresh_until.min(initial=math.inf, where=~silent))
+        found = [Barred(REASONS[code], self._obstacles == code) for code in np.unique(self._obstacles) if code]
+        silent &= self._obstacles == _READY
+        return [*found, Barred(SILENT, silent)] if silent.any() else found

@@ -1,0 +1,151 @@
+"""Pods on nodes: what each holds there, whoever put it there, and whether it is known or only assumed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from partage_plugins.builtin.gpu_allocator.usage import Usage, usages
+from partage_plugins.codecs import encode_allocation, read_gang
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import Allocation, Gang, NodeName, PodUid, Room, keys
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates.asking import needs
+
+Notes: TypeAlias = tuple[str | None, str | None]
+"""What is written on a pod of its allocation: the text and its signature."""
+_NO_SEATS: Final[Mapping[PodUid, Seat]] = {}
+
+
+class Seat:
+    """One pod's place on a node."""
+
+    __slots__ = ("_usages", "allocation", "assumed", "needs", "node", "noted", "pod")
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        pod: ApiPod,
+        node: NodeName,
+        allocation: Allocation,
+        *,
+        needed: Room | None = None,
+        assumed: bool = False,
+        noted: Notes | None = None,
+    ) -> None:
+        """`needed` is what it needs of CPU and memory, where that is known."""
+        self.pod, self.node, self.allocation, self.assumed = pod, node, allocation, assumed
+        self.needs = needs(pod) if needed is None else needed
+        self.noted = noted
+        """What was written on it when its allocation was judged; None: it was only decided on, and not seen yet."""
+        self._usages: tuple[Usage, ...] | None = None
+
+    @property
+    def usages(self) -> tuple[Usage, ...]:
+        """What it uses of each card; counted when somebody first asks."""
+        if self._usages is None:
+            self._usages = tuple(usages(self.allocation))
+        return self._usages
+
+
+def notes_of(pod: ApiPod) -> Notes:
+    """What is written on it."""
+    annotations = pod.metadata.annotations
+    return annotations.get(keys.ALLOCATION), annotations.get(keys.SIGNATURE)
+
+
+def is_as_decided(seat: Seat, text: str | None) -> bool:
+    """Whether the text on the pod is what was decided, so that nobody need verify it."""
+    if text is None:
+        return not seat.allocation.containers
+    return text == encode_allocation(seat.allocation)
+
+
+def nothing_for(pod: ApiPod, node: NodeName) -> Allocation:
+    """The allocation of a pod without devices."""
+    return Allocation(gen=1, pod=pod.uid, node=node, containers={})
+
+
+def gang_of(pod: ApiPod) -> Gang | None:
+    """The gang of a pod; None also where it is written wrongly."""
+    try:
+        return read_gang(pod.namespace, pod.metadata.annotations)
+    except DecodeError:
+        return None
+
+
+class Seats:
+    """All of them."""
+
+    def __init__(self) -> None:
+        self._seats: dict[PodUid, Seat] = {}
+        self._on: dict[NodeName, dict[PodUid, Seat]] = {}
+        self._gangs: Counter[Gang] = Counter()
+        self._priorities: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def get(self, uid: PodUid) -> Seat | None:
+        """A pod's seat, if it has one."""
+        return self._seats.get(uid)
+
+    def on(self, node: NodeName) -> tuple[Seat, ...]:
+        """Who is on a node, known or not."""
+        return tuple(self._on.get(node, _NO_SEATS).values())
+
+    def of_gang(self, gang: Gang) -> int:
+        """How many of a gang have one."""
+        return self._gangs[gang]
+
+    def has_lower(self, priority: int) -> bool:
+        """Whether anybody has one whose priority is lower."""
+        return min(self._priorities, default=priority) < priority
+
+    def add(self, seat: Seat) -> None:
+        """Somebody sits down."""
+        self._priorities[seat.pod.priority] += 1
+        self._seats[seat.pod.uid] = self._on.setdefault(seat.node, {})[seat.pod.uid] = seat
+        self._count(seat.pod, 1)
+
+    def remove(self, seat: Seat) -> None:
+        """Somebody gets up."""
+        uid = seat.pod.uid
+        del self._seats[uid], self._on[seat.node][uid]
+        if not self._on[seat.node]:
+            del self._on[seat.node]
+        priority = seat.pod.priority
+        self._priorities[priority] -= 1
+        if not self._priorities[priority]:
+            del self._priorities[priority]
+        self._count(seat.pod, -1)
+
+    def update(self, seat: Seat, pod: ApiPod) -> None:
+        """Somebody is another than before."""
+        if pod.metadata.annotations != seat.pod.metadata.annotations:
+            self._count(seat.pod, -1)
+            self._count(pod, 1)
+        seat.pod = pod  # of the same priority: that of a pod never changes
+
+    def _count(self, pod: ApiPod, sign: int) -> None:
+        gang = gang_of(pod)
+        if gang is not None:
+            self._gangs[gang] += sign
+            if not self._gangs[gang]:
+                del self._gangs[gang]
+
+
+def says_otherwise(pod: ApiPod, before: ApiPod) -> bool:
+    """Whether predicates must be told of a pod on a node again: what they count has changed, or whom it attracts."""
+    return (
+        pod.metadata.labels != before.metadata.labels
+        or pod.is_going != before.is_going
+        or pod.spec.containers != before.spec.containers
+        or pod.spec.init_containers != before.spec.init_containers
+        or pod.status.container_statuses != before.status.container_statuses
+    )
+
+
+def lower(one: Room, other: Room) -> bool:
+    """Whether one is less than the other in anything."""
+    return one.cpu_milli < other.cpu_milli or one.memory_bytes < other.memory_bytes

@@ -1,0 +1,46 @@
+"""Which version of each object was seen last, so that what comes late or twice changes nothing.
+
+Versions of one object can be compared as numbers; where they are no numbers, the last that was told is the newest. A
+uid that is gone is gone for ever, so it is remembered for a while.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+_REMEMBERED: Final = 1 << 16
+
+
+class Versions:
+    """Of objects of one sort."""
+
+    def __init__(self, remembered: int = _REMEMBERED) -> None:
+        self._seen: dict[str, str] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._remembered = remembered
+
+    def is_news(self, uid: str, version: str) -> bool:
+        """Whether this is newer than what was seen of the object; it is seen now."""
+        if uid in self._gone:
+            return False
+        seen = self._seen.get(uid)
+        if seen and version and (seen == version or _is_older(version, seen)):
+            return False
+        self._seen[uid] = version
+        return True
+
+    def gone(self, uid: str) -> None:
+        """The object is no more, or will never be of interest again."""
+        self._seen.pop(uid, None)
+        self._gone[uid] = None
+        if len(self._gone) > self._remembered:
+            self._gone.popitem(last=False)
+
+    def known(self) -> list[str]:
+        """All that were seen and are not gone."""
+        return list(self._seen)
+
+
+def _is_older(version: str, seen: str) -> bool:
+    return version.isdigit() and seen.isdigit() and int(version) < int(seen)

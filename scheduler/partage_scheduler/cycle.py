@@ -1,0 +1,156 @@
+"""One decision on a pod, or on the pods of a gang: where it goes and what it gets, or why it stays and what may help.
+
+What is decided is assumed at once, so that the next decision sees it; a gang of which one pod fits nowhere is taken
+back as a whole. Pure: it writes nothing and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
+from partage_plugins.vocabulary import Allocation, NodeName, PodRequest
+from partage_plugins.vocabulary.answers import Scores
+from partage_scheduler.cluster import Cause, Cluster
+from partage_scheduler.deciding import Barred, Decider, Decision
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.queueing import Waiting
+from partage_scheduler.reading import Reading, Requests
+from partage_scheduler.wording import NEVER, causes_of, in_all, lacks, nowhere, with_gang
+
+_LATER = frozenset((Cause.TIME,))
+_VOLUMES = frozenset((Cause.VOLUME,))
+_ELSEWHERE = "another node is nominated"
+
+
+class Filters(Protocol):
+    """Who knows where a pod can't be, whatever devices are free."""
+
+    def barred(self, pod: ApiPod, end: int) -> list[Barred]:
+        """The nodes that are out of the question, and why."""
+        ...
+
+    def unsupported(self, pod: ApiPod) -> str | None:
+        """Why it must wait whatever nodes there are."""
+        ...
+
+    def preferences(self, pod: ApiPod, end: int) -> Scores | None:
+        """How much each node is preferred; None where all are alike."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bind:
+    """It is assumed on that node, and is to be bound there."""
+
+    pod: ApiPod
+    decision: Decision
+    allocation: Allocation
+    """What is signed; without containers where it asks for no device."""
+
+
+@dataclass(frozen=True)
+class Stay:
+    """It waits."""
+
+    pod: ApiPod
+    message: str
+    """For its owner."""
+    causes: frozenset[Cause]
+    """What may help; nothing but a change of the pod itself where it is empty."""
+
+
+Verdict = Bind | Stay
+
+
+class Cycle:
+    """Decides."""
+
+    def __init__(self, decider: Decider, side: Requests, cluster: Cluster, predicates: Filters) -> None:
+        self.decider, self.cluster, self._predicates = decider, cluster, predicates
+        self._requests = Reading(side)
+
+    def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
+        """On what the queue handed out; a verdict for each of the pods. Who is to be bound is assumed there."""
+        if waiting.gang is not None and waiting.lacking:
+            message = lacks(waiting.gang.name, waiting.lacking, waiting.gang.size)
+            return [Stay(pod, message, NEVER) for pod in waiting.pods]
+        found: list[Bind] = []
+        for pod in waiting.pods:
+            verdict = self._one(pod, now)
+            if isinstance(verdict, Stay):
+                return self._taken_back(waiting, found, verdict, now)
+            found.append(verdict)
+        return found
+
+    def weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
+        """Where one pod would go; nothing is assumed."""
+        with self.cluster.room_for(pod):
+            return self._weigh(pod, now)
+
+    def _weigh(self, pod: ApiPod, now: float) -> Decision | Stay:
+        try:
+            request = self.request(pod)
+        except PluginError:
+            raise
+        except PartageError as error:  # written wrongly: only its owner can help
+            return Stay(pod, str(error), NEVER)
+        if (why := self._predicates.unsupported(pod)) is not None:
+            return Stay(pod, in_all(self.cluster.size, [why.removesuffix(".")]), _VOLUMES)
+        barred = self.barred(pod, request, now)
+        decision = self._best(pod, request, barred)
+        if decision is not None:
+            return decision
+        explanation = self.decider.explain(request, barred)
+        causes = causes_of(pod, explanation, has_devices=bool(request.containers))
+        return Stay(pod, nowhere(explanation), causes)
+
+    def request(self, pod: ApiPod) -> PodRequest:
+        """What it asks for, of devices and beside them; raises where it is written wrongly."""
+        return self._requests.of(pod)
+
+    def preferences(self, pod: ApiPod) -> Scores | None:
+        """How much it prefers each node, by slot; None where all are alike."""
+        return self._predicates.preferences(pod, self.decider.end)
+
+    def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+        """Where it can't be, by everything but plugins and room; in the order in which reasons are told."""
+        return self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)
+
+    def _one(self, pod: ApiPod, now: float) -> Verdict:
+        try:
+            decision = self.weigh(pod, now)
+        except PluginBroken:
+            raise
+        except Refused as refusal:  # of owners, for node after node that all said fit
+            return Stay(pod, str(refusal), frozenset(Cause))
+        except PartageError as error:
+            return Stay(pod, str(error), _LATER)
+        if isinstance(decision, Stay):
+            return decision
+        self.cluster.assume(pod, decision)
+        return Bind(pod, decision, decision.allocation())
+
+    def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay, now: float) -> list[Stay]:
+        """All or none."""
+        for bind in found:
+            self.cluster.undo(bind.pod.uid, now)
+        if waiting.gang is None:
+            return [stay]
+        message = with_gang(waiting.gang.name, stay.pod.name, stay.message)
+        return [stay if pod is stay.pod else Stay(pod, message, stay.causes) for pod in waiting.pods]
+
+    def _best(self, pod: ApiPod, request: PodRequest, barred: list[Barred]) -> Decision | None:
+        preferences = self._predicates.preferences(pod, self.decider.end)
+        nominated = pod.status.nominated_node_name
+        if nominated and (slot := self.decider.slot(NodeName(nominated))) is not None:
+            others = np.ones(self.decider.end, dtype=np.bool_)
+            others[slot] = False
+            there = self.decider.decide(request, [*barred, Barred(_ELSEWHERE, others)], preferences)
+            if there is not None:
+                return there
+        return self.decider.decide(request, barred, preferences)

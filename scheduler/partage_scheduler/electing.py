@@ -1,0 +1,201 @@
+"""One scheduler leads, by a Lease: it renews it in time or leads no more; the others wait until it is late.
+
+Whether the leader is late is judged by this machine's clock alone: by how long its Lease has not changed here. A
+leader counts its own time from before it sent the renewal, and stops sooner than others begin. A loss can't be
+taken back, since others may have begun: the process ends, and the next one starts with nothing believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import (
+    ApiServer,
+    Conflict,
+    KubeError,
+    Lease,
+    LeaseSpec,
+    Meta,
+    NotFound,
+    lease_path,
+    leases_path,
+    micro_time,
+)
+from partage_scheduler.errors import LeadLost
+
+JITTER: Final = 0.2
+_log = structlog.get_logger()
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """How long things take; each is well above the next."""
+
+    lease_s: float = 15.0
+    """So long after its last renewal another one may lead."""
+    renew_s: float = 10.0
+    """So long after its last renewal a leader gives up by itself."""
+    retry_s: float = 2.0
+    """How often it renews, and others look."""
+
+    @property
+    def last_word_s(self) -> float:
+        """What a leader asks for is done within that or never: nothing of it comes after the next one began."""
+        return 0.8 * (self.lease_s - self.renew_s)
+
+
+class Elector:
+    """One candidate."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        terms: Terms | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`identity` is nobody else's, also no other process's of this machine."""
+        self._server = server
+        self._namespace, self._name, self._identity = namespace, name, identity
+        self._terms = terms or Terms()
+        self._clock, self._sleep = clock, sleep
+        self._seen: Lease | None = None
+        self._seen_at = float("-inf")
+        self._renewed_at = float("-inf")
+        self._gained = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._is_released = False
+        self._repeats = Repeats(every_s=60)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process may act now; asked before each act, since time goes by while nobody looks."""
+        return self._clock() - self._renewed_at < self._terms.renew_s
+
+    @property
+    def leader(self) -> str:
+        """Who leads, as far as is known; empty where nobody does."""
+        return (self._seen.spec.holder_identity if self._seen else None) or ""
+
+    async def gained(self) -> None:
+        """Returns once this one leads."""
+        await self._gained.wait()
+
+    async def run(self) -> None:
+        """For ever, or until the lead is lost: `LeadLost`."""
+        while not await self._tried():
+            await self._sleep(self._terms.retry_s * (1 + JITTER * random.random()))  # noqa: S311
+        self._gained.set()
+        _log.info("this scheduler leads", identity=self._identity)
+        while self.leads:
+            await self._sleep(self._terms.retry_s)
+            await self._tried()
+        if self._is_released:
+            await asyncio.Event().wait()  # whoever released it is about to end this
+        raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
+
+    async def release(self) -> None:
+        """Nobody has to wait for us to be late; this one leads no more, and that is no loss."""
+        self._is_released = True
+        async with self._writing:
+            if not self.leads or self._seen is None:
+                return
+            self._renewed_at = float("-inf")
+            spec = replace(self._seen.spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
+            try:
+                await self._server.replace(self._path, replace(self._seen, spec=spec), Lease)
+            except KubeError as error:
+                _log.warning("the lead was not handed back; others wait until it is late", why=str(error))
+
+    @property
+    def _path(self) -> str:
+        return lease_path(self._namespace, self._name)
+
+    @property
+    def _now(self) -> str:
+        return f"{self.leader or 'nobody'} holds it"
+
+    async def _tried(self) -> bool:
+        """Whether the Lease is ours as of now."""
+        if self._is_released:
+            return False
+        async with self._writing:
+            return await self._tried_alone()
+
+    async def _tried_alone(self) -> bool:
+        began_at = self._clock()
+        try:
+            async with asyncio.timeout(self._terms.renew_s / 2):  # so that one that hangs is not the last
+                is_ours = await self._taken()
+        except (KubeError, TimeoutError) as error:
+            self._say(error)
+            return False
+        if is_ours:
+            self._renewed_at = began_at
+        return is_ours
+
+    async def _taken(self) -> bool:
+        if self._seen is not None and self.leads:  # what we wrote last still counts: one call instead of two
+            try:
+                return await self._put(self._seen)
+            except Conflict:
+                pass
+        try:
+            found = await self._server.get(self._path, Lease)
+        except NotFound:
+            made = await self._server.create(leases_path(self._namespace), self._lease(None), Lease)
+            self._observe(made)
+            return True
+        self._observe(found)
+        if not self._is_free(found):
+            self._renewed_at = float("-inf")  # whatever time there was left: another one leads
+            return False
+        return await self._put(found)
+
+    async def _put(self, lease: Lease) -> bool:
+        self._observe(await self._server.replace(self._path, self._lease(lease), Lease))
+        return True
+
+    def _observe(self, lease: Lease) -> None:
+        if self._seen is None or self._seen.spec != lease.spec:
+            self._seen_at = self._clock()
+        self._seen = lease
+
+    def _is_free(self, lease: Lease) -> bool:
+        """Nobody's, ours, or of one that is late; its own word for how long it lasts counts, since it may be older."""
+        holder = lease.spec.holder_identity
+        lasts_s = max(self._terms.lease_s, float(lease.spec.lease_duration_seconds))
+        return not holder or holder == self._identity or self._clock() - self._seen_at >= lasts_s
+
+    def _lease(self, old: Lease | None) -> Lease:
+        is_ours = old is not None and old.spec.holder_identity == self._identity
+        spec = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=max(1, round(self._terms.lease_s)),
+            acquire_time=old.spec.acquire_time if old is not None and is_ours else _now(),
+            renew_time=_now(),
+            lease_transitions=0 if old is None else old.spec.lease_transitions + (not is_ours),
+        )
+        meta = Meta(name=self._name, namespace=self._namespace) if old is None else old.metadata
+        return Lease(metadata=meta, spec=spec)
+
+    def _say(self, error: Exception) -> None:
+        if (silent := self._repeats.due(type(error).__name__)) is not None:
+            _log.warning("the lease for the lead is not renewed; tried again", why=str(error), repeats=silent)
+
+
+def _now() -> str:
+    return micro_time(datetime.now(UTC))

@@ -1,0 +1,101 @@
+"""How each card of a node stands to what a container asks for: what is left of it, who holds it, what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.builtin.gpu_allocator.needs import wants_model
+from partage_plugins.builtin.gpu_allocator.usage import usages
+from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_scheduler.objects import ApiPod
+
+_SORTS: Final = "affinity, anti-affinity or exclusion"
+Holders = Iterable[tuple[ApiPod, Allocation]]
+
+
+class CardStands(Struct, frozen=True, kw_only=True):
+    """One card."""
+
+    card: CardId
+    model: str
+    share_left_milli: int
+    memory_left_bytes: int
+    holders: tuple[str, ...]
+    """Pods on it, as namespace/name."""
+    obstacles: tuple[str, ...]
+    """Why the container can't have it; nothing where it can."""
+
+
+class _Held:
+    """What is on one card."""
+
+    def __init__(self, card: Card) -> None:
+        self.share, self.memory = WHOLE_MILLI, card.memory_bytes
+        self.pods: list[str] = []
+        self.tags: list[Tags] = []
+
+
+def cards_of(inventory: Inventory, holders: Holders, wanted: GpuRequest | None) -> tuple[CardStands, ...]:
+    """Every card of a node; without a request, only what is left of it."""
+    part = inventory.part(GPU)
+    if part is None:
+        return ()
+    held = {card.id: _Held(card) for card in part.cards}
+    for pod, allocation in holders:
+        _count(held, f"{pod.namespace}/{pod.name}", allocation)
+    return tuple(_stands(card, held[card.id], wanted) for card in part.cards)
+
+
+def _count(held: dict[CardId, _Held], name: str, allocation: Allocation) -> None:
+    for usage in usages(allocation):
+        if (on := held.get(usage.card)) is not None:
+            on.share -= usage.share_milli
+            on.memory -= usage.memory_bytes
+            on.pods.append(name)
+    for grants in allocation.of(GPU).values():
+        for grant in grants:
+            if grant.card in held:
+                held[grant.card].tags.append(grant.tags)
+
+
+def _stands(card: Card, held: _Held, wanted: GpuRequest | None) -> CardStands:
+    return CardStands(
+        card=card.id,
+        model=card.model,
+        share_left_milli=held.share,
+        memory_left_bytes=held.memory,
+        holders=tuple(held.pods),
+        obstacles=() if wanted is None else tuple(_obstacles(card, held, wanted)),
+    )
+
+
+def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
+    if card.pool != "shared":
+        yield "kubelet hands it out"
+    if card.health != "ok":
+        yield f"it is {card.health}" + (f": {card.lost_because}" if card.lost_because else "")
+    if not wants_model(wanted, card.model):
+        yield f"its model {card.model} is not asked for"
+    ids = {card.id, card.parent}
+    if (wanted.cards and not ids & set(wanted.cards)) or ids & set(wanted.cards_not):
+        yield "its id is not asked for"
+    if held.share < wanted.share_milli:
+        yield f"{held.share} milli of share are left, {wanted.share_milli} are asked for"
+    memory = wanted.memory_on(card)
+    if held.memory < memory:
+        yield f"{max(0, held.memory) >> 20}Mi of memory are left, {memory >> 20}Mi are asked for"
+    if held.tags and not _suits(wanted.tags, held.tags):
+        yield f"tags of who is on it keep the pod away ({_SORTS})"
+
+
+def _suits(wanted: Tags, held: Sequence[Tags]) -> bool:
+    """Whether a card in use may be joined."""
+    if any(tags.exclusion != wanted.exclusion for tags in held):
+        return False
+    if wanted.affinity is not None and wanted.affinity not in {tags.affinity for tags in held}:
+        return False
+    return wanted.anti_affinity is None or wanted.anti_affinity not in {tags.anti_affinity for tags in held}

@@ -1,0 +1,120 @@
+"""The extender as a whole: a port, a desk behind it, and the placer behind that."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from partage_base.daemon.tasks import Tasks
+from partage_base.kube import ApiServer
+from partage_plugins.errors import PluginBroken
+from partage_plugins.vocabulary import NodeName, PodUid
+from partage_scheduler.binding import Binder
+from partage_scheduler.brain import Brain
+from partage_scheduler.cluster import Cause
+from partage_scheduler.cycle import Stay
+from partage_scheduler.displacing import Displacer
+from partage_scheduler.extending.choosing import Chooser
+from partage_scheduler.extending.desk import Desk, Observe
+from partage_scheduler.extending.placing import Placer
+from partage_scheduler.extending.serving import Port
+from partage_scheduler.extending.trusting import context_of, keep_fresh
+from partage_scheduler.extending.yielding import Yielding
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.signing import Signer
+
+_MAY_LEAVE: Final = frozenset((Cause.FREED,))
+
+
+class Extender:
+    """Answers kube-scheduler."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        settings: SchedulerSettings,
+        *,
+        brain: Brain,
+        signer: Signer,
+        binder: Binder,
+        server: ApiServer,
+        displacer: Displacer,
+        why_not: Callable[[], str | None],
+        observe: Observe,
+    ) -> None:
+        """`why_not` says why nothing may be decided now. Raises `BadConfiguration` where certificates can't be read."""
+        chooser = Chooser(brain.cycle, most_nodes=settings.extender_nodes)
+        self._placer = Placer(
+            brain=brain,
+            chooser=chooser,
+            signer=signer,
+            binder=binder,
+            server=server,
+            answered_within_s=settings.extender_answers_within_s,
+        )
+        self._broken: list[PluginBroken] = []
+        self._ended = asyncio.Event()
+        self._displacer, self._sends_away = displacer, settings.extender_preempts
+
+        def is_known(node: NodeName) -> bool:
+            return brain.cycle.decider.slot(node) is not None
+
+        def is_helped(uid: PodUid) -> bool:
+            return brain.cluster.kept_on(uid) is not None
+
+        desk = Desk(
+            chooser=chooser,
+            placer=self._placer,
+            yielding=Yielding(brain.considering.preempting, is_known=is_known, is_helped=is_helped),
+            ours=settings.scheduler_name,
+            why_not=why_not,
+            observe=observe,
+            lacking=self._lacks,
+            broken=self._break,
+        )
+        self._papers = settings.papers
+        self._context = None if self._papers is None else context_of(self._papers)
+        self._port = Port(settings.extender_address, desk.answer, context=self._context)
+
+    @property
+    def port(self) -> int:
+        """Where it listens, which matters where any port was asked for."""
+        return self._port.port
+
+    async def open(self, tasks: Tasks) -> None:
+        """Listens; before this scheduler leads, callers are told so."""
+        await self._port.open()
+        tasks.start(self._watch(), name="extender")
+        if self._papers is not None and self._context is not None:
+            tasks.start(keep_fresh(self._context, self._papers), name="the extender's certificate")
+
+    async def settle(self, within_s: float) -> None:
+        """Takes no more questions, and waits for bindings that are under way."""
+        self._port.close()
+        if tasks := self._placer.tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+
+    def close(self) -> None:
+        """Ends every connection."""
+        self._port.abort()
+
+    def _lacks(self, pod: ApiPod) -> None:
+        """kube-scheduler finds nobody to leave where shares alone are lacking, so we do, once it has its answer."""
+        if self._sends_away:
+            asyncio.get_running_loop().call_soon(self._make_room, pod)
+
+    def _make_room(self, pod: ApiPod) -> None:
+        try:
+            self._displacer.consider(Stay(pod, "", _MAY_LEAVE), time.monotonic())
+        except PluginBroken as error:
+            self._break(error)
+
+    def _break(self, error: PluginBroken) -> None:
+        self._broken.append(error)
+        self._ended.set()
+
+    async def _watch(self) -> None:
+        await self._ended.wait()
+        raise self._broken[0]

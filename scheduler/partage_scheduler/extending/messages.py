@@ -1,0 +1,146 @@
+"""What kube-scheduler and an extender say to each other, as k8s.io/kube-scheduler/extender/v1 spells it.
+
+Keys begin with capitals where upstream's types have no names of their own for JSON. Nodes are named and not sent
+(`nodeCacheCapable: true`); of pods only what placing depends on is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from partage_plugins.vocabulary import NodeName, PodUid
+from partage_scheduler.errors import SchedulerError
+from partage_scheduler.objects import ApiPod
+
+T = TypeVar("T")
+
+
+class Unreadable(SchedulerError):
+    """A body is not what its path is for."""
+
+
+class Message(Struct, frozen=True, gc=False, kw_only=True, rename="pascal", omit_defaults=True):
+    """What is not named is ignored, what is empty is not written."""
+
+
+class Names:
+    """Nodes that were named, hundreds of them: most are not worth reading, since few are looked for."""
+
+    def __init__(self, text: bytes) -> None:
+        """A list as JSON has it."""
+        self._text, self._is_plain = text, b"\\" not in text
+
+    def __contains__(self, node: NodeName) -> bool:
+        return b'"%b"' % node.encode() in self._text if self._is_plain else node in self.all()
+
+    def all(self) -> tuple[NodeName, ...]:
+        """Every one of them, as they came; raises `Unreadable`."""
+        return read(self._text, tuple[NodeName, ...])
+
+
+class Args(Message, frozen=True, kw_only=True):
+    """Of filter: a pod, and the nodes that are left of what others said."""
+
+    pod: ApiPod
+    node_names: Raw = Raw(b"null")
+
+    @property
+    def names(self) -> Names | None:
+        """None where nodes came otherwise than by their names."""
+        return None if bytes(self.node_names) == b"null" else Names(bytes(self.node_names))
+
+
+class Uid(Struct, frozen=True, gc=False):
+    """As much of a pod's metadata as tells which one it is."""
+
+    uid: PodUid
+
+
+class KnownPod(Struct, frozen=True, gc=False):
+    """A pod that filter was asked about."""
+
+    metadata: Uid
+
+
+class PrioritizeArgs(Message, frozen=True, kw_only=True):
+    """Of prioritize, which comes after filter."""
+
+    pod: KnownPod
+    node_names: tuple[NodeName, ...] | None = None
+
+
+class FilterResult(Message, frozen=True, kw_only=True, omit_defaults=False):
+    """Where it can be, and for what reasons not elsewhere."""
+
+    node_names: tuple[NodeName, ...] = ()
+    failed_nodes: Mapping[NodeName, str] = {}
+    failed_and_unresolvable_nodes: Mapping[NodeName, str] = {}
+    """Where it would not fit either if pods left."""
+    error: str = ""
+    """Why there is no answer; the pod is tried again."""
+
+
+class Host(Message, frozen=True, kw_only=True, omit_defaults=False):
+    """How good a node is, from 0 to 10; a node that is not named has 0."""
+
+    host: NodeName
+    score: int
+
+
+class BindingArgs(Message, frozen=True, kw_only=True):
+    """Who goes where."""
+
+    pod_name: str
+    pod_namespace: str
+    pod_uid: PodUid = field(name="PodUID")
+    node: NodeName
+
+
+class Result(Message, frozen=True, kw_only=True, omit_defaults=False):
+    """Whether it is done: no error."""
+
+    error: str = ""
+
+
+class MetaPod(Message, frozen=True, kw_only=True):
+    """A pod by its uid."""
+
+    uid: PodUid = field(name="UID")
+
+
+class Victims(Message, frozen=True, kw_only=True, omit_defaults=False):
+    """Pods of one node that have to go."""
+
+    pods: tuple[MetaPod, ...] = ()
+    violations: int = field(default=0, name="NumPDBViolations")
+    """How many disruption budgets that breaks."""
+
+
+class PreemptionArgs(Message, frozen=True, kw_only=True):
+    """For whom there shall be room, and on which nodes by whose leaving."""
+
+    pod: ApiPod
+    node_name_to_meta_victims: Mapping[NodeName, Victims] | None = None
+
+
+class PreemptionResult(Message, frozen=True, kw_only=True, omit_defaults=False):
+    """The nodes where that gives room, and who else would have to leave."""
+
+    node_name_to_meta_victims: Mapping[NodeName, Victims] = {}
+
+
+def read(body: bytes, type_: type[T]) -> T:
+    """A message; raises `Unreadable`, saying where."""
+    try:
+        return msgspec.json.decode(body, type=type_)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(f"the body can't be read as {getattr(type_, '__name__', type_)}: {error}") from None
+
+
+def write(message: object) -> bytes:
+    """As it is sent."""
+    return msgspec.json.encode(message)

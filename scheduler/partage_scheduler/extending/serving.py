@@ -1,0 +1,203 @@
+"""The port where kube-scheduler asks: connections that stay, one question after the other on each.
+
+A question that only reads is answered at once, on the loop; one that binds is a task, and its connection hears nothing
+more until it is answered. A request that has begun has a deadline; a connection may rest as long as it likes, and of
+too many the one that has rested longest is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+import structlog
+
+from partage_base.daemon.errors import CannotListen
+from partage_scheduler.extending.wire import MOST_BODY_BYTES, Ask, Listener, Unfit, answer, refusal
+
+MOST_CONNECTIONS: Final = 256
+DEADLINE_S: Final = 10.0
+_HANDSHAKE_S: Final = 10.0
+_BACKLOG: Final = 256
+_BROKEN: Final = Unfit(500, "this could not be answered; see the log")
+_log = structlog.get_logger()
+Answering = Callable[[Ask], bytes | Awaitable[bytes]]
+"""The body of an answer; raises `Unfit`."""
+
+
+class Port:
+    """Where it listens."""
+
+    def __init__(self, address: str, answering: Answering, *, context: ssl.SSLContext | None = None) -> None:
+        """`address` is `host:port`; without a `context` whoever reaches it is answered."""
+        self._address, self._answering, self._context = address, answering, context
+        self._server: asyncio.Server | None = None
+        self._connections: dict[Connection, None] = {}
+        self.port = 0
+
+    async def open(self) -> None:
+        """Listens; raises `CannotListen`."""
+        host, _, port = self._address.rpartition(":")
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self),
+                host.strip("[]"),
+                int(port),
+                backlog=_BACKLOG,
+                ssl=self._context,
+                ssl_handshake_timeout=_HANDSHAKE_S if self._context else None,
+            )
+        except OSError as error:
+            why = error.strerror or error
+            raise CannotListen(f"cannot listen on {self._address}: {why}; change extender_address") from error
+        self.port = self._server.sockets[0].getsockname()[1]
+        _log.info("kube-scheduler is answered", address=f"{host}:{self.port}", tls=self._context is not None)
+
+    def close(self) -> None:
+        """No new connections, and no more requests on those that there are; what is being answered still is."""
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.end()
+
+    def abort(self) -> None:
+        """Nothing more."""
+        self.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    def answer(self, ask: Ask) -> bytes | Awaitable[bytes]:
+        """What a request gets."""
+        return self._answering(ask)
+
+    def came(self, connection: Connection) -> None:
+        """One more."""
+        if len(self._connections) >= MOST_CONNECTIONS:
+            next(iter(self._connections)).abort()
+        self._connections[connection] = None
+
+    def worked(self, connection: Connection) -> None:
+        """It did something."""
+        if connection in self._connections:
+            del self._connections[connection]
+            self._connections[connection] = None
+
+    def went(self, connection: Connection) -> None:
+        """One less."""
+        self._connections.pop(connection, None)
+
+
+class Connection(asyncio.Protocol):
+    """One of them."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._listener = Listener()
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_full = self._is_ending = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody calls."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by name
+        self._port.came(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """What was asked for is still done: a binding can't be called back."""
+        del exc
+        self._transport = None
+        self._rest()
+        self._port.went(self)
+
+    def data_received(self, data: bytes) -> None:
+        """They say something."""
+        self._listener.hear(data)
+        self._go_on()
+        if self._transport is not None and self._listener.waiting > MOST_BODY_BYTES:
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """They ask and do not listen."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """They listen again."""
+        self._is_full = False
+        self._go_on()
+
+    def end(self) -> None:
+        """After what is being answered."""
+        self._is_ending = True
+        if self._task is None and self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """At once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _go_on(self) -> None:
+        try:
+            while self._may_answer and (ask := self._listener.next()) is not None:
+                self._rest()
+                self._port.worked(self)
+                self._begin(ask)
+        except Unfit as unfit:
+            self._send(refusal(unfit), is_last=True)
+        self._watch()
+
+    @property
+    def _may_answer(self) -> bool:
+        return self._task is None and not self._is_full and not self._is_ending and self._transport is not None
+
+    def _begin(self, ask: Ask) -> None:
+        found = self._tried(ask)
+        if isinstance(found, bytes):
+            self._send(answer(found, is_last=ask.is_last), is_last=ask.is_last)
+        else:
+            self._task = asyncio.create_task(self._finish(ask, found))
+
+    def _tried(self, ask: Ask) -> bytes | Awaitable[bytes]:
+        try:
+            return self._port.answer(ask)
+        except Unfit:
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is costs this answer alone
+            _log.exception("a question could not be answered", path=ask.path)
+            raise _BROKEN from None
+
+    async def _finish(self, ask: Ask, found: Awaitable[bytes]) -> None:
+        try:
+            self._send(answer(await found, is_last=ask.is_last), is_last=ask.is_last)
+        except Exception:  # noqa: BLE001 - whatever it is costs this answer alone
+            _log.exception("a question could not be answered", path=ask.path)
+            self._send(refusal(_BROKEN), is_last=True)
+        finally:
+            self._task = None
+        if self._is_ending:
+            self.end()
+        if self._transport is not None:
+            self._transport.resume_reading()
+        self._go_on()
+
+    def _send(self, data: bytes, *, is_last: bool) -> None:
+        if self._transport is None:
+            return
+        self._transport.write(data)
+        if is_last:
+            self._is_ending = True
+            self._transport.close()
+
+    def _watch(self) -> None:
+        """A request that has begun must come to its end."""
+        if self._deadline is None and self._task is None and not self._listener.is_between:
+            self._deadline = asyncio.get_running_loop().call_later(DEADLINE_S, self.abort)
+
+    def _rest(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,0 +1,89 @@
+"""Everybody's pods: what is said of them goes to who counts them, and to who places them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from partage_plugins.vocabulary import PodUid
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.cluster.versions import Versions
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.queueing import Queue
+
+
+class Pods:
+    """Everybody's pods: those on nodes count there, ours that are on none are to be placed."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: Queue,
+        *,
+        ours: str,
+        clock: Callable[[], float],
+        let_go: Callable[[PodUid], None] = lambda _uid: None,
+    ) -> None:
+        """`ours` is the name of the scheduler that our pods ask for; `let_go` hears of those that wait no more."""
+        self._cluster, self._queue, self._ours = cluster, queue, ours
+        self._clock, self._let_go = clock, let_go
+        self._seen = Versions()
+        self._placed: set[PodUid] = set()
+        """Bound by us, and not yet seen on their nodes."""
+        self._since: dict[PodUid, float] = {}
+        """Pods that wait, and since when."""
+
+    def waits_since(self, uid: PodUid) -> float | None:
+        """When a pod that is to be placed was heard of first."""
+        return self._since.get(uid)
+
+    def placed(self, uid: PodUid) -> None:
+        """It is bound: what was said of it before does not matter any more."""
+        if uid in self._since:
+            self._placed.add(uid)
+        self._ended(uid)
+
+    def listed(self, items: Iterable[ApiPod]) -> None:
+        """All pods that there are."""
+        pods = list(items)
+        there, now = {pod.uid for pod in pods}, self._clock()
+        for uid in [PodUid(uid) for uid in self._seen.known() if uid not in there]:
+            self._seen.gone(uid)
+            self._forget(uid)
+        causes = self._cluster.relisted_pods(pods, now)
+        for pod in pods:
+            if self._seen.is_news(pod.uid, pod.metadata.resource_version):
+                self._offer(pod, now)
+        self._queue.happened(causes, now)
+
+    def changed(self, item: ApiPod) -> None:
+        """A pod that came or changed."""
+        if not self._seen.is_news(item.uid, item.metadata.resource_version):
+            return
+        now = self._clock()
+        causes = self._cluster.pod(item, now)
+        self._offer(item, now)
+        self._queue.happened(causes, now)
+
+    def gone(self, item: ApiPod) -> None:
+        """A pod that is no more, or has ended."""
+        self._seen.gone(item.uid)
+        self._forget(item.uid)
+        now = self._clock()
+        self._queue.happened(self._cluster.pod_gone(item.uid, now), now)
+
+    def _offer(self, pod: ApiPod, now: float) -> None:
+        uid = pod.uid
+        if pod.node or pod.is_terminal or pod.is_going or pod.spec.scheduler_name != self._ours:
+            self._forget(uid)
+        elif uid not in self._placed:
+            self._since.setdefault(uid, now)
+            self._queue.offer(pod, now)
+
+    def _forget(self, uid: PodUid) -> None:
+        self._placed.discard(uid)
+        self._ended(uid)
+
+    def _ended(self, uid: PodUid) -> None:
+        if self._since.pop(uid, None) is not None:
+            self._queue.withdraw(uid)
+            self._let_go(uid)

@@ -1,0 +1,35 @@
+"""What the API server tells the scheduler, as far as it is needed: typed, frozen, cheap to read and to keep."""
+
+from partage_scheduler.objects.base import Condition, Meta
+from partage_scheduler.objects.budgets import ApiBudget
+from partage_scheduler.objects.nodes import ApiNode, NodeSpec, NodeStatus, Taint
+from partage_scheduler.objects.others import (
+    ApiClaim,
+    ApiCsiNode,
+    ApiLease,
+    ApiNamespace,
+    ApiStorageClass,
+    ApiVolume,
+)
+from partage_scheduler.objects.pods import ApiPod, PodSpec, PodStatus
+from partage_scheduler.objects.showing import seen
+
+__all__ = [
+    "ApiBudget",
+    "ApiClaim",
+    "ApiCsiNode",
+    "ApiLease",
+    "ApiNamespace",
+    "ApiNode",
+    "ApiPod",
+    "ApiStorageClass",
+    "ApiVolume",
+    "Condition",
+    "Meta",
+    "NodeSpec",
+    "NodeStatus",
+    "PodSpec",
+    "PodStatus",
+    "Taint",
+    "seen",
+]

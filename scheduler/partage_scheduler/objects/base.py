@@ -1,0 +1,56 @@
+"""What all objects of the API server share: how they are read, and their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta as Bounds
+from msgspec import Struct
+
+Int32 = Annotated[int, Bounds(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Bounds(ge=-(2**63), le=2**63 - 1)]
+"""Whole numbers as wide as the API has them."""
+
+
+class Object(Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_defaults=True):
+    """Fields are spelt as Kubernetes does; what is not named is ignored, what is empty is not written.
+
+    Amounts are text until they are counted. Words from lists that Kubernetes may lengthen (operators, effects,
+    policies) are plain text too: one object with a new word must not make a whole list unreadable. Whoever acts on
+    such a word says what it does with another one.
+    """
+
+
+class Owner(Object, frozen=True, kw_only=True):
+    """Who made an object."""
+
+    kind: str
+    name: str
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(Object, frozen=True, kw_only=True):
+    """What every object has."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    owner_references: tuple[Owner, ...] = ()
+
+
+class Condition(Object, frozen=True, kw_only=True):
+    """One thing that is, is not or may be so."""
+
+    type: str
+    status: str
+    """`True`, `False` or `Unknown`."""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None

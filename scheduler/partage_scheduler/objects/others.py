@@ -1,0 +1,157 @@
+"""What else the scheduler follows: namespaces, storage, Leases."""
+
+from __future__ import annotations
+
+from partage_scheduler.objects.base import Int32, Meta, Object
+from partage_scheduler.objects.selecting import NodeSelector
+
+
+class ApiNamespace(Object, frozen=True, kw_only=True):
+    """A namespace, of which only the labels matter."""
+
+    metadata: Meta
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+
+class VolumeAffinity(Object, frozen=True, kw_only=True):
+    """On which nodes a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class Reference(Object, frozen=True, kw_only=True):
+    """The claim that a volume belongs to."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class CsiSource(Object, frozen=True, kw_only=True):
+    """The driver that attaches a volume, and its name there."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeSpec(Object, frozen=True, kw_only=True):
+    """What the volume is."""
+
+    node_affinity: VolumeAffinity | None = None
+    claim_ref: Reference | None = None
+    csi: CsiSource | None = None
+    storage_class_name: str = ""
+
+
+class ApiVolume(Object, frozen=True, kw_only=True):
+    """A PersistentVolume."""
+
+    metadata: Meta
+    spec: VolumeSpec = VolumeSpec()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+
+class ClaimSpec(Object, frozen=True, kw_only=True):
+    """What is claimed."""
+
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
+
+
+class ClaimStatus(Object, frozen=True, kw_only=True):
+    """How it stands."""
+
+    phase: str = ""
+
+
+class ApiClaim(Object, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Meta
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+    @property
+    def namespace(self) -> str:
+        """Where it lives."""
+        return self.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """Its name there."""
+        return self.metadata.name
+
+
+class ApiStorageClass(Object, frozen=True, kw_only=True):
+    """A StorageClass, which says when a volume is found for a claim."""
+
+    metadata: Meta
+    volume_binding_mode: str = "Immediate"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+
+class DriverRoom(Object, frozen=True, kw_only=True):
+    """How many volumes of one driver a node takes; None is any number."""
+
+    count: Int32 | None = None
+
+
+class NodeDriver(Object, frozen=True, kw_only=True):
+    """A driver that is installed on a node."""
+
+    name: str
+    allocatable: DriverRoom | None = None
+
+
+class NodeDrivers(Object, frozen=True, kw_only=True):
+    """All of them."""
+
+    drivers: tuple[NodeDriver, ...] | None = ()
+    """kubelet writes null where there are none."""
+
+
+class ApiCsiNode(Object, frozen=True, kw_only=True):
+    """A CSINode: which drivers its node has; it has the node's name."""
+
+    metadata: Meta
+    spec: NodeDrivers = NodeDrivers()
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.metadata.name
+
+
+class LeaseSpec(Object, frozen=True, kw_only=True):
+    """Who holds it, until when; times as the API server writes them."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: Int32 | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: Int32 | None = None
+
+
+class ApiLease(Object, frozen=True, kw_only=True):
+    """A Lease: a heartbeat, or a lock."""
+
+    metadata: Meta
+    spec: LeaseSpec = LeaseSpec()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name

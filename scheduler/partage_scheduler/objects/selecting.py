@@ -1,0 +1,113 @@
+"""How nodes and pods are chosen by what is written on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import field
+
+from partage_scheduler.objects.base import Int32, Object
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Expression(Object, frozen=True, kw_only=True):
+    """One thing that must be so of one label or field."""
+
+    key: str
+    operator: str
+    """`In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes `Gt` and `Lt` too."""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Object, frozen=True, kw_only=True):
+    """All of it must hold; an empty one chooses everything."""
+
+    match_labels: Mapping[str, str] = {}
+    match_expressions: tuple[Expression, ...] = ()
+
+
+class NodeTerm(Object, frozen=True, kw_only=True):
+    """All of it must hold of a node; an empty one holds of none."""
+
+    match_expressions: tuple[Expression, ...] = ()
+    match_fields: tuple[Expression, ...] = ()
+
+
+class NodeSelector(Object, frozen=True, kw_only=True):
+    """One of the terms must hold."""
+
+    node_selector_terms: tuple[NodeTerm, ...] = ()
+
+
+class PreferredNodes(Object, frozen=True, kw_only=True):
+    """So much better is a node of which the term holds."""
+
+    weight: Int32
+    preference: NodeTerm
+
+
+class NodeAffinity(Object, frozen=True, kw_only=True):
+    """On which nodes a pod must or would like to be."""
+
+    required: NodeSelector | None = field(default=None, name=REQUIRED)
+    preferred: tuple[PreferredNodes, ...] = field(default=(), name=PREFERRED)
+
+
+class PodTerm(Object, frozen=True, kw_only=True):
+    """Pods near which, or away from which, a pod must or would like to be."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    """None chooses no pod."""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class PreferredPods(Object, frozen=True, kw_only=True):
+    """So much better, or worse, is a place near such pods."""
+
+    weight: Int32
+    pod_affinity_term: PodTerm
+
+
+class PodAffinity(Object, frozen=True, kw_only=True):
+    """Near which pods; as an anti-affinity, away from which."""
+
+    required: tuple[PodTerm, ...] = field(default=(), name=REQUIRED)
+    preferred: tuple[PreferredPods, ...] = field(default=(), name=PREFERRED)
+
+
+class Affinity(Object, frozen=True, kw_only=True):
+    """Where a pod must or would like to be."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SpreadConstraint(Object, frozen=True, kw_only=True):
+    """How evenly pods that are chosen are spread over places that have the same value of a label."""
+
+    max_skew: Int32
+    topology_key: str
+    when_unsatisfiable: str
+    """`DoNotSchedule` or `ScheduleAnyway`."""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class Toleration(Object, frozen=True, kw_only=True):
+    """A taint that is no hindrance."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""

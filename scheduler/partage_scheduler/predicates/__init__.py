@@ -1,0 +1,14 @@
+"""Where a pod can't be, whatever devices are free: upstream's filters, for all nodes at once. Pure.
+
+`predicates` is the door. `nodes` has what nodes are called and labelled as arrays by slot; `node_terms` asks them.
+One module for each family: `taints`, `selectors`, `ports`, `amounts`, `volumes` and `attaching` (over `storage`),
+`spreading` and `nearness` (over `wishes`, what a pod says of others; `choosing`, whom that is about; `kinds` and
+`holding`, the pods that are there; `places`, how many of them where). Each is told what changes and keeps count, and
+answers with `Barred`. `preferring` says which nodes are better (over `images` too), `lacking` what is not done here.
+`asking` counts what a pod needs, as kubelet does.
+"""
+
+from partage_scheduler.predicates.asking import needs
+from partage_scheduler.predicates.predicates import Predicates
+
+__all__ = ["Predicates", "needs"]

@@ -1,0 +1,94 @@
+"""What nodes have to give beside CPU and memory: places for pods, ephemeral storage, huge pages, extended resources.
+
+Free is what a node can allocate less what all pods on it ask for, whoever placed them; it may be less than nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.deciding import Barred
+from partage_scheduler.deciding.arrays import grown
+from partage_scheduler.objects import ApiNode
+from partage_scheduler.predicates.asking import CPU, MEMORY, counted
+from partage_scheduler.predicates.counters import Counter
+
+TOO_MANY_PODS: Final = "Too many pods"
+PODS: Final = "pods"
+_UNCOUNTED: Final = frozenset((CPU, MEMORY))
+
+
+class Rest:
+    """What is free of everything that the decider does not count itself."""
+
+    def __init__(self) -> None:
+        self._allocatable: dict[int, dict[str, int]] = {}
+        self._free: dict[str, NDArray[np.int64]] = {}
+        self._places: dict[int, int] = {}
+        self._full = Counter()
+        """Nodes without a place for another pod: every pod asks for one, and most for nothing else that is counted."""
+
+    def put(self, slot: int, node: ApiNode) -> None:
+        """This is the node in that slot, as it is now."""
+        found = counted(node.status.allocatable, unreadable=0)
+        now = {name: most for name, most in found.items() if name not in _UNCOUNTED}
+        before = self._allocatable.get(slot, {})
+        self._allocatable[slot] = now
+        if now != before or slot not in self._places:
+            self._give_places(slot, 0)
+            for name in now.keys() | before.keys():
+                self._give(slot, name, now.get(name, 0) - before.get(name, 0))
+
+    def remove(self, slot: int) -> None:
+        """There is no node in that slot any more; its pods were taken off before."""
+        for name, most in self._allocatable.pop(slot, {}).items():
+            self._give(slot, name, -most)
+        if self._full.at(slot):
+            self._full.add(slot, -1)
+        self._places.pop(slot, None)
+
+    def take(self, slot: int, asked: Mapping[str, int]) -> None:
+        """One more pod is on that node, which asks for this."""
+        self._give(slot, PODS, -1)
+        for name, number in asked.items():
+            self._give(slot, name, -number)
+
+    def give_back(self, slot: int, asked: Mapping[str, int]) -> None:
+        """One pod less."""
+        self._give(slot, PODS, 1)
+        for name, number in asked.items():
+            self._give(slot, name, number)
+
+    def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:
+        """Where there is not enough for another pod that asks for this."""
+        found = [Barred(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
+        for name, number in asked.items():
+            lacking = self._lacking(name, number, end)
+            if lacking.any():
+                found.append(Barred(f"Insufficient {name}", lacking))
+        return found
+
+    def _lacking(self, name: str, number: int, end: int) -> Flags:
+        free = self._free.get(name)
+        if free is None:
+            return np.ones(end, dtype=np.bool_)
+        return grown(free, end, 0)[:end] < number
+
+    def _give(self, slot: int, name: str, number: int) -> None:
+        if name == PODS:
+            self._give_places(slot, number)
+            return
+        free = self._free.get(name)
+        if free is None or free.size <= slot:
+            free = self._free[name] = grown(np.zeros(0, dtype=np.int64) if free is None else free, slot + 1, 0)
+        free[slot] += number
+
+    def _give_places(self, slot: int, number: int) -> None:
+        self._places[slot] = now = self._places.get(slot, 0) + number
+        if (now <= 0) != bool(self._full.at(slot)):
+            self._full.add(slot, 1 if now <= 0 else -1)

@@ -1,0 +1,77 @@
+"""Pods that must be where other pods are, or must not: affinity and anti-affinity, in both directions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.deciding import Barred
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates.holding import Terms
+from partage_scheduler.predicates.kinds import Kinds
+from partage_scheduler.predicates.namespaces import Namespaces
+from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.wishes import NONE, Wishes
+
+NOT_NEAR: Final = "node(s) didn't match pod affinity rules"
+NOT_APART: Final = "node(s) didn't match pod anti-affinity rules"
+OTHERS_APART: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+class Nearness:
+    """Required terms: those of the pod that is to be placed, and the anti-affinity of those that are there."""
+
+    def __init__(self, nodes: Nodes, namespaces: Namespaces, kinds: Kinds) -> None:
+        self._nodes, self._namespaces, self._kinds = nodes, namespaces, kinds
+        self._apart = Terms(nodes, namespaces)
+
+    def take(self, slot: int, wishes: Wishes) -> None:
+        """A pod on that node says this."""
+        for near in wishes.with_none:
+            self._apart.take(slot, near)
+
+    def give_back(self, slot: int, wishes: Wishes) -> None:
+        """It is there no more."""
+        for near in wishes.with_none:
+            self._apart.give_back(slot, near)
+
+    def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
+        """Where it can't be for the sake of other pods."""
+        if wishes is NONE and not self._apart:
+            return []
+        reasons = (NOT_NEAR, self._too_far(pod, wishes)), (NOT_APART, self._too_near(wishes)), self._unwelcome(pod)
+        return [Barred(reason, flags) for reason, flags in reasons if flags is not None]
+
+    def _too_far(self, pod: ApiPod, wishes: Wishes) -> Flags | None:
+        """Nodes that are not in one place with pods that all terms choose; the first of a group may open a place."""
+        if not wishes.with_all:
+            return None
+        tally = self._kinds.group(wishes.choosers).tally
+        all_places = [tally.places(near.topology_key) for near in wishes.with_all]
+        is_first = not any(places.total for places in all_places) and self._chooses_itself(pod, wishes)
+        fine = np.ones(self._nodes.end, dtype=np.bool_)
+        for places in all_places:
+            fine &= places.labelled() if is_first else places.at()
+        return ~fine
+
+    def _chooses_itself(self, pod: ApiPod, wishes: Wishes) -> bool:
+        labels = self._namespaces.labels(pod.namespace)
+        return all(each.chooses(pod.namespace, labels, pod.metadata.labels) for each in wishes.choosers)
+
+    def _too_near(self, wishes: Wishes) -> Flags | None:
+        found: Flags | None = None
+        for near in wishes.with_none:
+            tally = self._kinds.group((near.chooser,)).tally
+            if tally:
+                at = tally.places(near.topology_key).at()
+                found = at if found is None else found | at
+        return found
+
+    def _unwelcome(self, pod: ApiPod) -> tuple[str, Flags | None]:
+        found: Flags | None = None
+        for term in self._apart.about(pod.namespace, pod.metadata.labels):
+            at = term.places().at()
+            found = at if found is None else found | at
+        return OTHERS_APART, found

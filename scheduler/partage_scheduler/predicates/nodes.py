@@ -1,0 +1,120 @@
+"""What nodes are called and labelled, by slot: the arrays that all families look things up in.
+
+For each label that anybody ever asked for there is a column: a small number for each value, by slot, so that "which
+nodes have this value" is one comparison of arrays. A column is made when it is first asked for and kept current from
+then on. `version` grows whenever a label, a name or a node's being there changes; whatever was derived is right as long
+as it has not grown. Nodes say much about themselves every few minutes and seldom anything that counts here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.deciding.arrays import grown
+from partage_scheduler.objects import ApiNode
+
+NOWHERE: Final = -1
+"""The code of a node that lacks the label; as an index it means the last place, which is kept free for it."""
+_COLUMNS: Final = 512
+_SLACK: Final = 64
+
+
+class Column:
+    """One label of all nodes. Codes are as wide as indexes: narrower ones cost four times as much to look up by."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, size: int) -> None:
+        self.codes: NDArray[np.intp] = np.full(size, NOWHERE, dtype=np.intp)
+        self.values: dict[str, int] = {}
+
+    def put(self, slot: int, value: str | None) -> None:
+        """A node has this value, or none."""
+        self.codes = grown(self.codes, slot + 1, NOWHERE)
+        self.codes[slot] = NOWHERE if value is None else self.values.setdefault(value, len(self.values))
+
+
+class Nodes:
+    """All nodes."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.end = 0
+        """One more than the highest slot that a node was ever in."""
+        self._names: dict[str, int] = {}
+        self._by_slot: dict[int, tuple[str, Mapping[str, str]]] = {}
+        self._columns: dict[str, Column] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_slot)
+
+    def slot(self, name: str) -> int | None:
+        """Where the node of that name is."""
+        return self._names.get(name)
+
+    def put(self, slot: int, node: ApiNode) -> None:
+        """This is the node in that slot, as it is now."""
+        now = node.metadata.name, node.metadata.labels
+        before = self._by_slot.get(slot)
+        if before == now:
+            return
+        if before is not None:
+            self._unname(slot, before[0])
+        self._by_slot[slot], self._names[now[0]] = now, slot
+        self.end = max(self.end, slot + 1)
+        self.version += 1
+        for key, column in self._columns.items():
+            column.put(slot, now[1].get(key))
+        self._forget_old_values()
+
+    def remove(self, slot: int) -> None:
+        """There is no node in that slot any more."""
+        before = self._by_slot.pop(slot, None)
+        if before is None:
+            return
+        self._unname(slot, before[0])
+        self.version += 1
+        for column in self._columns.values():
+            column.put(slot, None)
+
+    def codes(self, key: str) -> NDArray[np.intp]:
+        """Which value of a label each slot's node has."""
+        return self.column(key).codes[: self.end]
+
+    def column(self, key: str) -> Column:
+        """The same with what the codes mean; good until `version` grows."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._made(key)
+        return column
+
+    def there(self) -> Flags:
+        """In which slots there is a node."""
+        flags = np.zeros(self.end, dtype=np.bool_)
+        flags[list(self._by_slot)] = True
+        return flags
+
+    def _unname(self, slot: int, name: str) -> None:
+        if self._names.get(name) == slot:
+            del self._names[name]
+
+    def _made(self, key: str) -> Column:
+        if len(self._columns) >= _COLUMNS:
+            self._columns.clear()
+        column = self._columns[key] = Column(self.end)
+        for slot, (_, labels) in self._by_slot.items():
+            value = labels.get(key)
+            if value is not None:
+                column.put(slot, value)
+        return column
+
+    def _forget_old_values(self) -> None:
+        """Nodes that come and go each with a name of its own must not make columns longer for ever."""
+        most = 2 * len(self._by_slot) + _SLACK
+        for key in [key for key, column in self._columns.items() if len(column.values) > most]:
+            del self._columns[key]

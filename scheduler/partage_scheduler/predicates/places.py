@@ -1,0 +1,133 @@
+"""How many of something there are in each place: a node's zone, rack or name, whatever a label calls a place.
+
+A `Tally` has the counts by node, and for each label that somebody asked about a `Places` with the counts by that
+label's values. Both are kept current as pods come and go; when nodes change, places are counted anew once asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.predicates.nodes import NOWHERE, Nodes
+
+EVERYWHERE: Final = None
+"""In the place of a question about some nodes only."""
+_QUESTIONS: Final = 16
+
+
+class Places:
+    """Counts by the values of one label, over all nodes or over some."""
+
+    __slots__ = ("_at", "_codes", "_counted", "_unlabelled", "_within", "counts", "total")
+
+    def __init__(self, codes: NDArray[np.intp], values: int, within: Flags | None) -> None:
+        self._codes = codes
+        self._within = within
+        self.counts = np.zeros(values + 1, dtype=np.int64)
+        """By the label's codes; the last, where nodes without the label point, stays nought."""
+        self.total = 0
+        self._at: Flags | None = None
+        self._counted: Flags | None = None
+        self._unlabelled: tuple[Flags, bool] | None = None
+
+    def add(self, slot: int, number: int) -> None:
+        """So many more on a node."""
+        code = int(self._codes[slot]) if slot < self._codes.size else NOWHERE
+        if code == NOWHERE or not (self._within is None or self._within[slot]):
+            return
+        before = self.counts[code]
+        self.counts[code] += number
+        self.total += number
+        if not before or not self.counts[code]:
+            self._at = None
+
+    def at(self) -> Flags:
+        """The nodes in whose place there is one at least; nobody may change the answer."""
+        if self._at is None:
+            self._at = (self.counts > 0)[self._codes]
+        return self._at
+
+    def by_slot(self) -> NDArray[np.int64]:
+        """How many there are in each node's place."""
+        return self.counts[self._codes]
+
+    def existing(self) -> Flags:
+        """By code: the places in which there is any of the nodes that count."""
+        if self._counted is None:
+            self._counted = np.zeros(self.counts.size, dtype=np.bool_)
+            self._counted[self._codes if self._within is None else self._codes[self._within]] = True
+            self._counted[NOWHERE] = False
+        return self._counted
+
+    def where(self, of_place: Flags) -> Flags:
+        """The nodes whose place is flagged, by code."""
+        return of_place[self._codes]
+
+    def labelled(self) -> Flags:
+        """The nodes that are in any place."""
+        return self._codes >= 0
+
+    def unlabelled(self) -> Flags | None:
+        """The nodes that are in none; None where that is no node."""
+        if self._unlabelled is None:
+            lacking = self._codes < 0
+            self._unlabelled = lacking, bool(lacking.any())
+        lacking, is_any = self._unlabelled
+        return lacking if is_any else None
+
+
+class Tally:
+    """How many there are on each node, and in each place."""
+
+    __slots__ = ("_by_slot", "_nodes", "_places", "_version")
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._by_slot: dict[int, int] = {}
+        self._places: dict[tuple[str, Hashable], Places] = {}
+        self._version = nodes.version
+
+    def __bool__(self) -> bool:
+        return bool(self._by_slot)
+
+    def add(self, slot: int, number: int) -> None:
+        """So many more on a node."""
+        now = self._by_slot.get(slot, 0) + number
+        if now:
+            self._by_slot[slot] = now
+        else:
+            del self._by_slot[slot]
+        if self._version == self._nodes.version:
+            for places in self._places.values():
+                places.add(slot, number)
+
+    def places(self, key: str, *, name: Hashable = EVERYWHERE, within: Callable[[], Flags] | None = None) -> Places:
+        """The counts by the values of one label; `name` tells one set of nodes that count from another."""
+        if self._version != self._nodes.version:
+            self._places.clear()
+            self._version = self._nodes.version
+        found = self._places.get((key, name))
+        if found is None:
+            if len(self._places) >= _QUESTIONS:
+                self._places.clear()
+            found = self._places[key, name] = self._counted(key, None if within is None else within())
+        return found
+
+    def by_node(self) -> NDArray[np.int64]:
+        """The counts by slot."""
+        counts = np.zeros(self._nodes.end, dtype=np.int64)
+        for slot, number in self._by_slot.items():
+            counts[slot] = number
+        return counts
+
+    def _counted(self, key: str, within: Flags | None) -> Places:
+        column = self._nodes.column(key)
+        places = Places(column.codes[: self._nodes.end], len(column.values), within)
+        for slot, number in self._by_slot.items():
+            places.add(slot, number)
+        return places

@@ -1,0 +1,215 @@
+"""All predicates as one: told of nodes, pods and storage as they change, asked where a pod can't be."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from partage_plugins.vocabulary import PodUid, Slot
+from partage_plugins.vocabulary.answers import Scores
+from partage_plugins.vocabulary.keys import PREFIX
+from partage_scheduler.deciding import Barred
+from partage_scheduler.objects import (
+    ApiClaim,
+    ApiCsiNode,
+    ApiNamespace,
+    ApiNode,
+    ApiPod,
+    ApiStorageClass,
+    ApiVolume,
+)
+from partage_scheduler.predicates.amounts import Rest
+from partage_scheduler.predicates.asking import Counted, asked_by, leaving_out
+from partage_scheduler.predicates.attaching import Attached
+from partage_scheduler.predicates.images import Images
+from partage_scheduler.predicates.kinds import KindKey, Kinds
+from partage_scheduler.predicates.lacking import lacking
+from partage_scheduler.predicates.namespaces import Namespaces
+from partage_scheduler.predicates.nearness import Nearness
+from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.ports import HostPort, Ports, host_ports
+from partage_scheduler.predicates.preferring import Preferring
+from partage_scheduler.predicates.selectors import Selectors
+from partage_scheduler.predicates.spreading import Spreading
+from partage_scheduler.predicates.storage import ClaimKey, Storage, claims_of
+from partage_scheduler.predicates.taints import Tainted
+from partage_scheduler.predicates.volumes import Reach
+from partage_scheduler.predicates.wishes import Wishes, WishReader
+
+OURS: Final = (PREFIX,)
+"""Names of resources that plugins answer for, or how they begin: no node has them as its own."""
+
+
+class _Present(NamedTuple):
+    """A pod that is on a node, as far as it was counted."""
+
+    slot: int
+    kind: KindKey
+    asked: Counted
+    ports: tuple[HostPort, ...]
+    wishes: Wishes
+    claims: tuple[ClaimKey, ...]
+
+
+class Predicates:
+    """Upstream's filters, but for CPU and memory, which the decider counts."""
+
+    def __init__(self, *, ours: tuple[str, ...] = OURS) -> None:
+        self._ours = ours
+        self._present: dict[PodUid, _Present] = {}
+        self._by_slot: dict[int, dict[PodUid, None]] = {}
+        self._nodes, self._namespaces, self._storage = Nodes(), Namespaces(), Storage()
+        self._tainted, self._rest, self._ports = Tainted(), Rest(), Ports()
+        self._selectors = Selectors(self._nodes)
+        self._kinds = Kinds(self._nodes, self._namespaces)
+        self._nearness = Nearness(self._nodes, self._namespaces, self._kinds)
+        self._spreading = Spreading(self._nodes, self._kinds, self._selectors, self._tainted)
+        self._images = Images()
+        self._preferring = Preferring(
+            self._nodes,
+            self._namespaces,
+            self._kinds,
+            tainted=self._tainted,
+            spreading=self._spreading,
+            images=self._images,
+        )
+        self._reach = Reach(self._nodes, self._storage, self._selectors)
+        self._attached = Attached(self._nodes, self._storage)
+        self._wishes = WishReader()
+
+    def put_node(self, slot: Slot, node: ApiNode) -> None:
+        """This is the node in that slot, as it is now."""
+        self._nodes.put(slot, node)
+        self._tainted.put(slot, node)
+        self._rest.put(slot, node)
+        self._images.put(slot, node)
+
+    def remove_node(self, slot: Slot) -> None:
+        """The node is gone, and with it the pods that were there."""
+        for uid in tuple(self._by_slot.get(slot, ())):
+            self.remove_pod(uid)
+        self._nodes.remove(slot)
+        self._tainted.remove(slot)
+        self._rest.remove(slot)
+        self._images.remove(slot)
+
+    def put_pod(self, slot: Slot, pod: ApiPod) -> None:
+        """This pod is on that node now, bound or assumed, whoever placed it; again when it changes."""
+        present = self._presence(slot, pod)
+        before = self._present.get(pod.uid)
+        if before == present:
+            return
+        if before is not None:
+            self.remove_pod(pod.uid)
+        self._present[pod.uid] = present
+        self._by_slot.setdefault(slot, {})[pod.uid] = None
+        self._kinds.take(slot, present.kind)
+        self._rest.take(slot, present.asked)
+        self._ports.take(slot, present.ports)
+        self._nearness.take(slot, present.wishes)
+        self._preferring.take(slot, present.wishes)
+        self._reach.take(present.claims)
+        self._attached.take(slot, pod.uid, present.claims)
+
+    def remove_pod(self, uid: PodUid) -> None:
+        """It is on no node any more; one that was on none is passed over."""
+        present = self._present.pop(uid, None)
+        if present is None:
+            return
+        slot = present.slot
+        del self._by_slot[slot][uid]
+        self._kinds.give_back(slot, present.kind)
+        self._rest.give_back(slot, present.asked)
+        self._ports.give_back(slot, present.ports)
+        self._nearness.give_back(slot, present.wishes)
+        self._preferring.give_back(slot, present.wishes)
+        self._reach.give_back(present.claims)
+        self._attached.give_back(uid)
+
+    def put_namespace(self, namespace: ApiNamespace) -> None:
+        """A namespace, as it is now."""
+        if self._namespaces.put(namespace):
+            self._kinds.namespaces_changed()
+
+    def remove_namespace(self, name: str) -> None:
+        """It is gone."""
+        if self._namespaces.remove(name):
+            self._kinds.namespaces_changed()
+
+    def put_volume(self, volume: ApiVolume) -> None:
+        """A PersistentVolume, as it is now."""
+        self._storage.volumes[volume.name] = volume
+        self._volume_changed(volume)
+
+    def remove_volume(self, name: str) -> None:
+        """It is gone."""
+        volume = self._storage.volumes.pop(name, None)
+        if volume is not None:
+            self._volume_changed(volume)
+
+    def put_claim(self, claim: ApiClaim) -> None:
+        """A PersistentVolumeClaim, as it is now."""
+        self._storage.claims[claim.namespace, claim.name] = claim
+        self._attached.changed((claim.namespace, claim.name))
+
+    def remove_claim(self, namespace: str, name: str) -> None:
+        """It is gone."""
+        self._storage.claims.pop((namespace, name), None)
+        self._attached.changed((namespace, name))
+
+    def put_storage_class(self, storage_class: ApiStorageClass) -> None:
+        """A StorageClass, as it is now."""
+        self._storage.classes[storage_class.name] = storage_class
+
+    def remove_storage_class(self, name: str) -> None:
+        """It is gone."""
+        self._storage.classes.pop(name, None)
+
+    def put_csi_node(self, node: ApiCsiNode) -> None:
+        """What a node says of its CSI drivers now."""
+        self._attached.put_node(node)
+
+    def remove_csi_node(self, name: str) -> None:
+        """It says nothing any more."""
+        self._attached.remove_node(name)
+
+    def barred(self, pod: ApiPod, end: int) -> list[Barred]:
+        """Where it can't be and why: upstream's filters, in their order and words."""
+        found = [
+            *self._tainted.barred(pod),
+            *self._selectors.barred(pod),
+            *self._ports.barred(host_ports(pod), end),
+            *self._rest.barred(leaving_out(asked_by(pod), self._ours), end),
+        ]
+        claims = claims_of(pod)
+        if claims:
+            found += self._reach.in_use(claims)
+            found += self._attached.barred(claims, end)
+            found += self._reach.barred(claims)
+        wishes = self._wishes.of(pod)
+        found += self._spreading.barred(pod, wishes)
+        found += self._nearness.barred(pod, wishes)
+        return found
+
+    def unsupported(self, pod: ApiPod) -> str | None:
+        """Why it must wait whatever nodes there are; None where nothing stands in its way."""
+        return lacking(pod) or self._storage.waits_for(pod)
+
+    def preferences(self, pod: ApiPod, end: int) -> Scores | None:
+        """How much each node is preferred, higher is better; None where nothing is preferred."""
+        return self._preferring.scores(pod, self._wishes.of(pod), end)
+
+    def _presence(self, slot: int, pod: ApiPod) -> _Present:
+        meta = pod.metadata
+        return _Present(
+            slot=slot,
+            kind=self._kinds.same(KindKey(meta.namespace, frozenset(meta.labels.items()), pod.is_going)),
+            asked=leaving_out(asked_by(pod), self._ours),
+            ports=host_ports(pod),
+            wishes=self._wishes.of(pod),
+            claims=claims_of(pod),
+        )
+
+    def _volume_changed(self, volume: ApiVolume) -> None:
+        claim = volume.spec.claim_ref
+        if claim is not None:
+            self._attached.changed((claim.namespace, claim.name))

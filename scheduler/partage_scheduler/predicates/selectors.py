@@ -1,0 +1,68 @@
+"""Which nodes a pod selects by their labels and names (`nodeSelector` and required node affinity)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.deciding import Barred
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects.selecting import NodeSelector
+from partage_scheduler.predicates.node_terms import any_term, selected
+from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.remembering import Remembered
+
+ANOTHER_NAME: Final = "node(s) didn't match the requested node name"
+NOT_SELECTED: Final = "node(s) didn't match Pod's node affinity/selector"
+
+
+class Selectors:
+    """The pod's own choice of nodes."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._selected = Remembered[Flags](nodes)
+
+    def barred(self, pod: ApiPod) -> list[Barred]:
+        """Nodes of another name, and nodes that are not selected."""
+        found: list[Barred] = []
+        if pod.spec.node_name:
+            found.append(Barred(ANOTHER_NAME, self._other_than(pod.spec.node_name)))
+        chosen = self.selected(pod)
+        if chosen is not None:
+            found.append(Barred(NOT_SELECTED, ~chosen))
+        return found
+
+    def selected(self, pod: ApiPod) -> Flags | None:
+        """The nodes that it selects; None where it selects none in particular."""
+        question = asked_of_nodes(pod)
+        if question is None:
+            return None
+        return self._selected.of(question, lambda: selected(self._nodes, pod.spec.node_selector, required_of(pod)))
+
+    def any_term(self, selector: NodeSelector) -> Flags:
+        """The nodes of which one of the terms holds; remembered."""
+        return self._selected.of(selector, lambda: any_term(self._nodes, selector))
+
+    def _other_than(self, name: str) -> Flags:
+        flags = np.ones(self._nodes.end, dtype=np.bool_)
+        slot = self._nodes.slot(name)
+        if slot is not None:
+            flags[slot] = False
+        return flags
+
+
+def asked_of_nodes(pod: ApiPod) -> tuple[tuple[tuple[str, str], ...], NodeSelector | None] | None:
+    """What it wants of nodes, equal for pods that want the same; None where it wants nothing."""
+    required = required_of(pod)
+    if required is None and not pod.spec.node_selector:
+        return None
+    return tuple(sorted(pod.spec.node_selector.items())), required
+
+
+def required_of(pod: ApiPod) -> NodeSelector | None:
+    """Its required node affinity."""
+    affinity = pod.spec.affinity
+    return None if affinity is None or affinity.node_affinity is None else affinity.node_affinity.required

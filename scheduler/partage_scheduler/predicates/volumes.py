@@ -1,0 +1,109 @@
+"""Where a pod's bound volumes can be reached, and claims that one pod alone may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_scheduler.deciding import Barred
+from partage_scheduler.objects import ApiVolume
+from partage_scheduler.objects.selecting import Expression, NodeSelector
+from partage_scheduler.predicates.node_terms import holds
+from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.remembering import Remembered
+from partage_scheduler.predicates.selectors import Selectors
+from partage_scheduler.predicates.storage import ClaimKey, Storage
+
+IN_USE: Final = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+OUT_OF_REACH: Final = "node(s) didn't match PersistentVolume's node affinity"
+OTHER_ZONE: Final = "node(s) had no available volume zone"
+ONE_POD: Final = "ReadWriteOncePod"
+_TODAY: Final[Mapping[str, str]] = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Labels that say where a volume is, and what they are called today."""
+_SEVERAL: Final = "__"
+
+
+class Reach:
+    """Claims that are in use, and nodes from which volumes can be reached."""
+
+    def __init__(self, nodes: Nodes, storage: Storage, selectors: Selectors) -> None:
+        self._nodes, self._storage, self._selectors = nodes, storage, selectors
+        self._used: dict[ClaimKey, int] = {}
+        self._zones = Remembered[Flags](nodes)
+
+    def take(self, claims: Iterable[ClaimKey]) -> None:
+        """One more pod uses these."""
+        for key in claims:
+            self._used[key] = self._used.get(key, 0) + 1
+
+    def give_back(self, claims: Iterable[ClaimKey]) -> None:
+        """One pod less."""
+        for key in claims:
+            self._used[key] -= 1
+            if not self._used[key]:
+                del self._used[key]
+
+    def in_use(self, claims: Iterable[ClaimKey]) -> list[Barred]:
+        """All nodes, where one of the claims is for one pod and has it."""
+        for key in claims:
+            claim = self._storage.claims.get(key)
+            if claim is not None and ONE_POD in claim.spec.access_modes and key in self._used:
+                return [Barred(IN_USE, np.ones(self._nodes.end, dtype=np.bool_))]
+        return []
+
+    def barred(self, claims: Iterable[ClaimKey]) -> list[Barred]:
+        """Where not all of the volumes can be reached."""
+        volumes = [volume for volume in map(self._storage.volume_of, claims) if volume is not None]
+        within, beyond = self._within(volumes), self._beyond(volumes)
+        found = [] if within is None else [Barred(OUT_OF_REACH, ~within)]
+        return found if beyond is None else [*found, Barred(OTHER_ZONE, beyond)]
+
+    def _within(self, volumes: Iterable[ApiVolume]) -> Flags | None:
+        found: Flags | None = None
+        for volume in volumes:
+            affinity = volume.spec.node_affinity
+            asked = _of_labels(affinity.required) if affinity is not None and affinity.required is not None else None
+            if asked is not None:
+                flags = self._selectors.any_term(asked)
+                found = flags if found is None else found & flags
+        return found
+
+    def _beyond(self, volumes: Iterable[ApiVolume]) -> Flags | None:
+        found: Flags | None = None
+        for volume in volumes:
+            for key in _TODAY:
+                text = volume.metadata.labels.get(key)
+                if text is not None:
+                    flags = self._zones.of((key, text), partial(self._other_zone, key, text))
+                    found = flags if found is None else found | flags
+        return found
+
+    def _other_zone(self, key: str, text: str) -> Flags:
+        """Nodes elsewhere; those that say nothing of where they are count as being anywhere."""
+        nodes, today = self._nodes, _TODAY[key]
+        values = tuple(text.split(_SEVERAL))
+        inside = holds(nodes, Expression(key=key, operator="In", values=values))
+        if today != key:
+            inside |= (nodes.codes(key) < 0) & holds(nodes, Expression(key=today, operator="In", values=values))
+        says = np.zeros(nodes.end, dtype=np.bool_)
+        for each in _TODAY:
+            says |= nodes.codes(each) >= 0
+        return says & ~inside
+
+
+def _of_labels(selector: NodeSelector) -> NodeSelector | None:
+    """What it asks of labels: kube-scheduler and kubelet pass over fields here. None where a term asks nothing else."""
+    terms = selector.node_selector_terms
+    if any(term.match_fields and not term.match_expressions for term in terms):
+        return None
+    return NodeSelector(node_selector_terms=tuple(replace(term, match_fields=()) for term in terms))

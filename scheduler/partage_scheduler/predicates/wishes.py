@@ -1,0 +1,135 @@
+"""What a pod says of other pods, read once for all pods that say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects.selecting import PodAffinity, SpreadConstraint
+from partage_scheduler.predicates.choosing import Chooser, Labels, of_constraint, of_term
+
+DO_NOT: Final = "DoNotSchedule"
+ANYWAY: Final = "ScheduleAnyway"
+_ANSWERS: Final = 2048
+_BY_LABELS: Final = b"atchLabelKeys"
+"""In the text of whoever asks for its own values of some labels."""
+
+
+class Near(NamedTuple):
+    """Pods in the same place, as one label of nodes has it."""
+
+    chooser: Chooser
+    topology_key: str
+
+
+class Liked(NamedTuple):
+    """So much better is a place with such pods; below nought, worse."""
+
+    near: Near
+    weight: int
+
+
+class Spread(NamedTuple):
+    """How evenly."""
+
+    chooser: Chooser
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    honours_selectors: bool
+    """Only nodes that the pod selects count."""
+    honours_taints: bool
+    """Only nodes whose taints the pod tolerates count."""
+
+
+class Wishes(NamedTuple):
+    """All that it says of other pods."""
+
+    with_all: tuple[Near, ...] = ()
+    with_none: tuple[Near, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    liked: tuple[Liked, ...] = ()
+    spread_anyway: tuple[Spread, ...] = ()
+
+    @property
+    def choosers(self) -> tuple[Chooser, ...]:
+        """Whom its affinity is about: pods that all terms choose."""
+        return tuple(near.chooser for near in self.with_all)
+
+
+NONE: Final = Wishes()
+
+
+class WishReader:
+    """Reads pods, and remembers."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[bytes, frozenset[tuple[str, str]] | None], Wishes] = {}
+
+    def of(self, pod: ApiPod) -> Wishes:
+        """What it says."""
+        spec = pod.spec
+        affinity = spec.affinity
+        has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+        if not has_terms and not spec.topology_spread_constraints:
+            return NONE
+        said = msgspec.json.encode((pod.namespace, affinity, spec.topology_spread_constraints))
+        question = said, frozenset(pod.metadata.labels.items()) if _BY_LABELS in said else None
+        found = self._read.get(question)
+        if found is None:
+            if len(self._read) >= _ANSWERS:
+                self._read.clear()
+            found = self._read[question] = read(pod)
+        return found
+
+
+def read(pod: ApiPod) -> Wishes:
+    """What a pod says of other pods."""
+    affinity = pod.spec.affinity
+    near = affinity.pod_affinity if affinity is not None else None
+    apart = affinity.pod_anti_affinity if affinity is not None else None
+    return Wishes(
+        with_all=_required(near, pod),
+        with_none=_required(apart, pod),
+        spread=_spread(pod, DO_NOT),
+        liked=(*_preferred(near, pod, 1), *_preferred(apart, pod, -1)),
+        spread_anyway=_spread(pod, ANYWAY),
+    )
+
+
+def _required(affinity: PodAffinity | None, pod: ApiPod) -> tuple[Near, ...]:
+    terms = affinity.required if affinity is not None else ()
+    return tuple(Near(of_term(term, pod.namespace, pod.metadata.labels), term.topology_key) for term in terms)
+
+
+def _preferred(affinity: PodAffinity | None, pod: ApiPod, sign: int) -> tuple[Liked, ...]:
+    preferred = affinity.preferred if affinity is not None else ()
+    return tuple(
+        Liked(
+            Near(
+                of_term(each.pod_affinity_term, pod.namespace, pod.metadata.labels), each.pod_affinity_term.topology_key
+            ),
+            sign * each.weight,
+        )
+        for each in preferred
+    )
+
+
+def _spread(pod: ApiPod, when: str) -> tuple[Spread, ...]:
+    labels: Mapping[str, str] = pod.metadata.labels
+    chosen = (each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == when)
+    return tuple(_constraint(each, pod.namespace, labels) for each in chosen)
+
+
+def _constraint(each: SpreadConstraint, namespace: str, labels: Labels) -> Spread:
+    return Spread(
+        chooser=of_constraint(each, namespace, labels),
+        topology_key=each.topology_key,
+        max_skew=each.max_skew,
+        min_domains=1 if each.min_domains is None else each.min_domains,
+        honours_selectors=each.node_affinity_policy == "Honor",
+        honours_taints=each.node_taints_policy == "Honor",
+    )

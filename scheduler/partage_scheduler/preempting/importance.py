@@ -1,0 +1,65 @@
+"""Which pod matters more, and which victims cost less. Upstream's criteria, with the share of cards among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
+from math import inf
+from typing import Final, NamedTuple
+
+from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.objects import ApiPod
+
+_OFFSET: Final = 1 << 31
+"""Added to each priority, so that one more victim never makes a sum smaller."""
+
+
+class Cost(NamedTuple):
+    """Of some victims; the least is the best."""
+
+    violations: int
+    """Of budgets."""
+    highest: int
+    """The highest priority among them."""
+    priorities: int
+    """The sum of all of them; fewer are less."""
+    number: int
+    share_milli: int
+    """What they hold of cards' time."""
+    oldest: float
+    """How long ago the first of the most important ones was started, as a time before now: younger ones are less."""
+
+
+def started(pod: ApiPod) -> float:
+    """When; a pod that was not started yet is the youngest."""
+    return inf if pod.status.start_time is None else _seconds(pod.status.start_time)
+
+
+def by_importance(seats: Iterable[Seat]) -> list[Seat]:
+    """The most important first: the higher priority, then who runs longer."""
+    return sorted(seats, key=lambda seat: (-seat.pod.priority, started(seat.pod), seat.pod.uid))
+
+
+def cost_of(seats: Iterable[Seat], violations: int) -> Cost:
+    """Of sending these away."""
+    highest, oldest, priorities, number, share_milli = -_OFFSET, inf, 0, 0, 0
+    for seat in seats:
+        priority, start = seat.pod.spec.priority or 0, started(seat.pod)
+        if priority > highest:
+            highest, oldest = priority, start
+        elif priority == highest and start < oldest:
+            oldest = start
+        priorities += priority + _OFFSET
+        number += 1
+        for usage in seat.usages:
+            share_milli += usage.share_milli
+    return Cost(violations, highest, priorities, number, share_milli, -oldest)
+
+
+@lru_cache(maxsize=1 << 14)
+def _seconds(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return inf

@@ -1,0 +1,153 @@
+"""What the scheduler can be told. Everything has a default that is right in our Deployment.
+
+How pods are placed on cards is set by the allocator's own variables.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
+from partage_base.keyring import KeyFolders
+from partage_scheduler.extending.trusting import Papers
+
+_KEYS = KeyFolders.at_root(Path("/"))
+_NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"
+
+
+class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
+    """Of the daemon that places pods."""
+
+    kubeconfig: Annotated[
+        Path | None,
+        Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),
+    ] = None
+    namespace: Annotated[
+        str,
+        Meta(pattern=_NAME),
+        Setting("Namespace of partage: where nodes have their heartbeats, and schedulers the Lease that one leads by."),
+    ] = "partage-system"
+    scheduler_name: Annotated[
+        str,
+        Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z"),
+        Setting("Pods that name this one in schedulerName are placed; also the name of the Lease."),
+    ] = "partage-scheduler"
+    keys: Annotated[Path, Setting("Folder of the public keys that allocations on pods are believed by.")] = _KEYS.public
+    signing_keys: Annotated[
+        Path, Setting("Folder of the private key that allocations are signed with, and of what says which one.")
+    ] = _KEYS.private
+    in_flight: Annotated[
+        int,
+        Meta(ge=1, le=256),
+        Setting("Bindings under way at once; more than 32 cost an API server more than they bring."),
+    ] = 32
+    back_off_s: Annotated[
+        float, Meta(gt=0, le=60), Setting("Seconds for which a pod rests after its first failure; doubled with each.")
+    ] = 1.0
+    most_back_off_s: Annotated[float, Meta(gt=0, le=600), Setting("Seconds for which it rests at most.")] = 10.0
+    gang_timeout_s: Annotated[
+        float, Meta(ge=1, le=86400), Setting("Seconds after which a gang whose pods are not all there is told so.")
+    ] = 300.0
+    silent_after_s: Annotated[
+        float,
+        Meta(ge=5, le=3600),
+        Setting("Seconds without a heartbeat after which a node takes no new pods with devices; four of them missed."),
+    ] = 40.0
+    evict_lost: Annotated[
+        bool, Setting("Evict pods from cards that are lost, through the Eviction API; they get an event anyway.")
+    ] = False
+    drain_paused: Annotated[
+        bool, Setting("Evict pods with cards from nodes that are paused, or whose driver is being upgraded.")
+    ] = False
+    evict_after_s: Annotated[
+        float, Meta(ge=0, le=86400), Setting("Seconds for which it must have been so before a pod is evicted.")
+    ] = 300.0
+    elect: Annotated[
+        bool, Setting("Lead only while holding the Lease; off only where nobody else can ever run beside this one.")
+    ] = True
+    lease_s: Annotated[
+        float, Meta(ge=2, le=300), Setting("Seconds after the last renewal of the Lease until another one may lead.")
+    ] = 15.0
+    renew_s: Annotated[
+        float, Meta(ge=1, le=300), Setting("Seconds after its last renewal when a leader gives up by itself.")
+    ] = 10.0
+    retry_s: Annotated[
+        float, Meta(ge=0.1, le=60), Setting("Seconds between renewals, and between looks of others.")
+    ] = 2.0
+    plugin_deadline_s: Annotated[
+        float, Meta(gt=0, le=600), Setting("A plugin that takes longer than this hangs, and ends the process.")
+    ] = 30.0
+
+    extender_address: Annotated[
+        str,
+        Meta(pattern=ADDRESS),
+        Setting(
+            "Where kube-scheduler asks us as its extender; empty, the default, is off.",
+            allowed="host:port, [IPv6 address]:port, or empty for off",
+        ),
+    ] = ""
+    extender_certificate: Annotated[
+        Path | None, Setting("Certificate that the extender's callers are shown; without one only loopback is served.")
+    ] = None
+    extender_key: Annotated[Path | None, Setting("Its private key.")] = None
+    extender_callers: Annotated[
+        Path | None, Setting("Authority of the certificates that callers must have: who is answered may bind pods.")
+    ] = None
+    extender_nodes: Annotated[
+        int,
+        Meta(ge=0, le=100_000),
+        Setting("Nodes, the best for a pod and its devices, that kube-scheduler may choose from; 0 leaves it all."),
+    ] = 1
+
+    extender_preempts: Annotated[
+        bool,
+        Setting("Send pods of a lower priority away for one that lacks shares: kube-scheduler finds nobody for it."),
+    ] = True
+    extender_answers_within_s: Annotated[
+        float,
+        Meta(ge=0.1, le=600),
+        Setting("Seconds for which an answer waits for a binding; less than httpTimeout in kube-scheduler's file."),
+    ] = 25.0
+
+    def __post_init__(self) -> None:
+        """What must fit together."""
+        if not self.retry_s < self.renew_s < self.lease_s:
+            raise ValueError(
+                f"retry_s is {self.retry_s:g}, renew_s {self.renew_s:g} and lease_s {self.lease_s:g}; "
+                "each must be less than the next, or two would lead at once"
+            )
+        if self.back_off_s > self.most_back_off_s:
+            raise ValueError(f"back_off_s is {self.back_off_s:g} and most_back_off_s {self.most_back_off_s:g}")
+        self._require_papers()
+
+    @property
+    def papers(self) -> Papers | None:
+        """By which the extender and its callers know each other; None where it is served on loopback alone."""
+        if self.extender_certificate is None or self.extender_key is None or self.extender_callers is None:
+            return None
+        return Papers(
+            certificate=self.below_root(self.extender_certificate),
+            key=self.below_root(self.extender_key),
+            callers=self.below_root(self.extender_callers),
+        )
+
+    def _require_papers(self) -> None:
+        given = (self.extender_certificate, self.extender_key, self.extender_callers)
+        if any(given) and not all(given):
+            raise ValueError("extender_certificate, extender_key and extender_callers are given together or not at all")
+        if self.extender_address and not all(given) and not _is_loopback(self.extender_address):
+            raise ValueError(
+                f"extender_address is {self.extender_address}, and who is answered there may bind pods: give "
+                "extender_certificate, extender_key and extender_callers, or an address of the loopback interface"
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
+    except ValueError:  # a name, which may be anything
+        return False

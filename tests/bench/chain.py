@@ -1,0 +1,96 @@
+"""From `kubectl apply` to the first kernel of a pod that shares a card, and to the first instruction of a plain one.
+
+One cluster with everything of ours in it: the shared pod goes through our scheduler, its signed allocation, crishim and
+the preload library before it has its card, the plain pod through kube-scheduler and past all that. Both have the same
+image, on the same nodes, one after the other in turn; what is told is what the first takes beyond the second.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from bench.harness import Bench
+from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from rig import images
+from rig.identity.people import TEAM
+from rig.images.compiling import compiled
+from rig.talking.manifests import a_pod
+from rig.talking.resources import PODS, Json
+from rig.talking.waiting import until
+from support.chain_stage import OURS, Chain, chained
+from support.isolation_stage import LIBDL
+
+PAIRS, SMOKE_PAIRS = 30, 2
+WARM_UP: Final = 1
+PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
+FIRST: Final = "/usr/bin/first"
+IMAGE: Final = "first"
+MOST_MS: Final = 500.0
+_NS_IN_MS: Final = 1e6
+
+
+def shared(name: str) -> Json:
+    """A pod with a quarter of a card, which launches a kernel."""
+    limits = {GPU_MILLI: "250", GPU_MEMORY: "1Gi"}
+    return a_pod(name, image=IMAGE, command=[FIRST, "kernel"], limits=limits, scheduler=OURS)
+
+
+def plain(name: str) -> Json:
+    """A pod without a card."""
+    return a_pod(name, image=IMAGE, command=[FIRST, "start"])
+
+
+def waited_ms(chain: Chain, manifest: Json, folder: Path) -> float:
+    """What one pod takes from the start of kubectl to what its program says."""
+    name, cluster = manifest["metadata"]["name"], chain.rig.cluster
+    file = folder / "pod.json"
+    file.write_text(json.dumps({**manifest, "metadata": {**manifest["metadata"], "namespace": TEAM}}))
+    began_ns = time.time_ns()
+    cluster.kubectl.run("apply", "-f", str(file))
+    until(f"{name} has ended", lambda: _why_not_ended(chain, name), 60)
+    said = cluster.api.text(PODS.at(TEAM, name, "log")).strip()
+    cluster.api.delete(PODS.at(TEAM, name), {"gracePeriodSeconds": 0})
+    if not said.isdigit():
+        raise AssertionError(f"{name} said {said!r}")
+    return (int(said) - began_ns) / _NS_IN_MS
+
+
+def _why_not_ended(chain: Chain, name: str) -> str | None:
+    status = chain.rig.cluster.api.get(PODS.at(TEAM, name))["status"]
+    return None if status.get("phase") in {"Succeeded", "Failed"} else str(status)
+
+
+def main() -> int:
+    """One run."""
+    bench = Bench.from_argv("chain")
+    pairs = SMOKE_PAIRS if bench.smoke else PAIRS
+    with tempfile.TemporaryDirectory() as root, chained(Path(root), say=_quiet) as chain:
+        program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
+        chain.rig.registry.push(images.glibc().with_files({FIRST: program, LIBDL: Path(LIBDL)}), IMAGE)
+        rounds = [
+            (
+                waited_ms(chain, plain(f"plain-{number}"), Path(root)),
+                waited_ms(chain, shared(f"shared-{number}"), Path(root)),
+            )
+            for number in range(pairs + WARM_UP)
+        ][WARM_UP:]
+    without, with_card = ([pair[place] for pair in rounds] for place in (0, 1))
+    bench.figure("plain_pod_ms", statistics.median(without))
+    bench.figure("shared_pod_ms", statistics.median(with_card))
+    added = statistics.median(with_card) - statistics.median(without)
+    bench.bar("a shared pod's first kernel, beyond a plain pod's start", added, at_most=MOST_MS, unit="ms")
+    return bench.finish()
+
+
+def _quiet(_line: str) -> None:
+    pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What an extender costs a real kube-scheduler; `racing.raced` is for other benches too."""

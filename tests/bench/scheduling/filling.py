@@ -1,0 +1,91 @@
+"""Nodes with eight cards each and heartbeats, and pods: plain ones, placed ones, ones that want parts of cards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, pods_path
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
+from rig.identity.people import OUR_NAMESPACE, TEAM
+from rig.talking.manifests import a_node, a_pod
+from support.gpu_fleet import card
+
+CARDS: Final = 8
+MILLIS: Final = (125, 250, 250, 500, 500, 500, 700, 1000, 1000, 0)
+AT_ONCE: Final = 32
+OURS, PLAIN, THERE = "ours", "plain", "there"
+"""How names of pods begin."""
+Objects = list[tuple[str, dict[str, Any]]]
+
+
+async def fill_nodes(server: ApiServer, nodes: int) -> None:
+    """All nodes."""
+    await _created(server, _node, nodes)
+
+
+async def fill_pods(server: ApiServer, pods: int) -> None:
+    """Those that our scheduler shall place: nine of ten ask for parts of cards, and all of a kind say the same."""
+
+    def make(number: int) -> Objects:
+        milli = MILLIS[number % len(MILLIS)]
+        limits = {"cpu": "100m", **({GPU_MILLI: str(milli)} if milli else {})}
+        labels = {"app": f"train-{milli}"}
+        return _pod(a_pod(f"{OURS}-{number:05}", scheduler="partage-scheduler", limits=limits, labels=labels))
+
+    await _created(server, make, pods)
+
+
+async def fill_plain(server: ApiServer, pods: int) -> None:
+    """Those that kube-scheduler shall place."""
+
+    def make(number: int) -> Objects:
+        return _pod(a_pod(f"{PLAIN}-{number:05}", limits={"cpu": "100m"}, labels={"app": "plain"}))
+
+    await _created(server, make, pods)
+
+
+async def fill_placed(server: ApiServer, pods: int, nodes: int) -> None:
+    """Those that are on nodes already."""
+
+    def make(number: int) -> Objects:
+        node = _name(number % nodes)
+        return _pod(a_pod(f"{THERE}-{number:05}", node=node, limits={"cpu": "100m"}, labels={"app": "there"}))
+
+    await _created(server, make, pods)
+
+
+def _name(number: int) -> str:
+    return f"n{number:04}"
+
+
+def _pod(body: dict[str, Any]) -> Objects:
+    return [(pods_path(TEAM), body)]
+
+
+def _node(number: int) -> Objects:
+    name = _name(number)
+    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
+    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    beat = {"holderIdentity": name, "leaseDurationSeconds": 600, "renewTime": micro_time(datetime.now(UTC))}
+    return [
+        (nodes_path(), a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()})),
+        (leases_path(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": beat}),
+    ]
+
+
+async def _created(server: ApiServer, make: Callable[[int], Objects], count: int) -> None:
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            for path, body in make(number):
+                await server.create(path, body, msgspec.Raw)
+
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))

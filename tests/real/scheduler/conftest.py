@@ -1,0 +1,124 @@
+"""An API server without nodes or any scheduler but ours, with made-up nodes that have cards and beat.
+
+Nobody looks for kubelets, so that the nodes stay as they are made.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.keyring import KeyFolders, add_pair
+from partage_base.kube import micro_time
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import INVENTORY
+from rig.control.plane import ControlPlane
+from rig.control.running import control_plane
+from rig.control.settings import FOR_BENCHMARKS
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_node
+from rig.talking.resources import LEASES
+from support.gpu_fleet import card
+
+CARDS = 2
+QUICK = ("--lease-s", "3", "--renew-s", "2", "--retry-s", "0.5")
+"""So that nobody waits long for one that was killed."""
+
+
+class Scheduler:
+    """The daemon, as the account that it has in a cluster."""
+
+    def __init__(self, kubeconfig: Path, root: Path) -> None:
+        self._command = [
+            sys.executable,
+            "-m",
+            "partage_scheduler",
+            "--kubeconfig",
+            str(kubeconfig),
+            "--root",
+            str(root),
+        ]
+        self._log = root / "scheduler.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *flags: str) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([*self._command, *QUICK, *flags], stderr=log, stdout=log, env=os.environ)
+
+    def stop(self) -> int:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(30)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def once(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*self._command, *flags], capture_output=True, text=True, check=False, timeout=60)
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+
+@pytest.fixture(scope="package")
+def control() -> Generator[ControlPlane]:
+    with control_plane(FOR_BENCHMARKS) as control:
+        yield control
+
+
+@pytest.fixture
+def bare(control: ControlPlane) -> Iterator[Cluster]:
+    """Without a node."""
+    cluster = Cluster(control)
+    yield cluster
+    cluster.delete_made(grace_s=0)
+    for name in cluster.nodes.names():
+        cluster.nodes.delete(name)
+        cluster.api.delete(LEASES.at(OUR_NAMESPACE, name))
+    cluster.close()
+
+
+@pytest.fixture
+def scheduler(bare: Cluster, control: ControlPlane, tmp_path: Path) -> Iterator[Scheduler]:
+    with of(bare, control, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def of(cluster: Cluster, control: ControlPlane, root: Path) -> Generator[Scheduler]:
+    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
+    identity = cluster.as_account(SCHEDULER).identity
+    made = Scheduler(control.identities.kubeconfig(identity, control.server), root)
+    try:
+        yield made
+    finally:
+        made.kill()
+        sys.stdout.write(made.said[-6000:])  # for the report of a failure
+
+
+@pytest.fixture
+def node(bare: Cluster) -> Callable[[str], None]:
+    """Makes one with two cards."""
+
+    def make(name: str) -> None:
+        part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
+        inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+        bare.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+        bare.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": spec})
+
+    return make

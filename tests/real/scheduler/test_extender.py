@@ -1,0 +1,180 @@
+"""Behind a real kube-scheduler, configured by the file that we deliver: it decides on nodes and we on cards."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partage_plugins.vocabulary.keys import GPU_MILLI
+from real.scheduler.conftest import Scheduler
+from real.scheduler.test_placing import require_good, wait_bound
+from rig.control.plane import ControlPlane
+from rig.identity.certificates import Authority, Use
+from rig.identity.delivered import delivered
+from rig.identity.people import TEAM, Person
+from rig.machine.components import Component
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_pod
+from rig.talking.pods import Pod
+from rig.talking.resources import Resource
+from rig.talking.waiting import until
+from support.kube import stored
+
+(CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
+PROFILES = [profile["schedulerName"] for profile in CONFIGURATION["profiles"]]
+PRIORITIES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+KNOWN = "all that there is is known"
+SOON = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 2}
+"""So that nobody waits long for a pod that was refused."""
+Node = Callable[[str], None]
+
+
+class Certificates:
+    """Of both sides, by one authority."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        authority = Authority("partage-extender")
+        self.authority = folder / "ca.crt"
+        self.authority.write_bytes(authority.certificate)
+        self.server = stored(folder, "server", authority.issue(Person(name), Use.SERVER, names=[name]))
+        self.caller = stored(folder, "caller", authority.issue(Person("kube-scheduler"), Use.CLIENT))
+
+
+class Behind:
+    """A kube-scheduler, and our daemon behind it."""
+
+    def __init__(self, control: ControlPlane, scheduler: Scheduler, folder: Path) -> None:
+        (extender,) = CONFIGURATION["extenders"]
+        name, self.port = extender["tlsConfig"]["serverName"], _free_port()
+        papers = Certificates(folder, name)
+        tls = dict(zip(("certFile", "keyFile"), map(str, papers.caller), strict=True))
+        here = {
+            **extender,
+            "urlPrefix": f"https://127.0.0.1:{self.port}",
+            "tlsConfig": {"serverName": name, "caFile": str(papers.authority), **tls},
+        }
+        configured = {**_without_kinds(CONFIGURATION), **SOON, "extenders": [here]}
+        self.kube: Component = control.another_scheduler(configured)
+        self.scheduler = scheduler
+        certificate, key = papers.server
+        self._flags = (
+            *("--extender-address", f"127.0.0.1:{self.port}"),
+            *("--extender-certificate", f"/{certificate.name}", "--extender-key", f"/{key.name}"),  # below the root
+            *("--extender-callers", f"/{papers.authority.name}"),
+        )
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        said = self.scheduler.said.count(KNOWN)
+        self.scheduler.start(*self._flags)
+        until("it leads", lambda: None if self.scheduler.said.count(KNOWN) > said else self.scheduler.said[-500:], 60)
+
+
+@pytest.fixture
+def behind(control: ControlPlane, scheduler: Scheduler, tmp_path: Path) -> Iterator[Behind]:
+    made = Behind(control, scheduler, tmp_path)
+    made.start()
+    with running(made.kube):
+        yield made
+
+
+@contextmanager
+def running(kube: Component) -> Generator[None]:
+    kube.start()
+    try:
+        kube.wait_ready()
+        yield
+    finally:
+        kube.kill()
+
+
+def _without_kinds(configuration: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in configuration.items() if key not in {"apiVersion", "kind"}}
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def shared(cluster: Cluster, name: str, milli: int, *, profile: str = PROFILES[0], **spec: Any) -> Pod:
+    return cluster.pods.create(TEAM, a_pod(name, scheduler=profile, limits={GPU_MILLI: str(milli)}, spec=spec))
+
+
+def message(pod: Pod) -> str:
+    conditions = pod.refresh()["status"].get("conditions") or [{}]
+    return str(conditions[0].get("message", ""))
+
+
+def wait_said(pod: Pod, what: str) -> None:
+    until(f"it says: {what}", lambda: None if what in message(pod) else message(pod) or "nothing", 30)
+
+
+def test_pods_of_all_profiles_are_bound_with_signed_allocations(
+    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
+) -> None:
+    for name in ("n1", "n2", "n3"):
+        node(name)
+    pods = [shared(bare, f"p{number}", 500, profile=PROFILES[number % len(PROFILES)]) for number in range(10)]
+    plain = bare.pods.create(TEAM, a_pod("plain", scheduler=PROFILES[0]))
+    wait_bound([*pods, plain])
+    require_good(pods, tmp_path)
+    assert len({grant for pod in pods for grant in pod.annotations}) == 2
+    assert len(PROFILES) == 2
+    assert behind.scheduler.stop() == 0
+
+
+def test_a_pod_that_fits_nowhere_is_told_why_and_is_placed_when_there_is_room(
+    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
+) -> None:
+    node("n1")
+    first = [shared(bare, f"first-{number}", 1000) for number in range(2)]
+    wait_bound(first)
+    waits = shared(bare, "waits", 600)
+    wait_said(waits, "0/1 nodes are available: 1 Insufficient GPU share.")
+    first[0].delete_and_wait(grace_s=0)
+    wait_bound([waits])
+    require_good([first[1], waits], tmp_path)
+    assert behind.scheduler.said.count("is not bound as asked") == 0
+
+
+def test_while_nobody_leads_pods_wait_and_then_are_placed(
+    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
+) -> None:
+    node("n1")
+    first = shared(bare, "first", 700)
+    wait_bound([first])
+    behind.scheduler.kill()
+    second, third = shared(bare, "second", 700), shared(bare, "third", 300)
+    plain = bare.pods.create(TEAM, a_pod("plain", scheduler=PROFILES[0]))
+    wait_bound([plain])
+    behind.start()
+    wait_bound([second, third])
+    require_good([first, second, third], tmp_path)
+
+
+def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
+    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
+) -> None:
+    node("n1")
+    bare.api.create(PRIORITIES.at(), {"metadata": {"name": "high"}, "value": 1000, "description": "for a test"})
+    low = [shared(bare, f"low-{number}", 1000) for number in range(2)]
+    wait_bound(low)
+    high = shared(bare, "high", 1000, priorityClassName="high")
+    bare.api.delete(PRIORITIES.at(name="high"))
+    until("one of them leaves", lambda: None if leaving(low) else "none does", 30)
+    (victim,) = leaving(low)
+    victim.delete_and_wait(grace_s=0)  # no kubelet is there that would end it
+    wait_bound([high])
+    (stays,) = [pod for pod in low if pod is not victim]
+    require_good([high, stays], tmp_path)
+
+
+def leaving(pods: Sequence[Pod]) -> list[Pod]:
+    return [pod for pod in pods if "deletionTimestamp" in pod.refresh()["metadata"]]

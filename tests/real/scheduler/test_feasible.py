@@ -1,0 +1,29 @@
+"""Of every pod and node we say what the real kube-scheduler says: whether the pod may go there.
+
+`make soak-feasible` asks of many more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rig.control.running import control_plane
+from support.feasible.comparing import WAITING_EACH, Comparison, settings_for
+from support.feasible.recording import recording
+
+CLUSTERS = (1, 5, 6)
+"""By their seeds; among them are those in which the two once differed."""
+
+
+def test_pods_may_go_where_kube_scheduler_lets_them_go(tmp_path: Path) -> None:
+    with recording() as recorder, control_plane(settings_for(recorder)) as control:
+        comparison = Comparison(control, recorder, tmp_path)
+        comparison.furnish()
+        for seed in CLUSTERS:
+            comparison.compare(seed)
+        comparison.close()
+    outcome = comparison.outcome
+    assert not outcome.differences, "\n".join(map(str, outcome.differences))
+    assert outcome.pairs == len(CLUSTERS) * WAITING_EACH
+    assert outcome.telling > outcome.pairs / 3, "most pods fit everywhere or nowhere, which says little"
+    assert len(outcome.reasons) >= 15

@@ -1,0 +1,95 @@
+"""Pods leave their nodes on a real API server: for those of a higher priority, and from cards that are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
+from real.scheduler.conftest import CARDS, Scheduler
+from rig.identity.people import TEAM
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_pod
+from rig.talking.pods import Pod
+from rig.talking.resources import NODES, Resource
+from rig.talking.waiting import until
+from support.gpu_fleet import card
+
+OURS = "partage-scheduler"
+CLASSES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+BUDGETS = Resource("policy/v1", "poddisruptionbudgets")
+
+
+@pytest.fixture
+def urgent(bare: Cluster) -> Generator[str]:
+    """A priority class."""
+    bare.api.create(CLASSES.at(), {"metadata": {"name": "urgent"}, "value": 1000})
+    yield "urgent"
+    bare.api.delete(CLASSES.at(name="urgent"))
+
+
+def shared(cluster: Cluster, name: str, milli: int, **spec: Any) -> Pod:
+    manifest = a_pod(name, scheduler=OURS, limits={GPU_MILLI: str(milli)}, labels={"app": name})
+    manifest["spec"] |= spec
+    return cluster.pods.create(TEAM, manifest)
+
+
+def reasons(pod: Pod) -> set[str]:
+    return {event.reason for event in pod.events()}
+
+
+def is_going(pod: Pod) -> str | None:
+    return None if pod.refresh()["metadata"].get("deletionTimestamp") else "nobody deleted it"
+
+
+def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
+    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, urgent: str
+) -> None:
+    node("n1")
+    scheduler.start()
+    low = [shared(bare, f"low-{number}", milli) for number, milli in enumerate((1000, 600))]
+    for pod in low:
+        pod.wait_bound()
+    new = shared(bare, "new", 700, priorityClassName=urgent)
+    until("the smaller one is to leave", lambda: is_going(low[1]), 30)
+    assert low[1].condition("DisruptionTarget")["reason"] == "PreemptionByScheduler"
+    assert new.refresh()["status"]["nominatedNodeName"] == "n1"
+    assert not low[0].refresh()["metadata"].get("deletionTimestamp")
+    low[1].delete_and_wait(grace_s=0)  # as its kubelet would
+    new.wait_bound()
+    assert "nominatedNodeName" not in new.refresh()["status"]
+    until("it is told", lambda: None if "Preempted" in {e.reason for e in bare.events_of(low[1])} else "it is not", 20)
+
+
+def test_a_pod_on_a_lost_card_is_evicted_as_its_budget_allows(
+    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler
+) -> None:
+    node("n1")
+    scheduler.start("--evict-lost", "--evict-after-s", "0")
+    pod = shared(bare, "p", 500)
+    pod.wait_bound()
+    bare.api.patch(pod.path("status"), {"status": {"phase": "Running"}})
+    match = {"selector": {"matchLabels": {"app": "p"}}, "minAvailable": 1}
+    budget = BUDGETS.at(TEAM, "p")
+    bare.api.create(BUDGETS.at(TEAM), {"metadata": {"name": "p"}, "spec": match})
+    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"n1-{n}", health="lost") for n in range(CARDS)))
+    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    notes = {"metadata": {"annotations": {INVENTORY: encode_inventory(inventory).decode()}}}
+    bare.api.patch(NODES.at(name="n1"), notes)
+    until("it is told", lambda: None if "CardLost" in reasons(pod) else "it is not", 20)
+    until("its budget says no", lambda: None if "is not evicted yet" in scheduler.said else "nobody asked", 20)
+    assert not pod.refresh()["metadata"].get("deletionTimestamp")
+    status = {
+        "observedGeneration": 1,
+        "disruptionsAllowed": 1,
+        "currentHealthy": 2,
+        "desiredHealthy": 1,
+        "expectedPods": 2,
+    }
+    bare.api.patch(f"{budget}/status", {"status": status})
+    until("it is evicted", lambda: is_going(pod), 40)
+    bare.api.delete(budget)

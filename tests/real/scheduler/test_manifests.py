@@ -1,0 +1,33 @@
+"""What we deliver for the scheduler is taken by a real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.identity.delivered import FOLDER
+from rig.talking.cluster import Cluster
+
+SCHEDULER = {
+    ("serviceaccount", "partage-scheduler"),
+    ("clusterrole.rbac.authorization.k8s.io", "partage-scheduler"),
+    ("clusterrolebinding.rbac.authorization.k8s.io", "partage-scheduler"),
+    ("role.rbac.authorization.k8s.io", "partage-scheduler"),
+    ("rolebinding.rbac.authorization.k8s.io", "partage-scheduler"),
+    ("priorityclass.scheduling.k8s.io", "partage-scheduler"),
+    ("networkpolicy.networking.k8s.io", "partage-scheduler"),
+    ("deployment.apps", "partage-scheduler"),
+}
+
+
+def taken(cluster: Cluster, folder: str) -> set[tuple[str, ...]]:
+    """What the API server would make of a folder; it refuses fields that it does not know."""
+    how = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
+    said = cluster.kubectl.run("apply", *how, "-k", str(FOLDER / folder))
+    return {tuple(line.split()[0].split("/", 1)) for line in said.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("folder", "more"), [("scheduler", set[tuple[str, str]]()), ("extender", {("service", "partage-extender")})]
+)
+def test_the_api_server_takes_all_of_it(bare: Cluster, folder: str, more: set[tuple[str, str]]) -> None:
+    assert taken(bare, folder) == SCHEDULER | more

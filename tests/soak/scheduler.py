@@ -1,0 +1,264 @@
+"""Pods come and go at a steady rate while schedulers are killed: none is lost, no card is given away twice.
+
+    make soak-scheduler                                        # 10 minutes at 200 pods/s, 20 kills
+    tools/named soak scheduler --seconds 60 --rate 40 --kills 3
+
+A real API server and etcd, made-up nodes with eight cards, two replicas of the daemon that want the same lead. Pods end
+by themselves or are deleted, also before they are placed; cards break and are mended, nodes fall silent, are lost and
+come again. The leader is killed again and again, or frozen until another one leads. What became of every pod is judged
+by the API server's own history. It prints a table and, as its last line, one JSON object. Exit status: 0 when
+everything was as it must be, 3 when not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uvloop
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_base.kube import Access, ApiServer, Bookmark, Deleted, Event, KubeError, pods_path
+from partage_scheduler.objects import ApiPod
+from rig.control.plane import ControlPlane
+from rig.control.running import control_plane
+from rig.control.settings import FOR_BENCHMARKS
+from rig.identity.people import SCHEDULER, TEAM
+from rig.talking.cluster import Cluster
+from soak.scheduling.fighting import Fight, Overloaded
+from soak.scheduling.fleet import Fleet
+from soak.scheduling.history import History, at_share, untouched
+from soak.scheduling.replicas import Replica
+from soak.scheduling.users import AT_ONCE, Users
+from support.gpu_fleet import GIB
+
+EXIT_WRONG: Final = 3
+P99_S: Final = 1.0
+SETTLE_S: Final = 120.0
+LATE_S: Final = 5.0
+"""So long after a card broke it may still be given away by what was under way."""
+WORTH_TELLING: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be lived through."""
+
+    seconds: float
+    rate: float
+    kills: int
+    nodes: int
+    life_s: float
+    lease_s: float
+    seed: int
+
+
+class Soak:
+    """One run."""
+
+    def __init__(self, plan: Plan, server: ApiServer, replicas: list[Replica]) -> None:
+        self._plan, self._server, self._replicas = plan, server, replicas
+        chance = random.Random(plan.seed)  # noqa: S311 - no secret
+        self.history = History(card_memory_bytes=16 * GIB)
+        self.users = Users(server, chance, life_s=plan.life_s)
+        self.fleet = Fleet(server, chance, plan.nodes, collected=self._collect)
+        self.fight = Fight(server, replicas, lease_s=plan.lease_s, is_calm=self._is_calm)
+        self._on: dict[str, dict[str, ApiPod]] = {}
+        self.to_bad_cards = self.failures = 0
+        self.lost: list[str] = []
+        self.took_s = 0.0
+
+    async def run(self) -> None:
+        """All of it; what it found is in the history."""
+        await self.fleet.build(AT_ONCE)
+        since = (await self._server.list(pods_path(TEAM), ApiPod)).resource_version
+        for replica in self._replicas:
+            replica.start()
+        loops = (self.fleet.beat, self.fight.look)
+        async with self._beside(self._watch(since), *map(self._over_and_over, loops)):
+            await self.fight.calm()
+            _say("a scheduler leads; pods come")
+            faults = (self.fleet.change, self.fleet.lose)
+            async with self._beside(*map(self._over_and_over, faults)):
+                await self._live()
+            await self.fleet.mend_all()
+            await self._settle()
+        await self.users.stop()
+
+    async def _live(self) -> None:
+        began = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.users.come(self._plan.rate, began + self._plan.seconds))
+            group.create_task(self._strike(began))
+        self.took_s = time.monotonic() - began
+
+    async def _strike(self, began: float) -> None:
+        for number in range(self._plan.kills):
+            at = began + (number + 0.5) * self._plan.seconds / self._plan.kills
+            await asyncio.sleep(max(0.0, at - time.monotonic()))
+            await self.fight.strike(number)
+            outage, wrong = self.fight.outages[-1], len(self.history.wrong)
+            _say(f"kill {number + 1}: {outage.ends - outage.begins:.1f} s; {dict(self.history.counts)}, {wrong} wrong")
+
+    async def _settle(self) -> None:
+        """Whoever still waits is to be placed: there is room for all."""
+        until = time.monotonic() + SETTLE_S
+        while self.history.waiting and time.monotonic() < until:  # noqa: ASYNC110 - a watch tells, and sets no event
+            await asyncio.sleep(0.2)
+        self.lost = [life.name for life in self.history.waiting]
+
+    async def _watch(self, since: str) -> None:
+        """Every change, in the API server's order, from the first to the last."""
+        while True:
+            async with aclosing(self._server.watch(pods_path(TEAM), ApiPod, since=since)) as events:
+                async for event in events:
+                    since = event.version
+                    if not isinstance(event, Bookmark):
+                        self._told(event)
+
+    def _told(self, event: Event[ApiPod]) -> None:
+        assert not isinstance(event, Bookmark)
+        pod, before = event.item, len(self.history.placed)
+        if isinstance(event, Deleted):
+            self.history.gone(pod)
+            self._on.get(pod.node, {}).pop(pod.uid, None)
+            return
+        self.history.told(pod, time.monotonic())
+        if len(self.history.placed) > before:
+            self._on.setdefault(pod.node, {})[pod.uid] = pod
+            self.users.placed(pod)
+            self._require_good_cards()
+
+    def _require_good_cards(self) -> None:
+        placed, calm = self.history.placed[-1], float("inf")
+        late = [card for card in placed.cards if placed.bound_at - self.fleet.bad_since.get(card, calm) > LATE_S]
+        if late:
+            self.history.wrong.append(f"cards {late} were given away long after they had broken")
+
+    def _collect(self, node: str) -> None:
+        for pod in self._on.pop(node, {}).values():
+            self.users.orphaned(pod)
+
+    def _is_calm(self) -> bool:
+        waiting = sum(not life.was_refused for life in self.history.waiting)
+        return waiting <= max(20, self._plan.rate / 2)
+
+    async def _over_and_over(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except KubeError:
+                self.failures += 1
+                await asyncio.sleep(0.1)
+
+    @asynccontextmanager
+    async def _beside(self, *work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+        """Work that goes on meanwhile; what fails of it fails all."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+            yield
+            for task in tasks:
+                task.cancel()
+
+
+async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
+    """One run; the exit status."""
+    add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
+    cluster = Cluster(control)
+    account = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
+    admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
+    cluster.close()
+    replicas = [Replica(name, account, root, lease_s=plan.lease_s) for name in ("one", "two")]
+    try:
+        async with ApiServer(admin, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as server:
+            soak = Soak(plan, server, replicas)
+            await soak.run()
+    except BaseException:
+        for replica in replicas:
+            sys.stderr.write(f"{replica.name}: {replica.said[-3000:]}\n")
+        raise
+    finally:
+        for replica in replicas:
+            replica.kill()
+    soak.history.verified(load_public_keys(KeyFolders.at_root(root).public).keys)
+    return told(plan, soak)
+
+
+def told(plan: Plan, soak: Soak) -> int:
+    """The table, the line, the status."""
+    history, fight = soak.history, soak.fight
+    waits = untouched(history.placed, fight.outages)
+    p99 = at_share(waits, 0.99)
+    figures = {
+        "seconds": soak.took_s,
+        "pods_per_second": history.counts["came"] / soak.took_s,
+        **{name.replace(" ", "_"): count for name, count in history.counts.items()},
+        "lost": len(soak.lost),
+        "refused_at_first": sum(each.was_refused for each in history.placed),
+        "wrong": len(history.wrong),
+        "fullest_card_milli": history.fullest_milli,
+        "kills": fight.kills,
+        "frozen": fight.freezes,
+        "ended_by_themselves": fight.lost_leads,
+        "leads": fight.transitions,
+        "outage_seconds": sum(each.ends - each.begins for each in fight.outages),
+        "longest_outage_s": max((each.ends - each.begins for each in fight.outages), default=0.0),
+        "inventories_changed": soak.fleet.changes,
+        "nodes_lost": soak.fleet.losses,
+        "judged_for_latency": len(waits),
+        "p50_s": at_share(waits, 0.5),
+        "p99_s": p99,
+        "most_s": waits[-1] if waits else 0.0,
+        "own_requests_refused": soak.users.failures + soak.failures,
+    }
+    for line in (*history.wrong[:WORTH_TELLING], *(f"{name} was lost" for name in soak.lost[:WORTH_TELLING])):
+        _say(line)
+    for name, value in figures.items():
+        _say(f"{name.replace('_', ' '):28}{value:14.3f}" if isinstance(value, float) else f"{name:28}{value:14}")
+    is_good = not history.wrong and not soak.lost and 0 < p99 <= P99_S
+    _say(json.dumps({"soak": "scheduler", "holds": is_good, "plan": msgspec.to_builtins(plan), **figures}))
+    return 0 if is_good else EXIT_WRONG
+
+
+def main() -> int:
+    """The soak; its exit status."""
+    parser = argparse.ArgumentParser(prog="soak scheduler", description="schedulers are killed while pods come and go")
+    parser.add_argument("--seconds", type=float, default=600, help="for which pods come, by default 600")
+    parser.add_argument("--rate", type=float, default=200, help="pods a second, by default 200")
+    parser.add_argument("--kills", type=int, default=20, help="of leaders, by default 20")
+    parser.add_argument("--nodes", type=int, default=200, help="by default 200, of eight cards each")
+    parser.add_argument("--life-s", type=float, default=4, help="of a pod on average, by default 4")
+    parser.add_argument("--lease-s", type=float, default=6, help="of the lead, by default 6: twenty outages take time")
+    parser.add_argument("--seed", type=int, default=0, help="of everything that happens by chance")
+    plan = Plan(**vars(parser.parse_args()))
+    try:
+        with control_plane(FOR_BENCHMARKS, say=_say) as control, tempfile.TemporaryDirectory() as root:
+            return uvloop.run(lived_through(plan, control, Path(root)))
+    except* Overloaded as found:
+        _say(f"given up: {_innermost(found)}")
+    return EXIT_WRONG
+
+
+def _innermost(error: BaseException) -> BaseException:
+    return _innermost(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,147 @@
+"""Nodes that are made up: they beat, fall silent, lose cards and get them back, are lost and come again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from partage_base.kube import ApiServer, lease_path, leases_path, micro_time, node_path, nodes_path
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import INVENTORY
+from rig.identity.people import OUR_NAMESPACE
+from rig.talking.manifests import a_node
+from support.gpu_fleet import card
+
+CARDS: Final = 8
+BEAT_EVERY_S: Final = 10.0
+SILENT_S: Final = 60.0
+LOST_S: Final = 3.0
+FAULTS: Final = ("lost", "degraded: row remapping is pending", "missing", "not ready")
+
+
+class Fleet:
+    """All nodes. `collected` is told of a node that is no more: its pods go."""
+
+    def __init__(
+        self, server: ApiServer, chance: random.Random, count: int, *, collected: Callable[[str], None]
+    ) -> None:
+        self._server, self._chance, self._collected = server, chance, collected
+        self._names = [f"n{number:04}" for number in range(count)]
+        self._silent_until: dict[str, float] = {}
+        self._broken: dict[str, str] = {}
+        self.bad_since: dict[str, float] = {}
+        """Cards that must not be given away, and since when they have been told to be so."""
+        self._away = ""
+        self.changes = self.losses = 0
+
+    async def build(self, at_once: int) -> None:
+        """All nodes, whole."""
+        names = iter(self._names)
+
+        async def work() -> None:
+            for name in names:
+                await self._create(name)
+                await self._server.create(leases_path(OUR_NAMESPACE), self._beat(name), msgspec.Raw)
+
+        await asyncio.gather(*(work() for _ in range(at_once)))
+
+    async def beat(self) -> None:
+        """Once for each node, in the time that a node has for it; who is silent is passed over."""
+        for name in self._names:
+            if self._silent_until.get(name, 0) < time.monotonic():
+                path = lease_path(OUR_NAMESPACE, name)
+                await self._server.patch(path, {"spec": self._beat(name)["spec"]}, msgspec.Raw)
+            await asyncio.sleep(BEAT_EVERY_S / len(self._names))
+
+    async def change(self) -> None:
+        """A card breaks, another one is mended; now and then a node falls silent."""
+        await asyncio.sleep(1)
+        if len(self._broken) > len(self._names) // 10:
+            await self._mend(next(iter(self._broken)))
+        await self._break(self._some(), self._chance.choice(FAULTS))
+        if self._chance.random() < 0.1:
+            self._silent_until[self._some()] = time.monotonic() + SILENT_S
+
+    async def lose(self) -> None:
+        """A node is no more, its pods are collected, and another one of its name comes."""
+        await asyncio.sleep(5)
+        self._away = name = self._some()
+        await self._server.delete(node_path(name))
+        await asyncio.sleep(LOST_S * self._chance.random())
+        self._collected(name)
+        await asyncio.sleep(LOST_S * self._chance.random())
+        self._broken.pop(name, None)
+        await self._create(name)
+        self._away, self.losses = "", self.losses + 1
+
+    async def mend_all(self) -> None:
+        """So that whoever still waits can be placed."""
+        self._silent_until.clear()
+        if self._away:
+            await self._create(self._away)
+        for name in list(self._broken):
+            await self._mend(name)
+
+    def _some(self) -> str:
+        """One that is there."""
+        return self._chance.choice([name for name in self._names if name != self._away])
+
+    async def _create(self, name: str) -> None:
+        text = encode_inventory(self._inventory(name, "")).decode()
+        self._forgive(name)
+        await self._server.create(nodes_path(), a_node(name, annotations={INVENTORY: text}), msgspec.Raw)
+
+    async def _break(self, name: str, fault: str) -> None:
+        self._broken[name] = fault
+        bad = [_id(name, place) for place in (range(CARDS) if fault == "not ready" else (0,))]
+        self._forgive(name, but=bad)
+        await self._say(name, fault)
+        since = time.monotonic()
+        for card_id in bad:
+            self.bad_since.setdefault(card_id, since)
+
+    async def _mend(self, name: str) -> None:
+        self._broken.pop(name, None)
+        self._forgive(name)
+        await self._say(name, "")
+
+    async def _say(self, name: str, fault: str) -> None:
+        text = encode_inventory(self._inventory(name, fault)).decode()
+        self.changes += 1
+        await self._server.patch(node_path(name), {"metadata": {"annotations": {INVENTORY: text}}}, msgspec.Raw)
+
+    def _forgive(self, name: str, *, but: Sequence[str] = ()) -> None:
+        for place in range(CARDS):
+            if _id(name, place) not in but:
+                self.bad_since.pop(_id(name, place), None)
+
+    @staticmethod
+    def _inventory(name: str, fault: str) -> Inventory:
+        cards = [card(_id(name, place)) for place in range(CARDS)]
+        if fault == "missing":
+            del cards[0]
+        elif fault not in {"", "not ready"}:
+            cards[0] = _with_health(cards[0], fault)
+        ready = Ready(crishim=fault != "not ready", broker=True)
+        return Inventory(kinds={GPU.name: GpuPart(driver="580", cuda="13.0", cards=tuple(cards))}, ready=ready)
+
+    @staticmethod
+    def _beat(name: str) -> dict[str, Any]:
+        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+        return {"metadata": {"name": name}, "spec": spec}
+
+
+def _id(name: str, place: int) -> str:
+    return f"{name}-{place}"
+
+
+def _with_health(whole: Card, health: str) -> Card:
+    return replace(whole, health=health)

@@ -1,0 +1,215 @@
+"""Everything at once: two nodes with simulated cards and an FPGA board each, all of our daemons, and users.
+
+    with chained(say=print) as chain:
+        train = chain.pod("train", limits={GPU_MILLI: "500"})
+        train.wait_running()
+        assert ask(train, "take 100") == "took 100"
+
+The scheduler runs where a control plane would run it, with the account that it has in a cluster; on each node are the
+advertiser, crishim and a broker. The template FPGA plugin is installed on both sides, as a package would install it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_isolation.control.questions import ContainerTold
+from partage_plugins.codecs import decode_allocation, verify
+from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from rig.identity.people import SCHEDULER, TEAM
+from rig.nodes.node import Node, NodeSettings
+from rig.rig import Rig, RigSettings, running
+from rig.talking.manifests import a_pod
+from rig.talking.pods import Pod
+from rig.talking.waiting import until
+from support.advertiser_stage import AdvertiserStage
+from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
+from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
+from support.simgpu_stage import generate_cdi, install_driver, simgpud
+
+NODES: Final = ("n1", "n2")
+OURS: Final = "partage-scheduler"
+BOARDS: Final = "fpga.example.com/boards"
+PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:FpgaScheduler\n"
+FOUND_WRONG: Final = 3
+PLACED_WITHIN_S: Final = 90.0
+QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
+"""So that nobody waits long."""
+
+
+class Scheduler:
+    """The daemon, with a plugin of somebody else's."""
+
+    def __init__(self, kubeconfig: Path, root: Path) -> None:
+        self._command = (
+            *(sys.executable, "-P", "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig)),
+            *("--root", str(root), "--log-format", "text", *QUICK),
+        )
+        self._log, self._plugins = root / "scheduler.log", root / "plugins"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._install()
+
+    def start(self) -> None:
+        """It places pods as soon as it leads."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stderr=log, stdout=log, env=self.env)
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """In which the plugins are installed."""
+        path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
+        return {**os.environ, "PYTHONPATH": path}
+
+    def kill(self) -> None:
+        """As a crash."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def said(self) -> str:
+        """All that it said."""
+        return self._log.read_text() if self._log.exists() else ""
+
+    def _install(self) -> None:
+        folder = self._plugins / "more-1.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: more\nVersion: 1\n")
+        (folder / "entry_points.txt").write_text(PLUGINS)
+
+
+@dataclass
+class Chain:
+    """The cluster, as its users and its administrator see it."""
+
+    rig: Rig
+    scheduler: Scheduler
+    root: Path
+    advertisers: dict[str, AdvertiserStage] = field(default_factory=dict[str, AdvertiserStage])
+
+    def pod(self, name: str, *, limits: Mapping[str, str], **said: Any) -> Pod:
+        """One that waits for our scheduler; its program takes memory of its card as it is told."""
+        fields: dict[str, Any] = {"image": IMAGE, "command": SERVING, "scheduler": OURS, **said}
+        return self.rig.cluster.pods.create(TEAM, a_pod(name, limits=limits, **fields))
+
+    def allocation(self, pod: Pod) -> Allocation:
+        """What it was given; raises where nobody signed that."""
+        pod.refresh()
+        notes = pod.annotations
+        verify(notes[ALLOCATION], notes[SIGNATURE], load_public_keys(KeyFolders.at_root(self.root).public).keys)
+        return decode_allocation(notes[ALLOCATION], [GPU])
+
+    def grant(self, pod: Pod, container: str = "main") -> GpuGrant:
+        """The only card of a container."""
+        (grant,) = self.allocation(pod).of(GPU)[ContainerName(container)]
+        return grant
+
+    def limits_of(self, pod: Pod) -> ContainerTold:
+        """What the node's broker keeps the pod's container within."""
+        assert pod.node is not None
+        (found,) = (each for each in told_by(self.node(pod.node)).containers if each.pod.uid == pod.uid)
+        return found
+
+    def node(self, name: str) -> Any:
+        """A node's machine."""
+        return self.rig.nodes[name].machine
+
+    def wait_why(self, pod: Pod, words: str) -> str:
+        """Until its owner is told why it waits, in words that hold these."""
+
+        def why_not() -> str | None:
+            pod.refresh()
+            message = str(pod.condition("PodScheduled").get("message", ""))
+            return None if words in message else f"the condition says {message!r}"
+
+        until(f"{pod.name} says {words!r}", why_not, PLACED_WITHIN_S)
+        return str(pod.condition("PodScheduled")["message"])
+
+    def partage(self, *words: str) -> str:
+        """What the command prints for an administrator; its exit status says what it found."""
+        own = self.rig.control.identities.kubeconfig(self.rig.cluster.identity, self.rig.control.server)
+        argv = (sys.executable, "-P", "-m", "partage_cli", "--root", str(self.root), *words, "--kubeconfig", str(own))
+        env = self.scheduler.env
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env)
+        assert done.returncode in {0, FOUND_WRONG}, done.stderr
+        return done.stdout
+
+    def clear(self) -> None:
+        """Ends all pods."""
+        made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
+        for pod in made:
+            pod.delete_if_there()
+        for pod in made:
+            pod.wait_gone()
+
+
+@contextmanager
+def chained(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Chain]:
+    """A cluster in which everything of ours runs."""
+    key = Ed25519PrivateKey.generate()
+    add_pair(KeyFolders.at_root(root), key)
+    settings = RigSettings(nodes={name: _node(name, key) for name in NODES})
+    with running(settings, say=say, keep_logs=keep_logs) as rig:
+        rig.registry.push(image(), IMAGE)
+        identity = rig.cluster.as_account(SCHEDULER).identity
+        scheduler = Scheduler(rig.control.identities.kubeconfig(identity, rig.control.server), root)
+        chain = Chain(rig, scheduler, root)
+        try:
+            for name, node in rig.nodes.items():
+                _furnish(name, node)
+                chain.advertisers[name] = AdvertiserStage(rig, name)
+                chain.advertisers[name].start(env=_PLUGINS_ENV)
+            scheduler.start()
+            for advertiser in chain.advertisers.values():
+                _wait_sharing(advertiser)
+            yield chain
+        finally:
+            scheduler.kill()
+
+
+_PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}"}
+
+
+def _node(name: str, key: Ed25519PrivateKey) -> NodeSettings:
+    files = {**dict([public_file(key)]), **plugin_files()}
+    daemon = crishim(0, env=ENV, node=name)  # what a grant promises must be enforced, or it is refused
+    return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(daemon,), files=files)
+
+
+def _furnish(name: str, node: Node) -> None:
+    """Cards and their driver with NVIDIA's description of it, a board, the library and a broker."""
+    install_driver(node.machine, ("h100", "h100"), name=name)
+    install_board(node.machine)
+    driver = node.daemon(simgpud())
+    driver.start()
+    driver.wait_ready()
+    generate_cdi(node.machine)
+    install_library(node.machine)
+    lender = node.daemon(broker(node=name))
+    lender.start()
+    lender.wait_ready()
+
+
+def _wait_sharing(advertiser: AdvertiserStage) -> None:
+    """Until the cluster knows that the node's cards may be shared."""
+
+    def why_not() -> str | None:
+        told = advertiser.told()
+        if told is None:
+            return "nothing is told"
+        cards = [card.is_allocatable for card in advertiser.cards()]
+        ready = told.ready.crishim and told.ready.broker
+        return None if ready and cards and all(cards) else f"ready: {told.ready}, cards: {cards}"
+
+    advertiser.wait("its cards may be shared", why_not)

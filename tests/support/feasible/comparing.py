@@ -1,0 +1,176 @@
+"""Puts a cluster into a real API server, and asks kube-scheduler and us about every pod that waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from partage_base.kube import Access, ApiServer
+from partage_scheduler.brain import Brain, brain, plugins
+from partage_scheduler.explaining import explain
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.once import look
+from partage_scheduler.settings import SchedulerSettings
+from rig.control.plane import ControlPlane
+from rig.control.settings import ControlSettings
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_pod
+from rig.talking.pod_status import condition
+from rig.talking.resources import NAMESPACES, NODES, PODS, Resource
+from rig.talking.waiting import until
+from support.feasible.made import HEAVY, OVERHEAD, SPACES, Made, a_cluster
+from support.feasible.recording import Recorder
+
+Json = dict[str, Any]
+_VOLUMES: Final = Resource("v1", "persistentvolumes", namespaced=False)
+_CLAIMS: Final = Resource("v1", "persistentvolumeclaims")
+_CSI_NODES: Final = Resource("storage.k8s.io/v1", "csinodes", namespaced=False)
+_RUNTIME_CLASSES: Final = Resource("node.k8s.io/v1", "runtimeclasses", namespaced=False)
+_NOW: Final = {"gracePeriodSeconds": 0}
+_SPACE: Final = next(iter(SPACES))
+_PATIENCE_S: Final = 60.0
+NODES_EACH, PRESENT_EACH, WAITING_EACH = 8, 24, 50
+
+
+def settings_for(recorder: Recorder) -> ControlSettings:
+    """A control plane whose kube-scheduler tells the recorder; no controllers, so that nothing changes by itself."""
+    return ControlSettings(
+        controller_manager=False,
+        apiserver_flags={"disable-admission-plugins": "ServiceAccount,TaintNodesByCondition"},
+        kube_scheduler_configuration=recorder.configuration,
+        kube_scheduler_flags={"kube-api-qps": "1000", "kube-api-burst": "1000"},
+    )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A pod of which both do not say the same."""
+
+    pod: Json
+    theirs: frozenset[str]
+    ours: frozenset[str]
+    message: str
+
+    def __str__(self) -> str:
+        name, spec = self.pod["metadata"]["name"], self.pod["spec"]
+        missing, more = sorted(self.theirs - self.ours), sorted(self.ours - self.theirs)
+        return f"{name}: theirs alone {missing}, ours alone {more}\n  we say: {self.message}\n  {spec}"
+
+
+@dataclass
+class Outcome:
+    """What came of it."""
+
+    pairs: int = 0
+    differences: list[Difference] = field(default_factory=list[Difference])
+    sizes: Counter[int] = field(default_factory=Counter[int])
+    """How many pods had how many nodes."""
+    reasons: Counter[str] = field(default_factory=Counter[str])
+    """For how many pods and nodes which of our reasons held."""
+
+    @property
+    def telling(self) -> int:
+        """Pods for which some nodes would do and some not."""
+        return self.pairs - self.sizes[0] - self.sizes[NODES_EACH]
+
+
+class Comparison:
+    """A control plane with kube-scheduler and its recorder, and what has been compared."""
+
+    def __init__(self, control: ControlPlane, recorder: Recorder, root: Path) -> None:
+        self._cluster = Cluster(control)
+        self._api, self._recorder = self._cluster.api, recorder
+        self._kubeconfig = control.identities.kubeconfig(self._cluster.identity, control.server)
+        self._settings, self._registry = SchedulerSettings(root=root), plugins()
+        self.outcome = Outcome()
+
+    def furnish(self) -> None:
+        """What all clusters have in common."""
+        for name, labels in SPACES.items():
+            self._api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": labels}})
+        runtime = {"metadata": {"name": HEAVY}, "handler": HEAVY, "overhead": {"podFixed": OVERHEAD}}
+        self._api.create(_RUNTIME_CLASSES.at(), {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **runtime})
+
+    def close(self) -> None:
+        """Lets go of the API server."""
+        self._cluster.close()
+
+    def compare(self, seed: int, *, waiting: int = WAITING_EACH) -> None:
+        """One more cluster, which is gone afterwards."""
+        made = a_cluster(seed, nodes=NODES_EACH, present=PRESENT_EACH, waiting=waiting)
+        self._build(made)
+        for pod in made.waiting:
+            self._created(pod)
+        until("kube-scheduler has decided on all pods", lambda: self._undecided(len(made.waiting)), _PATIENCE_S)
+        mind = asyncio.run(self._ours())
+        for pod in self._waiting():
+            self._put_against(mind, pod)
+        self._clear()
+
+    def _build(self, made: Made) -> None:
+        """Pods last: kube-scheduler hears of them in this order, but of nodes and pods in any."""
+        for resource, manifests in ((_VOLUMES, made.volumes), (_CSI_NODES, made.csi_nodes), (NODES, made.nodes)):
+            for manifest in manifests:
+                self._api.create(resource.at(), manifest)
+        for claim in made.claims:
+            self._api.create(_CLAIMS.at(claim["metadata"]["namespace"]), claim)
+        self._require_known(frozenset(node["metadata"]["name"] for node in made.nodes))
+        for pod in made.present:
+            self._created(pod)
+            if pod["metadata"]["name"] in made.going:
+                self._api.delete(PODS.at(pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    def _require_known(self, nodes: frozenset[str]) -> None:
+        """Asks until kube-scheduler knows all nodes."""
+        spec = {"tolerations": [{"operator": "Exists"}]}
+
+        def why_not() -> str | None:
+            pod = self._api.create(PODS.at(_SPACE), a_pod("asks", spec=spec))
+            until("kube-scheduler has decided", lambda: self._undecided(1), _PATIENCE_S)
+            self._api.delete(PODS.at(_SPACE, "asks"), _NOW)
+            left = self._recorder.left(pod["metadata"]["uid"])
+            return None if left == nodes else f"it knows {sorted(left)}"
+
+        until("kube-scheduler knows all nodes", why_not, _PATIENCE_S)
+
+    def _created(self, manifest: Json) -> Json:
+        return self._api.create(PODS.at(manifest["metadata"]["namespace"]), manifest)
+
+    def _waiting(self) -> list[Json]:
+        return self._api.list(PODS.at(), {"fieldSelector": "spec.nodeName="})
+
+    def _undecided(self, count: int) -> str | None:
+        """Each pod of which it is decided that it fits nowhere says so."""
+        decided = sum(bool(condition(pod, "PodScheduled")) for pod in self._waiting())
+        return None if decided == count else f"{decided} of {count} pods"
+
+    async def _ours(self) -> Brain:
+        """All that there is, as we read it."""
+        mind = brain(self._settings, self._registry)
+        access = await asyncio.to_thread(Access.find, self._kubeconfig)
+        async with ApiServer(access, user_agent="partage-test") as server:
+            await look(server, mind, namespace=self._settings.namespace)
+        return mind
+
+    def _put_against(self, mind: Brain, pod: Json) -> None:
+        explained = explain(mind.cycle, msgspec.convert(pod, ApiPod), time.monotonic())
+        possible = frozenset(str(node.node) for node in explained.nodes if not node.reasons)
+        ours = possible if explained.goes_to is not None else frozenset[str]()
+        theirs = self._recorder.left(pod["metadata"]["uid"])
+        self.outcome.pairs += 1
+        self.outcome.sizes[len(theirs)] += 1
+        self.outcome.reasons.update(reason for node in explained.nodes for reason in node.reasons)
+        if ours != theirs:
+            self.outcome.differences.append(Difference(pod, theirs, ours, explained.message))
+
+    def _clear(self) -> None:
+        for space in SPACES:
+            self._api.delete(PODS.at(space), _NOW)
+        for resource in (NODES, _CSI_NODES):
+            self._api.delete(resource.at())

@@ -1,0 +1,177 @@
+"""A whole scheduler and a fake API server in one loop: nodes with cards, pods, and what is true of them afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.daemon.health import Health
+from partage_base.daemon.metrics import Metrics
+from partage_base.daemon.tasks import Tasks
+from partage_base.keyring import KeyFolders, add_pair, load_public_keys
+from partage_base.kube import ApiServer, micro_time
+from partage_plugins.codecs import decode_allocation, encode_inventory, verify
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
+from partage_scheduler.apiserver import patience
+from partage_scheduler.assembling import Parts, assemble, signer_of
+from partage_scheduler.brain import plugins
+from partage_scheduler.leading import Leader
+from partage_scheduler.metering import Figures
+from partage_scheduler.settings import SchedulerSettings
+from support.fake_api import FakeApi
+from support.gpu_fleet import card
+from support.kube import access_to
+from support.scheduling import PODS, node_body, pod_body
+
+NODES: Final = "/api/v1/nodes"
+OURS: Final = "partage-system"
+LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{OURS}/leases"
+CARDS: Final = 2
+
+
+def settings_below(root: Path, **more: Any) -> SchedulerSettings:
+    """A scheduler with a key of its own, which is quick to try again."""
+    folders = KeyFolders.at_root(root)
+    if not folders.private.exists():
+        add_pair(folders, Ed25519PrivateKey.generate())
+    return SchedulerSettings(root=root, back_off_s=0.05, most_back_off_s=0.2, **more)
+
+
+def an_inventory(name: str, *, health: str = "ok") -> Inventory:
+    """Of that node; its first card is in that health."""
+    cards = tuple(card(f"{name}-{place}", health="ok" if place else health) for place in range(CARDS))
+    part = GpuPart(driver="580", cuda="13.0", cards=cards)
+    return Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+
+
+def inventory_text(name: str, *, health: str = "ok") -> str:
+    """As the node has it."""
+    return encode_inventory(an_inventory(name, health=health)).decode()
+
+
+def add_node(api: FakeApi, name: str) -> None:
+    """A node with cards, which beats."""
+    api.objects.create(NODES, node_body(name, an_inventory(name)))
+    beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+    api.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
+
+
+def add_pod(api: FakeApi, name: str, milli: int, **spec: Any) -> None:
+    """One that asks for part of a card."""
+    api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: str(milli)}, **spec))
+
+
+@dataclass
+class Running:
+    """One scheduler."""
+
+    parts: Parts
+    tasks: Tasks
+    health: Health
+    failures: list[Exception] = field(default_factory=list[Exception])
+
+
+@asynccontextmanager
+async def scheduler(
+    api: FakeApi, settings: SchedulerSettings, *, deadline_s: float = 10.0, doubt_s: float = 0.5
+) -> AsyncGenerator[Running]:
+    """It runs inside, and is killed at the end: nothing is waited for or handed back."""
+    failures: list[Exception] = []
+    async with ApiServer(access_to(api.url), user_agent="test", deadline_s=deadline_s, connections=40) as server:
+        parts = assemble(
+            settings,
+            server,
+            signer=signer_of(settings),
+            registry=plugins(),
+            figures=Figures(Metrics("scheduler")),
+            doubt_s=doubt_s,
+        )
+        running = Running(parts, Tasks(failures.append), Health(), failures)
+        leader = Leader(
+            parts,
+            server,
+            namespace=settings.namespace,
+            tasks=running.tasks,
+            health=running.health,
+            patience=lambda: patience(0.01, 0.05),
+        )
+        running.tasks.start(_for_ever(leader), name="leading")
+        try:
+            yield running
+        finally:
+            running.tasks.cancel()
+            for task in parts.worker.tasks:
+                task.cancel()
+            await asyncio.wait(
+                [task for task in asyncio.all_tasks() if task in parts.worker.tasks]
+                or [asyncio.create_task(_nothing())]
+            )
+        assert not failures
+
+
+async def _for_ever(leader: Leader) -> None:
+    await leader.lead()
+    await asyncio.Event().wait()
+
+
+async def _nothing() -> None:
+    pass
+
+
+def unbound(api: FakeApi) -> list[str]:
+    """Pods that wait."""
+    pods = api.objects.select(PODS, {"fieldSelector": "status.phase=Pending"})
+    return [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
+
+
+class Truth:
+    """What the API server took, from the first change to the last; `check` raises where anything was wrong."""
+
+    def __init__(self, api: FakeApi, root: Path) -> None:
+        self._changes, self._keys = api.objects.history, load_public_keys(KeyFolders.at_root(root).public).keys
+
+    def check(self) -> Counter[str]:
+        """How often what happened."""
+        on: dict[str, str] = {}
+        given: dict[str, dict[str, tuple[int, int]]] = {}
+        counts = Counter[str]()
+        for change in self._changes:
+            if not change.path.startswith(PODS):
+                continue
+            pod = change.object
+            uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
+            assert on.get(uid, node) == node or not on[uid], "a pod was bound twice"
+            if node and not on.get(uid):
+                counts["bound"] += 1
+                given[uid] = self._granted(pod)
+                self._require_room(given)
+            on[uid] = node
+            if change.kind == "DELETED" or pod["status"].get("phase") in {"Succeeded", "Failed"}:
+                given.pop(uid, None)
+        return counts
+
+    def _granted(self, pod: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+        notes = pod["metadata"]["annotations"]
+        verify(notes[ALLOCATION], notes[SIGNATURE], self._keys)
+        allocation = decode_allocation(notes[ALLOCATION], [GPU])
+        assert (allocation.pod, allocation.node) == (pod["metadata"]["uid"], pod["spec"]["nodeName"])
+        grants = [grant for each in allocation.of(GPU).values() for grant in each]
+        return {str(grant.card): (grant.share_milli, grant.memory_bytes) for grant in grants}
+
+    def _require_room(self, given: Mapping[str, Mapping[str, tuple[int, int]]]) -> None:
+        shares, memory = Counter[str](), Counter[str]()
+        for grants in given.values():
+            for id_, (share, held) in grants.items():
+                shares[id_] += share
+                memory[id_] += held
+        assert max(shares.values(), default=0) <= 1000, f"over-committed: {shares}"
+        assert all(held <= card(id_).memory_bytes for id_, held in memory.items())

@@ -1,0 +1,252 @@
+"""Every disagreement has words, and where all agree that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec.structs import replace
+
+from partage_base.cri import ListedContainer
+from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler
+from partage_cli.audit.seeing import SeenCluster, SeenHere, seen_node, seen_pods
+from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.looking import Unseen
+from partage_isolation.control.questions import CardHeld, ContainerTold, Told
+from partage_plugins.codecs import container_key, encode_allocation, encode_container, key_id, sign
+from partage_plugins.vocabulary import (
+    GPU,
+    Allocation,
+    CardId,
+    ContainerAllocation,
+    ContainerKey,
+    ContainerName,
+    Namespace,
+    Pod,
+    PodName,
+    PodRef,
+    PodRequest,
+    PodUid,
+)
+from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, SIGNATURE
+from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.simulating.policies import decider_with
+from unit.scheduler.cluster.cards import carded, granted
+from unit.scheduler.cluster_made import node, pod
+
+PRIVATE = Ed25519PrivateKey.generate()
+KEYS = {key_id(PRIVATE.public_key()): PRIVATE.public_key()}
+OTHER = Ed25519PrivateKey.generate()
+
+
+def read(pod: Pod) -> PodRequest:
+    return decider_with("binpack")[1].requests(pod)
+
+
+def allocated(
+    name: str, milli: int = 500, place: int = 0, *, asks: int | None = None, key: Ed25519PrivateKey = PRIVATE
+) -> ApiPod:
+    """A pod on node m with part of one of its cards, signed."""
+    text = encode_allocation(granted(f"uid-{name}", "m", place, milli))
+    notes = {ALLOCATION: text, SIGNATURE: sign(text, key)}
+    return pod(name, node="m", milli=milli if asks is None else asks, annotations=notes)
+
+
+def cluster(
+    *pods: ApiPod, nodes: Sequence[ApiNode] = (carded("m", "ok", "ok"),), age_s: float | None = 1.0
+) -> SeenCluster:
+    return SeenCluster(
+        pods=tuple(seen_pods(pods, (GPU,), KEYS)),
+        nodes={each.name: seen_node(each, (GPU,), age_s) for each in nodes},
+        keys=KEYS,
+    )
+
+
+def wrong(findings: Iterable[Finding]) -> list[str]:
+    return [each.found for each in findings if each.status in {Status.WRONG, Status.WARNING}]
+
+
+def all_of(seen: SeenCluster) -> list[Finding]:
+    return [
+        *of_pods.signatures(seen),
+        *of_pods.keys(seen),
+        *of_pods.requests(seen, read),
+        *of_cards.nodes(seen),
+        *of_cards.cards(seen),
+    ]
+
+
+def test_where_all_agree_each_check_says_so() -> None:
+    found = all_of(cluster(allocated("a"), allocated("b", 500), pod("plain", node="m"), pod("waits", milli=900)))
+    assert {each.status for each in found} == {Status.OK}
+    assert [each.check for each in found] == ["signatures", "keys", "requests", "nodes", "cards"]
+
+
+def test_without_keys_signatures_are_not_said_to_be_good() -> None:
+    seen = SeenCluster(pods=tuple(seen_pods([allocated("a")], (GPU,), {})), nodes={})
+    assert [each.status for each in of_pods.signatures(seen)] == [Status.UNKNOWN]
+
+
+def test_which_keys_are_needed_is_said() -> None:
+    spare = Ed25519PrivateKey.generate().public_key()
+    seen = cluster(allocated("a"), allocated("b"))
+    seen = SeenCluster(pods=seen.pods, nodes=seen.nodes, keys={**KEYS, key_id(spare): spare})
+    assert {each.found for each in of_pods.keys(seen)} == {
+        f"key {next(iter(KEYS))} is needed by 2 pods",
+        f"key {key_id(spare)} is needed by no pod",
+    }
+
+
+def changed(name: str) -> ApiPod:
+    one = allocated(name)
+    notes = dict(one.metadata.annotations)
+    notes[ALLOCATION] = notes[ALLOCATION].replace("500", "900")
+    return replace(one, metadata=replace(one.metadata, annotations=notes))
+
+
+def borrowed() -> ApiPod:
+    return replace(allocated("a"), metadata=replace(allocated("a").metadata, uid="uid-other"))
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "words"),
+    [
+        ([changed("a")], None, "pod team/a: allocation: the signature of key"),
+        ([allocated("a", key=OTHER)], None, "pod team/a: allocation: signed with key"),
+        ([borrowed()], None, "pod team/a: allocation: it is that of pod uid-a on node m"),
+        ([pod("a", node="m", milli=500)], None, "has no allocation; it was bound by partage-scheduler"),
+        ([allocated("a", 500, asks=300)], None, "container main asks for 300 milli of a card and has 500"),
+        ([allocated("a", 500, asks=0)], None, "container main has 1 cards and asks for none"),
+        ([allocated("a", 700), allocated("b", 700)], None, "card m-0 of node m, held by team/a, team/b: 1400 milli"),
+        ([allocated("a", 500, 7)], None, "pod team/a holds card m-7 of node m, which is not there"),
+        ([allocated("a")], [carded("m", "lost")], "pod team/a holds card m-0 of node m, which is lost"),
+        ([allocated("a")], [], "node m, with 1 pods that hold cards, is gone"),
+        ([allocated("a")], [node("m")], "node m, with 1 pods that hold cards, says of no cards"),
+        ([allocated("a")], [node("m", "{}")], "node m, with 1 pods that hold cards, can't be understood: inventory"),
+    ],
+)  # fmt: skip
+def test_every_disagreement_in_the_cluster_has_words(
+    pods: list[ApiPod], nodes: list[ApiNode] | None, words: str
+) -> None:
+    found = wrong(all_of(cluster(*pods) if nodes is None else cluster(*pods, nodes=nodes)))
+    assert [each for each in found if words in each], found
+
+
+def test_a_node_that_is_not_heard_of_is_warned_of() -> None:
+    assert wrong(of_cards.nodes(cluster(allocated("a"), age_s=300.0))) == [
+        "node m, with 1 pods that hold cards, was last heard of 5m ago: what it says may be old"
+    ]
+
+
+def container(name: str, allocation: Allocation | None, *, running: bool = True) -> ListedContainer:
+    """As the runtime has it; without an allocation, without crishim's word."""
+    notes = {}
+    if allocation is not None:
+        grants = {GPU.name: allocation.of(GPU)[ContainerName("main")]}
+        key = container_key(PodUid(f"uid-{name}"), ContainerName("main"), 0)
+        notes[CONTAINER] = encode_container(ContainerAllocation(key=key, gen=1, grants=grants))
+    return ListedContainer(
+        id="c" * 64,
+        sandbox_id="s",
+        name="main",
+        pod_uid=f"uid-{name}",
+        exited=not running,
+        annotations=notes,
+        running=running,
+    )
+
+
+def said_by(one: ApiNode) -> str:
+    return one.metadata.annotations["partage.dev/inventory"]
+
+
+def here(*containers: ListedContainer, told: Sequence[ContainerTold] = (), text: str | None = None) -> SeenHere:
+    own = said_by(carded("m", "ok", "ok")) if text is None else text
+    return SeenHere(name="m", inventory=own, containers=containers, broker=Told(broker="1", containers=tuple(told)))
+
+
+def limits(name: str, memory_bytes: int) -> ContainerTold:
+    key = container_key(PodUid(f"uid-{name}"), ContainerName("main"), 0)
+    ref = PodRef(namespace=Namespace("team"), name=PodName(name), uid=PodUid(f"uid-{name}"))
+    card = CardHeld(card=CardId("m-0"), granted_bytes=memory_bytes, limit_bytes=memory_bytes)
+    return ContainerTold(key=ContainerKey(key), pod=ref, container=ContainerName("main"), gen=1, cards=(card,))
+
+
+A = granted("uid-a", "m", 0, 500)
+MEMORY = A.of(GPU)[ContainerName("main")][0].memory_bytes
+
+
+def of_here(seen: SeenHere, whole: SeenCluster) -> list[Finding]:
+    return [
+        *of_node.inventory(seen, whole, (GPU,)),
+        *of_node.runtime(seen, whole, (GPU,)),
+        *of_node.broker(seen, (GPU,)),
+    ]
+
+
+def test_where_the_node_agrees_each_check_says_so() -> None:
+    found = of_here(here(container("a", A), told=[limits("a", MEMORY)]), cluster(allocated("a")))
+    assert [(each.check, each.status) for each in found] == [
+        ("inventory", Status.OK),
+        ("runtime", Status.OK),
+        ("broker", Status.OK),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (lambda: here(text="{}"), "this node's own: inventory"),
+        (lambda: here(text=said_by(carded("m", "lost"))), "is not what crishim is told"),
+        (lambda: here(container("a", None)), "was allocated 1 cards, and runs without crishim's word"),
+        (lambda: here(container("gone", A)), "runs with cards, and the API server has no such pod on this node"),
+        (lambda: here(container("plain", A)), "runs with cards, and pod team/plain has no allocation"),
+        (lambda: here(container("a", granted("uid-a", "m", 0, 900))), "runs with other cards, or other parts of them"),
+        (lambda: here(container("a", A)), "has part of a card, and no limits"),
+        (lambda: here(told=[limits("a", MEMORY)]), "limits for team/a main, which the runtime does not have"),
+        (lambda: here(container("a", A), told=[limits("a", 7)]), f"7 bytes of card m-0 for the broker, {MEMORY} for"),
+    ],
+)  # fmt: skip
+def test_every_disagreement_on_a_node_has_words(seen: Callable[[], SeenHere], words: str) -> None:
+    found = wrong(of_here(seen(), cluster(allocated("a"), pod("plain", node="m"))))
+    assert [each for each in found if words in each], found
+
+
+def test_what_could_not_be_asked_is_said_and_is_not_wrong() -> None:
+    nobody = Unseen(path=Path("/x"), why="no")
+    found = of_here(SeenHere(name="m", inventory=nobody, containers=nobody, broker=nobody), cluster())
+    assert {each.status for each in found} == {Status.UNKNOWN}
+
+
+def test_a_container_that_has_ended_holds_nothing() -> None:
+    assert not wrong(of_here(here(container("gone", A, running=False)), cluster()))
+
+
+def page(**said: float) -> str:
+    """Of a scheduler that counts as the cluster of one pod stands."""
+    ratios = {"allocated_share_ratio": 0.25, "allocated_memory_ratio": 0.25}
+    figures = {"leads": 1, "in_flight_pods": 0, "cards": 2, **ratios, **said}
+    lines = [f"partage_scheduler_{name} {value}" for name, value in figures.items()]
+    return "\n".join(["# HELP x y", *lines, 'partage_scheduler_queue_pods{place="ready"} 3', ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "words"),
+    [
+        (page(), Status.OK, "it counts 2 cards"),
+        (page(cards=3), Status.WARNING, "cards is 3 for it, 2 by what stands on nodes and pods"),
+        (
+            page(allocated_share_ratio=0.5, in_flight_pods=4),
+            Status.WARNING,
+            "0.25 by what stands on nodes and pods (4 b",
+        ),
+        (page(leads=0), Status.UNKNOWN, "this one does not lead"),
+        ("<html>", Status.UNKNOWN, "no metrics of a scheduler"),
+        (Unseen(Path("http:/x"), "refused"), Status.UNKNOWN, "refused"),
+    ],
+)
+def test_what_the_scheduler_counts_is_compared(text: str | Unseen, status: Status, words: str) -> None:
+    (found,) = of_scheduler.scheduler(text, cluster(allocated("a")))
+    assert (found.status, words in found.found) == (status, True), found

@@ -1,0 +1,57 @@
+"""What is remembered between the steps of a decision comes out as if it were asked anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_plugins.builtin.gpu_allocator.mixing import POLICIES
+from partage_plugins.builtin.gpu_allocator.remembering import Bests
+from partage_plugins.vocabulary import Slot
+from support.gpu_fleet import Fleet, ask, cards, pod
+
+LINKS = ((0, 4, 1, 1), (4, 0, 1, 1), (1, 1, 0, 4), (1, 1, 4, 0))
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(st.sampled_from([100, 250, 500, 900, 1000]), st.integers(0, 3)), max_size=12),
+    st.sampled_from([*POLICIES, "fgd+:2,topology:1"]),
+)
+def test_the_card_that_is_remembered_from_scoring_is_the_one_that_choosing_anew_would_take(
+    asked: list[tuple[int, int]], policy: str
+) -> None:
+    """Pods come, and others go; after each, every node is asked for its card with and without the memory."""
+    fleet = Fleet(policy=policy)
+    for slot in range(2):
+        fleet.add(Slot(slot), cards(f"n{slot}-", 4), LINKS)
+    for number, (milli, gone) in enumerate(asked):
+        wanted = pod(ask(milli), uid=f"p{number}", cpu_milli=1000)
+        fleet.plugin.partage_shape(wanted)
+        fitting = fleet.fitting(wanted)
+        if fitting:
+            slots = np.array(fitting, np.int32)
+            fleet.plugin.partage_scores(wanted, slots)
+        for slot in fitting:
+            remembered = fleet.allocation(wanted, slot)
+            memory, fleet.plugin.bests = fleet.plugin.bests, Bests()
+            assert fleet.allocation(wanted, slot) == remembered
+            fleet.plugin.bests = memory
+        if fitting:
+            fleet.place_on(fitting[0], wanted, f"p{number}")
+        if f"p{number - gone}" in fleet.taken:
+            fleet.give_back(f"p{number - gone}")
+
+
+def test_what_was_possible_is_asked_anew_when_a_node_changed_or_others_are_asked_for() -> None:
+    fleet = Fleet(cards("a", 1), cards("b", 1))
+    wanted = pod(ask(600))
+    fleet.plugin.partage_shape(wanted)
+    assert fleet.fitting(wanted) == [0, 1]
+    fleet.place_on(Slot(0), pod(ask(600), uid="other"))
+    both = np.array([0, 1], np.int32)
+    assert fleet.plugin.partage_scores(wanted, both)[0] < 0, "it does not fit any more"
+    assert fleet.fitting(wanted) == [1]
+    assert fleet.plugin.partage_scores(wanted, both)[0] < 0

@@ -1,0 +1,85 @@
+"""The judge of `soak scheduler` sees what must never be, and takes outages for what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_plugins.codecs import encode_allocation, key_id, sign
+from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_scheduler.objects import ApiPod
+from soak.scheduling.history import History, Outage, Placed, at_share, untouched
+from support.scheduling import pod_body
+
+KEY = Ed25519PrivateKey.generate()
+MEMORY = 100
+
+
+def a_pod(uid: str, *, milli: int = 0, node: str = "", of: str = "", **status: Any) -> ApiPod:
+    """One that was given so much of a card, or only asks for it."""
+    notes = {}
+    if milli and node:
+        grant = GpuGrant(card=CardId("card"), share_milli=milli, limit_milli=1000, memory_bytes=10)
+        containers = {ContainerName("main"): {GPU.name: (grant,)}}
+        text = encode_allocation(Allocation(gen=1, pod=PodUid(of or uid), node=NodeName(node), containers=containers))
+        notes = {ALLOCATION: text, SIGNATURE: sign(text, KEY)}
+    body = pod_body(uid, limits={"partage.dev/gpu-milli": str(milli)} if milli else {}, nodeName=node)
+    body["metadata"] |= {"uid": uid, "annotations": notes}
+    body["status"] |= status
+    return msgspec.convert(body, ApiPod)
+
+
+@pytest.fixture
+def history() -> History:
+    return History(card_memory_bytes=MEMORY)
+
+
+def test_what_is_as_it_should_be_is_not_wrong(history: History) -> None:
+    history.told(a_pod("a", milli=600), 0.0)
+    history.told(a_pod("a", milli=600, node="n"), 1.0)
+    history.told(a_pod("a", milli=600, node="n", phase="Succeeded"), 2.0)
+    history.told(a_pod("b", milli=600, node="n"), 3.0)
+    history.gone(a_pod("a"))
+    assert (history.wrong, history.waiting) == ([], [])
+    assert history.verified({key_id(KEY.public_key()): KEY.public_key()}) == 2
+    assert history.placed[0].seconds == 1.0
+
+
+def test_a_card_that_is_given_away_twice_is_wrong(history: History) -> None:
+    history.told(a_pod("a", milli=600, node="n"), 0.0)
+    history.told(a_pod("b", milli=600, node="n"), 1.0)
+    assert "over-commits card card" in history.wrong[0]
+
+
+def test_a_pod_that_is_bound_twice_is_wrong(history: History) -> None:
+    history.told(a_pod("a", milli=100, node="n"), 0.0)
+    history.told(a_pod("a", milli=100, node="other"), 1.0)
+    assert history.wrong == ["a was bound to n, and then to other"]
+
+
+def test_an_allocation_of_somebody_else_is_wrong(history: History) -> None:
+    history.told(a_pod("a", milli=100, node="n", of="b"), 0.0)
+    assert history.wrong == ["a has the allocation of b on n"]
+
+
+def test_a_signature_of_somebody_else_is_wrong(history: History) -> None:
+    history.told(a_pod("a", milli=100, node="n"), 0.0)
+    history.verified({})
+    assert history.wrong
+
+
+def test_who_waits_is_known(history: History) -> None:
+    history.told(a_pod("a", milli=100), 0.0)
+    history.told(a_pod("b", milli=100), 0.0)
+    history.gone(a_pod("b"))
+    assert [life.name for life in history.waiting] == ["a"]
+
+
+def test_who_was_there_in_an_outage_is_not_judged() -> None:
+    placed = [Placed(0, 1, False, ()), Placed(4, 6, False, ()), Placed(5.5, 9, False, ()), Placed(7, 9, True, ())]
+    assert untouched(placed, [Outage(5, 8)]) == [1]
+    assert at_share([1.0, 2.0, 3.0, 4.0], 0.5) == 3.0

@@ -1,0 +1,133 @@
+"""Connections that serve one call after another, as long as their peer lets them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from partage_base.kube import ApiServer, Node, Unreachable, node_path
+from partage_base.kube.connections import Connection
+from support.kube import LOOPS, access_to, until
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+N1 = node_path("n1")
+
+
+class Peer:
+    """Answers each request with the next of these; None: closes without an answer. Closes after the last."""
+
+    def __init__(self, *says: bytes | None) -> None:
+        self._says = list(says)
+        self.accepted = 0
+        self.open: list[asyncio.StreamWriter] = []
+
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        self.open.append(writer)
+        while self._says:
+            await reader.readuntil(b"\r\n\r\n")
+            said = self._says.pop(0)
+            if said is None:
+                break
+            writer.write(said)
+        writer.close()
+
+
+def with_peer(
+    loop: str, story: Callable[[Peer, ApiServer], Awaitable[None]], *says: bytes | None, url: str = "http://127.0.0.1"
+) -> None:
+    async def whole() -> None:
+        peer = Peer(*says)
+        async with await asyncio.start_server(peer.converse, "127.0.0.1") as listening:
+            access = access_to(f"{url}:{listening.sockets[0].getsockname()[1]}")
+            async with ApiServer(access, user_agent="t", deadline_s=5) as server:
+                await story(peer, server)
+
+    LOOPS[loop](whole())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_calls_one_after_the_other_need_one_connection(loop: str) -> None:
+    async def story(peer: Peer, server: ApiServer) -> None:
+        for _ in range(3):
+            assert await server.get(N1, Node) == Node()
+        assert peer.accepted == 1
+
+    with_peer(loop, story, WHOLE, WHOLE, WHOLE, WHOLE)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_whose_answer_says_close_is_not_used_again(loop: str) -> None:
+    async def story(peer: Peer, server: ApiServer) -> None:
+        await server.get(N1, Node)
+        await server.get(N1, Node)
+        assert peer.accepted == 2
+
+    with_peer(loop, story, CLOSING, WHOLE, WHOLE)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_that_its_peer_closes_between_calls_costs_no_call(loop: str) -> None:
+    async def story(peer: Peer, server: ApiServer) -> None:
+        await server.get(N1, Node)
+        peer.open[0].close()
+        await peer.open[0].wait_closed()
+        await asyncio.sleep(0.02)
+        await server.get(N1, Node)
+        assert peer.accepted == 2
+
+    with_peer(loop, story, WHOLE, WHOLE, WHOLE)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_peer_that_speaks_unasked_is_left(loop: str) -> None:
+    async def story(peer: Peer, server: ApiServer) -> None:
+        await server.get(N1, Node)
+        peer.open[0].write(WHOLE)
+        await peer.open[0].drain()
+        await until(peer.open[0].is_closing)
+        await server.get(N1, Node)
+        assert peer.accepted == 2
+
+    with_peer(loop, story, WHOLE, WHOLE, WHOLE)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_that_closes_instead_of_answering_may_have_done_it(loop: str) -> None:
+    async def story(peer: Peer, server: ApiServer) -> None:
+        await server.get(N1, Node)
+        with pytest.raises(Unreachable, match="closed before there was an answer") as raised:
+            await server.get(N1, Node)
+        assert raised.value.may_be_done
+        assert peer.accepted == 1
+
+    with_peer(loop, story, WHOLE, None, WHOLE)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_call_that_is_given_up_leaves_no_connection_to_the_next_one(loop: str) -> None:
+    async def story(peer: Peer, server: ApiServer) -> None:
+        call = asyncio.create_task(server.get(N1, Node))
+        await until(lambda: peer.accepted)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert await server.get(N1, Node) == Node()
+        assert peer.accepted == 2
+
+    with_peer(loop, story, b"", WHOLE, WHOLE)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_name_is_looked_up(loop: str) -> None:
+    async def story(_peer: Peer, server: ApiServer) -> None:
+        assert await server.get(N1, Node) == Node()
+
+    with_peer(loop, story, WHOLE, WHOLE, url="http://localhost")
+
+
+def test_a_connection_that_is_gone_says_so_at_once() -> None:
+    assert not Connection().is_open

@@ -1,0 +1,201 @@
+"""What we deliver for scheduler and extender agrees with itself, with the settings and with what the code does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from partage_base.keyring import KeyFolders
+from partage_base.version import VERSION
+from partage_plugins.vocabulary.keys import GPU_RESOURCES
+from partage_scheduler.apiserver import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
+from partage_scheduler.extending import desk
+from partage_scheduler.settings import SchedulerSettings
+from rig.identity.delivered import FOLDER, Manifest, delivered
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER
+
+FILES = ("rbac", "priorityclass", "networkpolicy", "deployment")
+OBJECTS = [manifest for file in FILES for manifest in delivered(f"scheduler/{file}.yaml")]
+EXTENDER_FILES = {"kustomization.yaml", "service.yaml", "kube-scheduler-configuration.yaml"}
+(KUSTOMIZATION,) = delivered("extender/kustomization.yaml")
+(SERVICE,) = delivered("extender/service.yaml")
+(CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
+(EXTENDER,) = CONFIGURATION["extenders"]
+COMMON = ("PARTAGE_NODE_NAME", "PARTAGE_ROOT", "PARTAGE_LOG_LEVEL", "PARTAGE_LOG_FORMAT")
+
+
+def of_kind(kind: str) -> Manifest:
+    (found,) = [manifest for manifest in OBJECTS if manifest["kind"] == kind]
+    return found
+
+
+def rights(manifest: Manifest) -> set[tuple[str, str]]:
+    return {(resource, verb) for rule in manifest["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+
+
+def pod() -> Any:
+    return of_kind("Deployment")["spec"]["template"]["spec"]
+
+
+def container() -> Any:
+    (only,) = pod()["containers"]
+    return only
+
+
+def patched() -> dict[str, list[Any]]:
+    """What the extender's kustomization adds, by the list that it is added to."""
+    (patch,) = KUSTOMIZATION["patches"]
+    operations = msgspec.yaml.decode(patch["patch"])
+    assert {each["op"] for each in operations} == {"add"}
+    found: dict[str, list[Any]] = {}
+    for each in operations:
+        found.setdefault(each["path"].removesuffix("/-").rpartition("/")[2], []).append(each["value"])
+    return found
+
+
+def test_kustomize_takes_every_file() -> None:
+    (kustomization,) = delivered("scheduler/kustomization.yaml")
+    assert kustomization["resources"] == [f"{file}.yaml" for file in FILES]
+    names = {path.name for path in (FOLDER / "scheduler").iterdir()}
+    assert names == {*kustomization["resources"], "kustomization.yaml"}
+    assert {path.name for path in (FOLDER / "extender").iterdir()} == EXTENDER_FILES
+    assert KUSTOMIZATION["resources"] == ["../scheduler", "service.yaml"]
+
+
+def test_everything_says_whose_part_it_is() -> None:
+    for manifest in (*OBJECTS, SERVICE):
+        labels = manifest["metadata"]["labels"]
+        assert labels["app.kubernetes.io/part-of"] == "partage"
+        assert {"app.kubernetes.io/name", "app.kubernetes.io/component"} <= labels.keys()
+
+
+def test_it_reads_what_it_follows() -> None:
+    followed = (PODS, NODES, NAMESPACES, VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS)
+    kinds = {stream.path.rpartition("/")[2] for stream in followed}
+    found = rights(of_kind("ClusterRole"))
+    assert {resource for resource, verb in found if verb == "list"} == kinds
+    assert {resource for resource, verb in found if verb == "watch"} == kinds
+
+
+def test_it_writes_bindings_statuses_events_and_makes_room_and_changes_no_pod() -> None:
+    found = {right for right in rights(of_kind("ClusterRole")) if right[1] not in ("get", "list", "watch")}
+    assert found == {
+        ("pods", "delete"),
+        ("pods/binding", "create"),
+        ("pods/status", "patch"),
+        ("pods/eviction", "create"),
+        ("events", "create"),
+        ("events", "patch"),
+    }
+    assert "*" not in str(of_kind("ClusterRole")["rules"])
+
+
+def test_it_changes_its_own_lease_alone() -> None:
+    role = of_kind("Role")
+    assert role["metadata"]["namespace"] == SchedulerSettings().namespace == OUR_NAMESPACE
+    (update,) = [rule for rule in role["rules"] if "update" in rule["verbs"]]
+    assert update["resourceNames"] == [SchedulerSettings().scheduler_name]
+    assert rights(role) == {("leases", verb) for verb in ("get", "list", "watch", "create", "update")}
+
+
+def test_all_rights_are_the_accounts_and_nobody_elses() -> None:
+    subject = {"kind": "ServiceAccount", "name": SCHEDULER.name, "namespace": SCHEDULER.namespace}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        assert of_kind(kind)["subjects"] == [subject]
+    assert pod()["serviceAccountName"] == SCHEDULER.name
+
+
+def test_the_daemon_knows_each_variable_that_it_is_given() -> None:
+    own = {f"PARTAGE_SCHEDULER_{field.upper()}" for field in SchedulerSettings.__struct_fields__}
+    given = {each["name"] for each in (*container()["env"], *patched()["env"])}
+    assert given <= {*own, *COMMON}
+
+
+def test_a_rollout_does_not_wait_for_followers() -> None:
+    deployment = of_kind("Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": "100%"}
+
+
+def test_keys_are_mounted_where_it_looks_and_the_private_one_is_its_own() -> None:
+    mounts = {mount["name"]: mount["mountPath"] for mount in container()["volumeMounts"]}
+    settings = SchedulerSettings()
+    assert (mounts["keys"], mounts["signing"]) == (str(settings.keys), str(settings.signing_keys))
+    assert KeyFolders.below(settings.keys.parent) == KeyFolders(settings.keys, settings.signing_keys)
+    (signing,) = [volume["secret"] for volume in pod()["volumes"] if volume["name"] == "signing"]
+    assert signing["defaultMode"] == 0o400
+    assert pod()["securityContext"]["fsGroup"] == pod()["securityContext"]["runAsGroup"]
+
+
+def test_it_is_confined() -> None:
+    assert pod()["securityContext"]["runAsNonRoot"] is True
+    assert container()["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_its_priority_is_its_own() -> None:
+    assert of_kind("PriorityClass")["metadata"]["name"] == pod()["priorityClassName"]
+    assert not of_kind("PriorityClass")["globalDefault"]
+
+
+def test_a_stop_has_more_time_than_it_takes() -> None:
+    assert pod()["terminationGracePeriodSeconds"] > SchedulerSettings().stop_deadline_s
+
+
+def test_the_image_is_ours_of_this_version_from_wherever_the_operator_says() -> None:
+    assert container()["image"] == f"partage:{VERSION}"
+
+
+def test_its_ports_are_those_where_it_listens() -> None:
+    variables = {each["name"]: each.get("value", "") for each in (*container()["env"], *patched()["env"])}
+    (metrics,), (extender,) = container()["ports"], patched()["ports"]
+    assert variables["PARTAGE_SCHEDULER_METRICS_ADDRESS"].endswith(f":{metrics['containerPort']}")
+    assert variables["PARTAGE_SCHEDULER_EXTENDER_ADDRESS"].endswith(f":{extender['containerPort']}")
+    probes = {name: container()[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
+    assert {probe["port"] for probe in probes.values()} == {metrics["name"]}
+    assert probes["readinessProbe"]["path"] == "/readyz"
+    allowed = [each["port"] for rule in of_kind("NetworkPolicy")["spec"]["ingress"] for each in rule["ports"]]
+    assert allowed == [metrics["containerPort"], extender["containerPort"]]
+    (port,) = SERVICE["spec"]["ports"]
+    assert port["targetPort"] == extender["name"]
+
+
+def test_the_extenders_port_asks_for_certificates() -> None:
+    (volume,) = patched()["volumes"]
+    (mount,) = patched()["volumeMounts"]
+    files = {each["name"]: each["value"] for each in patched()["env"]}
+    assert volume["secret"]["defaultMode"] == 0o400
+    for name in ("CERTIFICATE", "KEY", "CALLERS"):
+        assert files[f"PARTAGE_SCHEDULER_EXTENDER_{name}"].startswith(f"{mount['mountPath']}/")
+
+
+def test_kube_scheduler_asks_at_the_service_by_names_that_are_answered() -> None:
+    name = f"{SERVICE['metadata']['name']}.{OUR_NAMESPACE}.svc"
+    assert EXTENDER["urlPrefix"] == f"https://{name}:{SERVICE['spec']['ports'][0]['port']}"
+    assert EXTENDER["tlsConfig"]["serverName"] == name
+    verbs = [EXTENDER[f"{verb}Verb"] for verb in ("filter", "prioritize", "preempt", "bind")]
+    assert verbs == [desk.FILTER, desk.PRIORITIZE, desk.PREEMPT, desk.BIND]
+    assert EXTENDER["nodeCacheCapable"] is True
+    assert EXTENDER["ignorable"] is False
+
+
+def test_kube_scheduler_leaves_every_share_to_us() -> None:
+    assert {each["name"] for each in EXTENDER["managedResources"]} == GPU_RESOURCES
+    assert all(each["ignoredByScheduler"] for each in EXTENDER["managedResources"])
+
+
+def test_kube_scheduler_waits_longer_than_we_let_it() -> None:
+    seconds = re.fullmatch(r"(\d+)s", EXTENDER["httpTimeout"])
+    assert seconds is not None
+    assert int(seconds[1]) > SchedulerSettings().extender_answers_within_s
+
+
+@pytest.mark.parametrize("profile", CONFIGURATION["profiles"])
+def test_no_profile_has_our_own_schedulers_name(profile: Any) -> None:
+    assert profile["schedulerName"] != SchedulerSettings().scheduler_name

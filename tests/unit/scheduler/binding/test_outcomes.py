@@ -1,0 +1,166 @@
+"""What became of a binding is found out for certain, whatever the API server answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partage_base.kube import ApiServer
+from partage_scheduler.binding import Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.electing import Terms
+from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
+from support.kube import told
+from support.scheduling import PODS, create_pod, stands
+
+ANNOTATIONS = {"alloc.partage.dev/allocation": "{}"}
+Story = Callable[[FakeApi, Binder], Awaitable[None]]
+
+
+def tell(story: Story, *, doubt_s: float = 0.9) -> None:
+    async def whole(api: FakeApi, server: ApiServer) -> None:
+        await story(api, Binder(server, doubt_s=doubt_s, first_again_s=0.01))
+
+    told(whole, deadline_s=0.3)
+
+
+async def bound(binder: Binder, api: FakeApi, node: str = "n1") -> Outcome:
+    return await binder.bind(create_pod(api), node, ANNOTATIONS)
+
+
+def test_a_pod_is_bound_by_one_request() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        assert await bound(binder, api) == Bound()
+        assert stands(api).node == "n1"
+        assert stands(api).metadata.annotations == ANNOTATIONS
+        assert len(api.asked) == 1
+
+    tell(story)
+
+
+def test_the_api_server_is_told_when_to_give_a_binding_up() -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        pod = create_pod(api)
+        for binder in (Binder(server), Binder(server, within_s=1.6)):
+            assert isinstance(await binder.bind(pod, "n1", ANNOTATIONS), Bound | Already)
+        assert [each.query for each in api.asked if each.method == "POST"] == [
+            {"timeout": "4000ms"},
+            {"timeout": "1600ms"},
+        ]
+
+    told(story)
+
+
+@given(st.floats(1, 600), st.floats(0.01, 0.99))
+def test_it_does_so_before_another_scheduler_can_lead(lease_s: float, part: float) -> None:
+    terms = Terms(lease_s=lease_s, renew_s=lease_s * part)
+    assert terms.renew_s + terms.last_word_s < terms.lease_s
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Drop(after_success=True),
+        CutShort(),
+        Hang(after_success=True),
+        Refuse(500, after_success=True),
+        Refuse(504, "Timeout", after_success=True),
+        Late(0.45),
+    ],
+    ids=repr,
+)
+def test_an_error_after_success_is_success(fault: Fault) -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        api.expect(fault, method="POST")
+        assert await bound(binder, api) == Bound()
+        assert stands(api).node == "n1"
+
+    tell(story)
+
+
+@pytest.mark.parametrize("fault", [Refuse(429), Refuse(503), Refuse(500), Drop(), Hang()], ids=repr)
+def test_what_passes_is_tried_again(fault: Fault) -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        api.expect(fault, method="POST", times=2)
+        assert await bound(binder, api) == Bound()
+        assert stands(api).node == "n1"
+
+    tell(story)
+
+
+def test_what_goes_on_failing_is_given_up_only_when_it_can_no_longer_happen() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        api.expect(Late(0.75), method="POST")
+        api.expect(Refuse(429), method="POST", times=1000)
+        assert await bound(binder, api) == Bound()
+
+    tell(story, doubt_s=1.5)
+
+
+def test_without_doubt_it_is_given_up_after_a_few_tries() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        api.expect(Refuse(429, message="slow down"), method="POST", times=1000)
+        outcome = await bound(binder, api)
+        assert isinstance(outcome, Failed)
+        assert outcome.may_retry
+        assert "slow down" in outcome.why
+        assert api.count("POST") == 4
+
+    tell(story)
+
+
+def test_a_second_binding_of_ours_is_the_first() -> None:
+    """As after an error that hid a success."""
+
+    async def story(api: FakeApi, binder: Binder) -> None:
+        pod = create_pod(api)
+        assert await binder.bind(pod, "n1", ANNOTATIONS) == Bound()
+        assert await binder.bind(pod, "n1", ANNOTATIONS) == Bound()
+
+    tell(story)
+
+
+def test_a_pod_that_another_one_bound_stays_there() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        pod = create_pod(api)
+        await binder.bind(pod, "n1", {**ANNOTATIONS, "by": "another"})
+        assert await binder.bind(pod, "n2", ANNOTATIONS) == Already("n1")
+        assert await binder.bind(pod, "n1", {"by": "us"}) == Already("n1")
+        assert stands(api).node == "n1"
+
+    tell(story)
+
+
+def test_a_pod_that_is_gone_or_going_is_lost() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        pod = create_pod(api)
+        api.objects.begin_deletion(f"{PODS}/p")
+        assert await binder.bind(pod, "n1", ANNOTATIONS) == Lost("it is being deleted")
+        api.objects.delete(f"{PODS}/p")
+        assert await binder.bind(pod, "n1", ANNOTATIONS) == Lost("it is gone")
+        create_pod(api)
+        assert await binder.bind(pod, "n1", ANNOTATIONS) == Lost("it is gone, and another pod has its name")
+        assert not stands(api).node
+
+    tell(story)
+
+
+def test_a_conflict_that_names_no_reason_is_no_binding() -> None:
+    async def story(api: FakeApi, binder: Binder) -> None:
+        api.expect(Refuse(409, "Conflict"), method="POST")
+        outcome = await bound(binder, api)
+        assert isinstance(outcome, Failed)
+        assert outcome.may_retry
+
+    tell(story)
+
+
+def test_who_leads_no_more_sends_nothing() -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        outcome = await Binder(server, may_bind=lambda: False).bind(create_pod(api), "n1", {})
+        assert isinstance(outcome, Failed)
+        assert not api.asked
+
+    told(story)

@@ -1,0 +1,96 @@
+"""A cluster over the real allocator of cards and the real dialect."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from partage_plugins.codecs import decode_allocation
+from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary import (
+    GPU,
+    Allocation,
+    CardId,
+    ContainerName,
+    GpuGrant,
+    GpuPart,
+    Inventory,
+    NodeName,
+    PodRequest,
+    PodUid,
+    Ready,
+    keys,
+)
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.objects import ApiNode, ApiPod, seen
+from partage_scheduler.predicates.asking import needs
+from partage_scheduler.simulating.policies import decider_with
+from support.gpu_fleet import GIB, card
+from unit.scheduler.cluster.stage import Noted
+from unit.scheduler.cluster_made import node
+
+READY = Ready(crishim=True, broker=True)
+
+
+def carded(name: str, *healths: str, ready: Ready = READY, **fields: object) -> ApiNode:
+    """A node with a card of 16 GiB for each health."""
+    cards = tuple(card(f"{name}-{place}", health=health) for place, health in enumerate(healths))
+    part = GpuPart(driver="580", cuda="13.0", cards=cards)
+    return node(name, Inventory(kinds={GPU.name: part}, ready=ready), **fields)  # type: ignore[arg-type]
+
+
+def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
+    """So much of one card."""
+    memory = 16 * GIB * milli // 1000
+    grant = GpuGrant(card=CardId(f"{on}-{place}"), share_milli=milli, limit_milli=1000, memory_bytes=memory)
+    containers = {ContainerName("main"): {GPU.name: (grant,)}}
+    return Allocation(gen=1, pod=PodUid(uid), node=NodeName(on), containers=containers)
+
+
+def trusted(pod: ApiPod) -> Allocation | None:
+    """Believes what has the signature `good`."""
+    annotations = pod.metadata.annotations
+    if annotations.get(keys.SIGNATURE) != "good":
+        return None
+    try:
+        return decode_allocation(annotations[keys.ALLOCATION], (GPU,))
+    except PartageError:
+        return None
+
+
+class Cards:
+    """All of it."""
+
+    def __init__(self) -> None:
+        self.decider, self.side = decider_with("binpack")
+        self.rules = Noted()
+        self.cluster = Cluster(self.decider, self.rules, trusted=trusted)
+
+    def request(self, pod: ApiPod) -> PodRequest:
+        return replace(self.side.requests(seen(pod)), needs=needs(pod))
+
+    def decide(self, pod: ApiPod, now: float = 0.0) -> object:
+        """Where it goes and what it gets there, or None; nothing is taken."""
+        request = self.request(pod)
+        return self.decider.decide(request, self.cluster.barred(pod, request, now))
+
+    def left(self, name: str) -> list[tuple[int, int]]:
+        """Of each card of a node: milli and GiB that are free; -1 of cards that are not given out."""
+        slot = self.decider.slot(NodeName(name))
+        assert slot is not None
+        plugin = next(each.plugin for each in vars(self.side)["_registry"].implementations("partage_fits"))
+        counted = plugin.cluster.nodes[slot]
+        return list(zip(counted.share_left, (memory // GIB for memory in counted.memory_left), strict=True))
+
+    def books(self, now: float) -> dict[str, object]:
+        """All that is known, without slots, which depend on the order of things."""
+        names = sorted(each.name for each in self.cluster.nodes)
+        return {
+            "free": {name: self.decider.free(name) for name in names},
+            "left": {name: self.left(name) for name in names},
+            "holders": {
+                name: {pod.uid: allocation for pod, allocation in self.cluster.holders(name)} for name in names
+            },
+            "rules": self.rules.state(),
+            "flagged": dict(self.cluster.flagged),
+            "taking part": {name: self.cluster.why_not(name, now) for name in names},
+        }

@@ -1,0 +1,164 @@
+"""A cluster over the plugin that is easy to see through, and rules that only note what they are told."""
+
+from __future__ import annotations
+
+from partage_plugins.codecs import decode_allocation
+from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary import (
+    Allocation,
+    Inventory,
+    NodeName,
+    PodRequest,
+    PodUid,
+    Ready,
+    Room,
+    Slot,
+    keys,
+)
+from partage_scheduler.cluster import Cause, Cluster
+from partage_scheduler.deciding import Decision
+from partage_scheduler.objects import ApiNode, ApiPod
+from support.sides import MAIN, THING, Thing
+from unit.scheduler.cluster_made import given, node, pod
+from unit.scheduler.piles import GIB, World, pile, wanting
+
+FREED, POD, NODE = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset((Cause.NODE,))
+INVENTORY = frozenset((Cause.INVENTORY,))
+NONE: frozenset[Cause] = frozenset()
+READY = Ready(crishim=True, broker=True)
+
+
+class Noted:
+    """Rules that bar nothing."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[Slot, ApiNode] = {}
+        self.pods: dict[PodUid, tuple[Slot, ApiPod]] = {}
+
+    def put_node(self, slot: Slot, node: ApiNode) -> None:
+        self.nodes[slot] = node
+
+    def remove_node(self, slot: Slot) -> None:
+        assert not [uid for uid, (at, _) in self.pods.items() if at == slot], "its pods were removed before"
+        del self.nodes[slot]
+
+    def put_pod(self, slot: Slot, pod: ApiPod) -> None:
+        assert slot in self.nodes
+        self.pods[pod.uid] = slot, pod
+
+    def remove_pod(self, uid: PodUid) -> None:
+        del self.pods[uid]
+
+    def state(self) -> dict[str, object]:
+        """What they know, without slots, which depend on the order of things, and versions, which mean nothing."""
+        names = {slot: each.name for slot, each in self.nodes.items()}
+        return {
+            "nodes": {each.name: (each.metadata.labels, each.spec, each.status) for each in self.nodes.values()},
+            "pods": {
+                uid: (names[slot], each.metadata.labels, each.is_going, each.spec.containers)
+                for uid, (slot, each) in self.pods.items()
+            },
+        }
+
+
+def trusted(pod: ApiPod) -> Allocation | None:
+    """Believes what has the signature `good`."""
+    annotations = pod.metadata.annotations
+    if annotations.get(keys.SIGNATURE) != "good":
+        return None
+    try:
+        return decode_allocation(annotations[keys.ALLOCATION], (THING,))
+    except PartageError:
+        return None
+
+
+def things(size: int, ready: Ready = READY) -> Inventory:
+    return Inventory(kinds=pile(size).kinds, ready=ready)
+
+
+def piled(name: str, size: int, **fields: object) -> ApiNode:
+    """A node that takes part, with so many things."""
+    return node(name, things(size), **fields)  # type: ignore[arg-type]  # whatever a node is made with
+
+
+def holding(name: str, on: str, *ids: str, signature: str = "good", **fields: object) -> ApiPod:
+    """A pod that runs there, with these things."""
+    allocation = Allocation(
+        gen=1,
+        pod=PodUid(f"uid-{name}"),
+        node=NodeName(on),
+        containers={MAIN: {THING.name: tuple(Thing(each) for each in ids)}},
+    )
+    return pod(name, node=on, annotations=given(allocation, signature), **fields)  # type: ignore[arg-type]
+
+
+class Stage:
+    """All of it, and short ways of speaking with it."""
+
+    def __init__(self, *nodes: ApiNode) -> None:
+        self.world = World()
+        self.rules = Noted()
+        self.verified: list[str] = []
+        self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, kinds=(THING,))
+        for each in nodes:
+            self.cluster.node(each, 0.0)
+            self.cluster.heartbeat(each.name, 0.0, 0.0)
+
+    def trusted(self, pod: ApiPod) -> Allocation | None:
+        self.verified.append(pod.name)
+        return trusted(pod)
+
+    def pod(self, *pods: ApiPod) -> frozenset[Cause]:
+        causes = NONE
+        for each in pods:
+            causes |= self.cluster.pod(each, 0.0)
+        return causes
+
+    def assume(self, pod: ApiPod, count: int) -> Decision:
+        """Decides on a pod that wants so many things, and assumes it there."""
+        decision = self.world.decider.decide(wanting(count, pod=pod.uid, **room_of(pod)))
+        assert decision is not None
+        self.cluster.assume(pod, decision)
+        return decision
+
+    def left(self, name: str) -> tuple[int, int, int]:
+        """Things, CPU milli and GiB that are free on a node."""
+        slot = self.world.decider.slot(NodeName(name))
+        free = self.world.decider.free(NodeName(name))
+        assert slot is not None
+        return len(self.world.plugin.free[slot]), free.cpu_milli, free.memory_bytes // GIB
+
+    def why_not(self, *, now: float = 0.0, devices: int = 1, priority: int = 0) -> dict[str, list[str]]:
+        """By reason, the nodes where a pod can't go."""
+        request = wanting(devices, pod="uid-new")
+        names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.nodes}
+        barred = self.cluster.barred(pod("new", priority=priority), request, now)
+        return {
+            each.reason: sorted(names[Slot(slot)] for slot in each.flags(len(names)).nonzero()[0].tolist())
+            for each in barred
+        }
+
+
+def room_of(pod: ApiPod) -> dict[str, int]:
+    requests = pod.spec.containers[0].resources.requests
+    return {"cpu_milli": 1000 * int(requests.get("cpu", "0"))}
+
+
+def bound(pod_: ApiPod, decision: Decision, signature: str = "good", version: int = 0) -> ApiPod:
+    """The same pod as the watch shows it once it is bound as decided."""
+    requests = pod_.spec.containers[0].resources.requests
+    return pod(
+        pod_.name,
+        node=decision.node,
+        cpu=requests.get("cpu", ""),
+        version=version,
+        annotations={**pod_.metadata.annotations, **given(decision.allocation(), signature)},
+    )
+
+
+def request_of(count: int) -> PodRequest:
+    return wanting(count)
+
+
+def total(cpu_milli: int, gib: int) -> Room:
+    return Room(cpu_milli=cpu_milli, memory_bytes=gib * GIB)

@@ -1,0 +1,246 @@
+"""Who holds what, whatever the watch says and in whatever order."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_plugins.vocabulary import Gang, Namespace, PodUid
+from partage_scheduler.objects import ApiPod
+from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, bound, holding, piled
+from unit.scheduler.cluster_made import pod
+
+A = PodUid("uid-a")
+
+
+def test_a_pod_of_anybody_s_counts_on_its_node() -> None:
+    stage = Stage(piled("n", 3))
+    assert stage.pod(pod("a", node="n", cpu="2", schedulerName="default-scheduler")) == POD
+    assert stage.left("n") == (3, 6000, 8)
+    assert A in stage.rules.pods
+
+
+def test_devices_count_by_their_allocation() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", "t2", cpu="2"))
+    assert stage.left("n") == (1, 6000, 8)
+    assert not stage.cluster.flagged
+
+
+@pytest.mark.parametrize("end", [{"phase": "Succeeded"}, {"phase": "Failed"}])
+def test_a_pod_that_ended_holds_nothing(end: dict[str, str]) -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", cpu="2", version=1))
+    assert stage.pod(holding("a", "n", "t0", cpu="2", version=2, **end)) == FREED
+    assert stage.left("n") == (3, 8000, 8)
+    assert not stage.rules.pods
+    assert stage.pod(holding("a", "n", "t0", cpu="2", version=1)) == NONE
+    assert stage.left("n") == (3, 8000, 8)
+
+
+def test_a_pod_that_had_ended_before_it_was_seen_holds_nothing() -> None:
+    stage = Stage(piled("n", 3))
+    assert stage.pod(holding("a", "n", "t0", phase="Failed")) == NONE
+    assert stage.left("n") == (3, 8000, 8)
+
+
+def test_a_pod_that_is_being_deleted_holds_until_it_is_gone() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", version=1))
+    assert stage.pod(holding("a", "n", "t0", version=2, going=True)) == POD
+    assert stage.rules.pods[A][1].is_going
+    assert stage.left("n") == (2, 8000, 8)
+    assert stage.cluster.pod_gone(A, 0.0) == FREED
+    assert stage.cluster.pod_gone(A, 0.0) == NONE
+    assert stage.left("n") == (3, 8000, 8)
+
+
+def test_the_same_twice_and_what_is_older_change_nothing() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", version=7, cpu="2"))
+    assert stage.pod(holding("a", "n", "t0", version=7, cpu="2")) == NONE
+    assert stage.pod(pod("a", version=5, cpu="2")) == NONE
+    assert stage.pod(pod("a", node="n", version=6, cpu="1")) == NONE
+    assert stage.left("n") == (2, 6000, 8)
+
+
+def test_versions_that_are_no_numbers_are_told_apart_all_the_same() -> None:
+    stage = Stage(piled("n", 3))
+    for _ in range(2):
+        stage.pod(holding("a", "n", "t0", cpu="2"))
+        stage.pod(pod("a", cpu="2"))
+    assert stage.left("n") == (2, 6000, 8)
+
+
+def test_what_comes_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", version=1))
+    stage.cluster.pod_gone(A, 0.0)
+    assert stage.pod(holding("a", "n", "t0", version=9)) == NONE
+    assert stage.left("n") == (3, 8000, 8)
+
+
+def test_after_a_fresh_list_who_is_not_in_it_is_gone() -> None:
+    stage = Stage(piled("n", 4))
+    stage.pod(holding("a", "n", "t0", version=1), holding("b", "n", "t1", version=2))
+    new = holding("c", "n", "t2", version=9)
+    causes = stage.cluster.relisted_pods([holding("b", "n", "t1", version=2), new], 0.0)
+    assert causes == FREED | POD
+    assert stage.left("n") == (2, 8000, 8)
+    assert stage.cluster.relisted_pods([holding("b", "n", "t1", version=2), new], 0.0) == NONE
+
+
+def test_an_assumed_pod_counts_at_once_and_is_confirmed_by_the_watch_however_often() -> None:
+    stage, waiting = Stage(piled("n", 3)), pod("a", cpu="2", version=1)
+    stage.pod(waiting)
+    decision = stage.assume(waiting, 2)
+    assert stage.left("n") == (1, 6000, 8)
+    assert stage.cluster.confirmed(A, 0.0) == NONE
+    assert stage.pod(pod("a", cpu="2", version=1)) == NONE
+    assert stage.pod(bound(waiting, decision, version=2)) == POD
+    assert stage.cluster.confirmed(A, 0.0) == NONE
+    assert stage.pod(bound(waiting, decision, version=3)) == NONE
+    assert stage.left("n") == (1, 6000, 8)
+    assert not stage.verified, "it is what we decided"
+
+
+def test_a_pod_is_not_assumed_twice() -> None:
+    stage = Stage(piled("n", 3))
+    decision = stage.assume(pod("a"), 1)
+    with pytest.raises(ValueError, match="pod uid-a is on a node already, or assumed to be"):
+        stage.cluster.assume(pod("a"), decision)
+
+
+def test_a_binding_that_came_to_nothing_is_undone_once() -> None:
+    stage = Stage(piled("n", 3))
+    stage.assume(pod("a"), 2)
+    assert stage.cluster.undo(A, 0.0) == FREED
+    assert stage.cluster.undo(A, 0.0) == NONE
+    assert stage.left("n") == (3, 8000, 8)
+    stage.assume(pod("a"), 3)
+
+
+@pytest.mark.parametrize("said", ["seen", "confirmed"])
+def test_what_is_bound_is_not_undone(said: str) -> None:
+    stage, waiting = Stage(piled("n", 3)), pod("a")
+    decision = stage.assume(waiting, 2)
+    if said == "seen":
+        stage.pod(bound(waiting, decision))
+    else:
+        stage.cluster.confirmed(A, 0.0)
+    assert stage.cluster.undo(A, 0.0) == NONE
+    assert stage.left("n") == (1, 8000, 8)
+
+
+def test_a_binding_that_arrived_after_it_was_given_up_counts() -> None:
+    stage, waiting = Stage(piled("n", 3)), pod("a")
+    decision = stage.assume(waiting, 2)
+    stage.cluster.undo(A, 0.0)
+    assert stage.pod(bound(waiting, decision)) == POD
+    assert stage.left("n") == (1, 8000, 8)
+    assert stage.verified == ["a"]
+
+
+def test_an_assumed_pod_that_the_watch_shows_elsewhere_is_there() -> None:
+    stage = Stage(piled("m", 3), piled("n", 9))
+    assert stage.assume(pod("a"), 2).node == "m"
+    assert stage.pod(pod("a", node="n", cpu="1")) == FREED | POD
+    assert (stage.left("m"), stage.left("n")) == ((3, 8000, 8), (9, 7000, 8))
+    assert stage.cluster.undo(A, 0.0) == NONE
+
+
+def test_an_assumed_pod_that_was_bound_there_by_somebody_else_has_no_devices() -> None:
+    stage = Stage(piled("n", 3))
+    stage.assume(pod("a"), 2)
+    assert stage.pod(pod("a", node="n")) == FREED | POD
+    assert stage.left("n") == (3, 8000, 8)
+
+
+def test_an_assumed_pod_that_is_deleted_holds_nothing_and_what_comes_of_its_binding_is_ignored() -> None:
+    stage = Stage(piled("n", 3))
+    stage.assume(pod("a"), 2)
+    assert stage.cluster.pod_gone(A, 0.0) == FREED
+    assert stage.cluster.confirmed(A, 0.0) == NONE
+    assert stage.cluster.undo(A, 0.0) == NONE
+    assert stage.left("n") == (3, 8000, 8)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        holding("a", "n", "t0", signature="forged", cpu="1"),
+        pod("a", node="n", cpu="1", annotations=dict(holding("other", "n", "t0").metadata.annotations)),
+        pod("a", node="n", cpu="1", annotations=dict(holding("a", "other", "t0").metadata.annotations)),
+    ],
+    ids=["forged", "another pod's", "another node's"],
+)
+def test_an_allocation_that_is_not_believed_counts_for_nothing_and_is_flagged(forged: ApiPod) -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(forged)
+    assert stage.left("n") == (3, 7000, 8)
+    assert list(stage.cluster.flagged) == [A]
+    stage.cluster.pod_gone(A, 0.0)
+    assert not stage.cluster.flagged
+
+
+def test_a_pod_that_waits_may_have_any_annotation_and_it_counts_for_nothing() -> None:
+    stage = Stage(piled("n", 3))
+    waiting = pod("a", annotations=dict(holding("a", "n", "t0", "t1", signature="forged").metadata.annotations))
+    assert stage.pod(waiting) == NONE
+    assert not stage.cluster.flagged
+    decision = stage.assume(waiting, 1)
+    stage.pod(bound(waiting, decision))
+    assert stage.left("n") == (2, 8000, 8)
+
+
+def test_an_allocation_that_changes_while_the_pod_runs_is_judged_again() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", version=1))
+    assert stage.pod(holding("a", "n", "t0", "t1", signature="forged", version=2)) == FREED | POD
+    assert stage.left("n") == (3, 8000, 8)
+    assert list(stage.cluster.flagged) == [A]
+    assert stage.pod(holding("a", "n", "t1", version=3)) == FREED | POD
+    assert stage.left("n") == (2, 8000, 8)
+    assert not stage.cluster.flagged
+
+
+def test_a_pod_is_verified_once_and_not_at_each_event() -> None:
+    stage = Stage(piled("n", 3))
+    for version in range(1, 5):
+        stage.pod(holding("a", "n", "t0", version=version, labels={"version": str(version)}))
+    assert stage.verified == ["a"]
+
+
+def test_labels_that_change_are_told_to_the_rules() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(pod("a", node="n", version=1))
+    assert stage.pod(pod("a", node="n", version=2, labels={"app": "x"})) == POD
+    assert stage.rules.pods[A][1].metadata.labels == {"app": "x"}
+    assert stage.pod(pod("a", node="n", version=3, labels={"app": "x"})) == NONE
+
+
+def test_a_pod_that_is_resized_while_it_runs_counts_anew() -> None:
+    stage = Stage(piled("n", 3))
+    stage.pod(holding("a", "n", "t0", cpu="4", version=1))
+    assert stage.pod(holding("a", "n", "t0", cpu="5", version=2)) == POD
+    assert stage.left("n") == (2, 3000, 8)
+    assert stage.pod(holding("a", "n", "t0", cpu="2", version=3)) == POD | FREED
+    assert stage.left("n") == (2, 6000, 8)
+    assert stage.verified == ["a"]
+
+
+def test_init_containers_count_as_the_most_that_runs_at_once() -> None:
+    stage = Stage(piled("n", 3))
+    init = [{"name": f"i{cpu}", "resources": {"requests": {"cpu": cpu}}} for cpu in ("3", "5")]
+    stage.pod(pod("a", node="n", cpu="2", initContainers=init))
+    assert stage.left("n") == (3, 3000, 8)
+
+
+def test_pods_of_a_gang_are_counted_while_they_are_on_nodes_or_assumed_there() -> None:
+    stage, gang = Stage(piled("n", 3)), Gang(Namespace("team"), "train", 2)
+    stage.pod(pod("a", node="n", gang="train", size=2), pod("b", gang="train", size=2))
+    assert stage.cluster.seated(gang) == 1
+    stage.assume(pod("b", gang="train", size=2), 0)
+    assert stage.cluster.seated(gang) == 2
+    stage.cluster.undo(PodUid("uid-b"), 0.0)
+    stage.cluster.pod_gone(A, 0.0)
+    assert stage.cluster.seated(gang) == 0

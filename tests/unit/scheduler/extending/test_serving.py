@@ -1,0 +1,267 @@
+"""The port: many questions on one connection, callers that misbehave, and callers that nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from partage_base.daemon.errors import BadConfiguration, CannotListen
+from partage_scheduler.extending import serving
+from partage_scheduler.extending.serving import Port
+from partage_scheduler.extending.trusting import Papers, context_of, keep_fresh
+from partage_scheduler.extending.wire import Ask, Unfit
+from rig.identity.certificates import Authority, Use
+from rig.identity.people import Person
+from support.kube import stored, until
+from unit.scheduler.extending.test_hearing import request
+
+Conversation = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+LOOPBACK = IPv4Address("127.0.0.1")
+
+
+class Desk:
+    """Echoes; `/late` waits to be released, `/wrong` fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.released = asyncio.Event()
+
+    def __call__(self, ask: Ask) -> bytes | Awaitable[bytes]:
+        self.asked.append(ask.path)
+        match ask.path:
+            case "/late":
+                return self._late(ask)
+            case "/wrong":
+                raise ValueError("a defect")
+            case "/none":
+                raise Unfit(404, "there is nothing")
+            case _:
+                return ask.body
+
+    async def _late(self, ask: Ask) -> bytes:
+        await self.released.wait()
+        if ask.body == b"wrong":
+            raise ValueError("a defect")
+        return ask.body
+
+
+@asynccontextmanager
+async def a_port(context: ssl.SSLContext | None = None) -> AsyncGenerator[tuple[Port, Desk]]:
+    desk = Desk()
+    port = Port("127.0.0.1:0", desk, context=context)
+    await port.open()
+    try:
+        yield port, desk
+    finally:
+        port.abort()
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def connected(port: Port, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Conversation]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=tls)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+async def heard(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(int(line[16:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
+    return int(head[9:12]), await reader.readexactly(length)
+
+
+async def is_closed(conversation: Conversation) -> bool:
+    with suppress(ConnectionResetError):
+        return await conversation[0].read() == b""
+    return True
+
+
+async def asked(conversation: Conversation, path: bytes, body: bytes = b"{}") -> tuple[int, bytes]:
+    reader, writer = conversation
+    writer.write(request(body, path))
+    return await heard(reader)
+
+
+Story = Callable[[Port, Desk, Conversation], Awaitable[None]]
+
+
+def told(story: Story) -> None:
+    async def whole() -> None:
+        async with a_port() as (port, desk), connected(port) as conversation:
+            await story(port, desk, conversation)
+
+    asyncio.run(whole())
+
+
+def test_a_connection_has_many_questions_answered_in_their_order() -> None:
+    async def story(_port: Port, desk: Desk, conversation: Conversation) -> None:
+        reader, writer = conversation
+        writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
+        assert await heard(reader) == (200, b"1")
+        await until(lambda: desk.asked == ["/a", "/late"])
+        desk.released.set()
+        assert await heard(reader) == (200, b"2")
+        assert await heard(reader) == (200, b"3")
+
+    told(story)
+
+
+def test_what_goes_wrong_costs_one_answer() -> None:
+    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+        assert (await asked(conversation, b"/wrong"))[0] == 500
+        assert await conversation[0].read() == b""
+        desk.released.set()
+        async with connected(port) as another:
+            assert (await asked(another, b"/late", b"wrong"))[0] == 500
+        async with connected(port) as another:
+            assert await asked(another, b"/none") == (404, b"there is nothing\n")
+        async with connected(port) as another:
+            assert await asked(another, b"/a", b"fine") == (200, b"fine")
+
+    told(story)
+
+
+def test_who_leaves_before_the_answer_hurts_nobody() -> None:
+    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+        conversation[1].write(request(b"1", b"/late"))
+        await until(lambda: desk.asked == ["/late"])
+        conversation[1].transport.abort()
+        await asyncio.sleep(0.01)
+        desk.released.set()
+        async with connected(port) as another:
+            assert await asked(another, b"/a") == (200, b"{}")
+
+    told(story)
+
+
+def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "DEADLINE_S", 0.05)
+
+    async def story(port: Port, _desk: Desk, conversation: Conversation) -> None:
+        assert await asked(conversation, b"/a") == (200, b"{}")
+        async with connected(port) as slow:
+            slow[1].write(request()[:-1])
+            assert await is_closed(slow)
+        assert await asked(conversation, b"/a") == (200, b"{}")
+
+    told(story)
+
+
+def test_of_too_many_connections_the_one_that_rested_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MOST_CONNECTIONS", 2)
+
+    async def story(port: Port, _desk: Desk, first: Conversation) -> None:
+        await asked(first, b"/a")
+        async with connected(port) as second:
+            await asked(second, b"/a")
+            await asked(first, b"/a")
+            async with connected(port) as third:
+                assert await asked(third, b"/a") == (200, b"{}")
+                assert await asked(first, b"/a") == (200, b"{}")
+                assert await is_closed(second)
+
+    told(story)
+
+
+def test_at_the_end_what_is_being_answered_is_answered() -> None:
+    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+        reader, writer = conversation
+        writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
+        await until(lambda: desk.asked)
+        port.close()
+        desk.released.set()
+        assert await heard(reader) == (200, b"1")
+        assert await reader.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port.port)
+
+    told(story)
+
+
+def test_an_address_that_others_have_ends_the_start() -> None:
+    async def story(port: Port, desk: Desk, _conversation: Conversation) -> None:
+        with pytest.raises(CannotListen, match="extender_address"):
+            await Port(f"127.0.0.1:{port.port}", desk).open()
+
+    told(story)
+
+
+class Certificates:
+    """Ours, those of callers, and those of strangers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.authority = folder, Authority("ours")
+        self.papers = Papers(folder / "server.crt", folder / "server.key", folder / "ca.crt")
+        self.papers.callers.write_bytes(self.authority.certificate)
+        self.renew()
+
+    def renew(self, name: str = "extender") -> None:
+        pair = self.authority.issue(Person(name), Use.SERVER, ips=[LOOPBACK], names=[name])
+        stored(self.folder, "server", pair)
+
+    def caller(self, authority: Authority | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.papers.callers)
+        if authority is not None:
+            context.load_cert_chain(*stored(self.folder, "caller", authority.issue(Person("kube"), Use.CLIENT)))
+        return context
+
+
+def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        async with a_port(context_of(certificates.papers)) as (port, desk):
+            async with connected(port, certificates.caller(certificates.authority)) as known:
+                assert await asked(known, b"/a") == (200, b"{}")
+            for stranger in (None, Authority("another")):
+                with pytest.raises((OSError, asyncio.IncompleteReadError)):  # as TLS or the socket says it first
+                    async with connected(port, certificates.caller(stranger)) as unknown:
+                        await asked(unknown, b"/b")
+            with pytest.raises(asyncio.IncompleteReadError):
+                async with connected(port) as plain:
+                    await asked(plain, b"/b")
+            assert desk.asked == ["/a"]
+
+    asyncio.run(whole())
+
+
+def test_a_certificate_that_is_renewed_holds_for_new_connections(tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        context = context_of(certificates.papers)
+        async with a_port(context) as (port, _desk):
+            keeping = asyncio.create_task(keep_fresh(context, certificates.papers, every_s=0.01))
+            await asyncio.sleep(0.02)
+            certificates.papers.key.write_text("nonsense")
+            await asyncio.sleep(0.05)
+            caller = certificates.caller(certificates.authority)
+            async with connected(port, caller) as conversation:
+                assert (await asked(conversation, b"/a"))[0] == 200
+            certificates.renew("anew")
+            while "anew" not in await _subject(port, caller):  # noqa: ASYNC110 - each look is a connection
+                await asyncio.sleep(0.02)
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+    asyncio.run(whole())
+
+
+async def _subject(port: Port, caller: ssl.SSLContext) -> str:
+    async with connected(port, caller) as (_, writer):
+        return str(writer.get_extra_info("peercert"))
+
+
+@pytest.mark.parametrize("missing", ["server.crt", "server.key", "ca.crt"])
+def test_files_that_are_missing_are_a_mistake_in_the_configuration(tmp_path: Path, missing: str) -> None:
+    certificates = Certificates(tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(BadConfiguration, match=missing.replace(".", "[.]")):
+        context_of(certificates.papers)

@@ -1,0 +1,142 @@
+"""What the API server writes is read as far as it is needed; what it would never write is one clear error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from partage_base.kube.answers import decoded, page_of
+from partage_base.kube.errors import Nonsense
+from partage_scheduler.objects import (
+    ApiClaim,
+    ApiCsiNode,
+    ApiLease,
+    ApiNamespace,
+    ApiNode,
+    ApiPod,
+    ApiStorageClass,
+    ApiVolume,
+    seen,
+)
+from partage_scheduler.objects.pods import Amounts
+from partage_scheduler.objects.selecting import Expression
+from partage_scheduler.simulating.objects import Object, pod_of
+from unit.scheduler.objects_made import pod
+from unit.scheduler.pods_written import FULL_POD
+
+
+def read(found: object, type_: Any = ApiPod) -> Any:
+    return decoded("GET /it", json.dumps(found).encode(), type_)
+
+
+def test_of_a_pod_with_everything_all_that_is_needed_is_there() -> None:
+    found = read(FULL_POD)
+    assert (found.uid, found.namespace, found.name, found.node) == ("u-1", "team-a", "train-0", "n1")
+    assert (found.priority, found.is_terminal, found.is_going) == (1000, False, True)
+    spec = found.spec
+    assert [each.name for each in spec.scheduling_gates] == ["example.com/quota"]
+    assert [each.name for each in spec.resource_claims] == ["accelerator"]
+    assert spec.tolerations[0].operator == "Exists"
+    assert spec.tolerations[1].operator == "Equal"
+    assert spec.init_containers[0].restart_policy == "Always"
+    assert spec.containers[0].ports[0].host_ip == "10.0.0.1"
+    assert spec.containers[0].resources == Amounts(limits={"partage.dev/gpu-milli": "500"}, requests={"cpu": "1"})
+    assert spec.overhead == {"cpu": "250m"}
+    assert spec.resources.requests == {"memory": "1Gi"}
+    assert spec.volumes[0].persistent_volume_claim.claim_name == "data"
+    assert spec.volumes[1].ephemeral is not None
+    assert spec.volumes[2].iscsi is not None
+    assert spec.scheduling_group.pod_group_name == "gang"
+    assert found.status.nominated_node_name == "n2"
+    assert found.status.container_statuses[0].allocated_resources == {"cpu": "2"}
+
+
+def test_of_affinity_and_spread_everything_is_there() -> None:
+    spec = read(FULL_POD).spec
+    nodes = spec.affinity.node_affinity
+    assert nodes.required.node_selector_terms[0].match_fields == (
+        Expression(key="metadata.name", operator="In", values=("n1",)),
+    )
+    assert nodes.preferred[0].weight == 7
+    term = spec.affinity.pod_affinity.required[0]
+    assert (term.topology_key, term.namespaces, term.match_label_keys) == ("zone", ("b",), ("rev",))
+    assert term.namespace_selector.match_labels == {"team": "a"}
+    assert term.label_selector.match_expressions[0].operator == "NotIn"
+    assert spec.affinity.pod_anti_affinity.preferred[0].pod_affinity_term.mismatch_label_keys == ("rev",)
+    spread = spec.topology_spread_constraints[0]
+    assert (spread.max_skew, spread.min_domains, spread.node_taints_policy) == (2, 3, "Honor")
+    assert spread.node_affinity_policy == "Honor"
+
+
+def test_plugins_are_shown_what_a_snapshot_of_the_cluster_shows_them() -> None:
+    text = json.dumps({"kind": "Pod", **FULL_POD})
+    assert seen(read(FULL_POD)) == pod_of(msgspec.json.decode(text, type=Object))
+
+
+def test_a_pod_with_next_to_nothing_is_read_too() -> None:
+    found = read({"metadata": {"name": "p", "creationTimestamp": None}})
+    assert (found.node, found.priority, found.is_going, found.is_terminal) == ("", 0, False, False)
+    assert seen(found).containers == ()
+
+
+@pytest.mark.parametrize(("phase", "ended"), [("Succeeded", True), ("Failed", True), ("Running", False), ("", False)])
+def test_a_pod_that_has_ended_is_known_by_its_phase(phase: str, *, ended: bool) -> None:
+    assert pod("p", status={"phase": phase}).is_terminal is ended
+
+
+def test_what_else_there_is_is_read() -> None:
+    node = read(
+        {
+            "metadata": {"name": "n1", "labels": {"a": "b"}},
+            "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "…"}]},
+            "status": {"allocatable": {"cpu": "8"}, "images": [{"names": None}, {"names": ["i:1"], "sizeBytes": 5}]},
+        },
+        ApiNode,
+    )
+    assert (node.name, node.spec.unschedulable, node.spec.taints[0].key) == ("n1", True, "k")
+    assert node.status.images[1].size_bytes == 5
+    volume = {"metadata": {"name": "v"}, "spec": {"csi": {"driver": "d", "volumeHandle": "h"}, "capacity": {}}}
+    assert read(volume, ApiVolume).spec.csi.volume_handle == "h"
+    claim = {"metadata": {"name": "c", "namespace": "n"}, "spec": {"volumeName": "v"}, "status": {"phase": "Bound"}}
+    assert read(claim, ApiClaim).spec.volume_name == "v"
+    assert read({"metadata": {"name": "c"}}, ApiStorageClass).volume_binding_mode == "Immediate"
+    assert not read({"metadata": {"name": "n1"}, "spec": {"drivers": None}}, ApiCsiNode).spec.drivers
+    drivers = {"metadata": {"name": "n1"}, "spec": {"drivers": [{"name": "d", "allocatable": {"count": 3}}]}}
+    assert read(drivers, ApiCsiNode).spec.drivers[0].allocatable.count == 3
+    assert read({"metadata": {"name": "n", "labels": {"a": "b"}}}, ApiNamespace).metadata.labels == {"a": "b"}
+    lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": None, "renewTime": "2026-01-01T00:00:00.000000Z"}}
+    assert read(lease, ApiLease).spec.holder_identity is None
+
+
+def test_a_word_that_kubernetes_learns_later_makes_no_list_unreadable() -> None:
+    new = {"metadata": {"name": "p"}, "spec": {"tolerations": [{"operator": "Gt", "key": "k", "value": "1"}]}}
+    page = page_of("GET /pods", json.dumps({"items": [new, FULL_POD]}).encode(), ApiPod)
+    assert [each.name for each in page.items or ()] == ["p", "train-0"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        ({"metadata": {}}, r"missing required field `name` - at `\$.metadata`"),
+        ({"metadata": {"name": 3}}, r"\$.metadata.name"),
+        ({"metadata": {"name": "p"}, "spec": {"tolerations": {}}}, r"\$.spec.tolerations"),
+        ({"metadata": {"name": "p"}, "spec": {"priority": 2**31}}, r"\$.spec.priority"),
+        (
+            {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "ports": [{"hostPort": "1"}]}]}},
+            "hostPort",
+        ),
+        ({"metadata": {"name": "p", "labels": {"a": 1}}}, r"\$.metadata.labels"),
+        ([], r"Expected `object`"),
+    ],
+)
+def test_what_is_malformed_is_one_error_that_names_the_place(wrong: object, where: str) -> None:
+    with pytest.raises(Nonsense, match=where):
+        read(wrong)
+
+
+def test_what_is_read_can_be_written_and_read_again() -> None:
+    found = read(FULL_POD)
+    assert read(json.loads(msgspec.json.encode(found))) == found

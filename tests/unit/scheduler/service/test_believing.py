@@ -1,0 +1,103 @@
+"""What is signed is believed by whoever has the key, on that pod and node, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.keyring import KeyFolders, Keyring, add_pair
+from partage_plugins.codecs import encode_allocation, key_id, sign
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_scheduler.assembling import signer_of
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.signing import MOST_ANNOTATION_BYTES, Signer, Trust
+from support.scheduling import pod_body
+
+Notes = dict[str, str]
+
+
+def a_pod(notes: Notes | None = None, *, uid: str = "u1", node: str = "n1") -> ApiPod:
+    body = pod_body("p", nodeName=node)
+    body["metadata"] |= {"uid": uid, "annotations": notes or {}}
+    return msgspec.convert(body, ApiPod)
+
+
+def half_a_card(*, uid: str = "u1", node: str = "n1") -> Allocation:
+    grant = GpuGrant(card=CardId("GPU-1"), share_milli=500, limit_milli=1000, memory_bytes=1 << 30)
+    containers = {ContainerName("main"): {GPU.name: (grant,)}}
+    return Allocation(gen=1, pod=PodUid(uid), node=NodeName(node), containers=containers)
+
+
+@pytest.fixture
+def signer(tmp_path: Path) -> Signer:
+    add_pair(KeyFolders.at_root(tmp_path), Ed25519PrivateKey.generate())
+    return signer_of(SchedulerSettings(root=tmp_path))
+
+
+class Believer:
+    def __init__(self, root: Path) -> None:
+        self.refused: list[str] = []
+        keyring = Keyring(KeyFolders.at_root(root).public)
+        self._trust = Trust(keyring.current, [GPU], on_refused=lambda _pod, why: self.refused.append(why))
+
+    def __call__(self, pod: ApiPod) -> Allocation | None:
+        return self._trust.trusted(pod)
+
+
+@pytest.fixture
+def believes(signer: Signer, tmp_path: Path) -> Believer:
+    return Believer(tmp_path)
+
+
+def test_what_was_signed_is_believed(signer: Signer, believes: Believer) -> None:
+    signed = signer.sign(a_pod(), half_a_card())
+    assert believes(a_pod(dict(signed.annotations))) == half_a_card()
+    assert not believes.refused
+
+
+def test_a_pod_that_was_given_nothing_has_nothing_written_on_it(signer: Signer, believes: Believer) -> None:
+    nothing = msgspec.structs.replace(half_a_card(), containers={})
+    assert not signer.sign(a_pod(), nothing).annotations
+    assert believes(a_pod()) is None
+    assert not believes.refused
+
+
+Forgery = Callable[[Notes], tuple[Notes, ApiPod] | ApiPod]
+
+
+@pytest.mark.parametrize(
+    ("notes_of", "pod", "why"),
+    [
+        (lambda notes: {**notes, ALLOCATION: notes[ALLOCATION].replace("500", "100")}, {}, "does not match"),
+        (lambda notes: {ALLOCATION: notes[ALLOCATION]}, {}, "signature is not"),
+        (lambda notes: notes, {"uid": "u2"}, "that of pod u1"),
+        (lambda notes: notes, {"node": "n2"}, "on node n1"),
+    ],
+)
+def test_a_forgery_counts_for_nothing_and_is_told(
+    signer: Signer, believes: Believer, notes_of: Callable[[Notes], Notes], pod: dict[str, str], why: str
+) -> None:
+    notes = notes_of(dict(signer.sign(a_pod(), half_a_card()).annotations))
+    assert believes(a_pod(notes, **pod)) is None
+    (told,) = believes.refused
+    assert why in told
+
+
+def test_a_key_that_nobody_knows_is_not_believed(believes: Believer) -> None:
+    stranger = Ed25519PrivateKey.generate()
+    text = encode_allocation(half_a_card())
+    assert believes(a_pod({ALLOCATION: text, SIGNATURE: sign(text, stranger)})) is None
+    assert key_id(stranger.public_key()) in believes.refused[0]
+
+
+def test_a_pod_that_could_not_be_changed_any_more_is_not_bound(signer: Signer) -> None:
+    """The API server would take the binding, and then refuse every change of the pod's status."""
+    with pytest.raises(Refused, match="remove some of them"):
+        signer.sign(a_pod({"notes": "x" * (MOST_ANNOTATION_BYTES - 200)}), half_a_card())

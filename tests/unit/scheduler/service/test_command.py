@@ -1,0 +1,97 @@
+"""What the command says of a configuration that can't be, and of one that can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.daemon.metrics import Metrics
+from partage_base.keyring import KeyFolders, add_pair
+from partage_scheduler.brain import brain, plugins
+from partage_scheduler.cli import main
+from partage_scheduler.metering import Figures
+from partage_scheduler.settings import SchedulerSettings
+from support import kubeconfigs
+from support.scheduler_stage import settings_below
+
+
+def checked(root: Path, *flags: str) -> Result:
+    return CliRunner().invoke(main, ["--root", str(root), "--check", *flags])
+
+
+def keys_below(root: Path) -> KeyFolders:
+    folders = KeyFolders.at_root(root)
+    add_pair(folders, Ed25519PrivateKey.generate())
+    return folders
+
+
+@pytest.mark.slow
+def test_what_a_start_needs_is_there(tmp_path: Path) -> None:
+    keys_below(tmp_path)
+    kubeconfig = kubeconfigs.write(tmp_path / "kubeconfig")
+    done = checked(tmp_path, "--kubeconfig", str(kubeconfig))
+    assert (done.exit_code, done.stderr) == (0, "partage-scheduler: nothing is wrong with its configuration\n")
+
+
+def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+    done = checked(tmp_path, "--kubeconfig", str(tmp_path / "none"))
+    assert done.exit_code == 78
+    assert "signing.d" in done.stderr
+    assert "keys.d" in done.stderr
+    assert str(tmp_path / "none") in done.stderr
+
+
+def test_a_key_whose_public_half_is_not_there_is_told(tmp_path: Path) -> None:
+    folders = keys_below(tmp_path)
+    for file in folders.public.iterdir():
+        file.unlink()
+    done = checked(tmp_path, "--kubeconfig", str(kubeconfigs.write(tmp_path / "kubeconfig")))
+    assert done.exit_code == 78
+    assert "does not hold the public half" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--renew-s", "20"), "two would lead at once"),
+        (("--back-off-s", "20"), "most_back_off_s"),
+        (("--in-flight", "0"), "in_flight"),
+        (("--scheduler-name", "No"), "scheduler_name"),
+    ],
+)
+def test_settings_that_can_not_be_are_refused(tmp_path: Path, flags: tuple[str, ...], why: str) -> None:
+    done = checked(tmp_path, *flags)
+    assert done.exit_code == 78
+    assert why in done.stderr
+
+
+def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:
+    metrics, mind = Metrics("scheduler"), brain(settings_below(tmp_path), plugins())
+    figures = Figures(metrics)
+    figures.attempts["bound"] += 1
+    figures.ask(
+        sizes=mind.queue.sizes,
+        ages=lambda: {"pods": 1.5},
+        in_flight=lambda: 3,
+        leads=lambda: True,
+        cluster=mind.cluster,
+    )
+    page = metrics.page().decode()
+    for line in (
+        'partage_scheduler_attempts_total{result="bound"} 1.0',
+        'partage_scheduler_queue_pods{place="ready"} 0.0',
+        'partage_scheduler_cache_age_seconds{kind="pods"} 1.5',
+        "partage_scheduler_in_flight_pods 3.0",
+        "partage_scheduler_leads 1.0",
+        "partage_scheduler_cards 0.0",
+    ):
+        assert f"{line}\n" in page
+
+
+def test_every_setting_is_in_the_documents() -> None:
+    page = (Path(__file__).parents[4] / "docs/configuration.md").read_text().partition("## The scheduler")[2]
+    own = set(SchedulerSettings.__struct_fields__) - set(SchedulerSettings.__mro__[1].__struct_fields__)  # type: ignore[attr-defined]
+    assert not [name for name in own if f"`{name}`" not in page]

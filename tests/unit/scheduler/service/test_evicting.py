@@ -1,0 +1,92 @@
+"""A whole scheduler tells and evicts pods on cards that are lost, as budgets allow it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary.keys import INVENTORY
+from partage_scheduler import clearing
+from support.fake_api import FakeApi, Refuse
+from support.gpu_fleet import card
+from support.kube import until
+from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
+from support.scheduling import PODS, stands
+
+EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks, and asks again, at once."""
+    init: Callable[..., None] = clearing.Clearing.__init__
+
+    def quick(self: clearing.Clearing, *args: Any, **more: Any) -> None:
+        init(self, *args, every_s=0.02, again_s=0.05, **more)
+
+    monkeypatch.setattr(clearing.Clearing, "__init__", quick)
+
+
+def notes(api: FakeApi, reason: str) -> list[str]:
+    return [event["note"] for event in api.objects.select(EVENTS, {}) if event["reason"] == reason]
+
+
+def lose_cards(api: FakeApi) -> None:
+    cards = tuple(card(f"n1-{place}", health="lost") for place in range(2))
+    part = GpuPart(driver="580", cuda="13.0", cards=cards)
+    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
+    api.objects.patch(f"{NODES}/n1", {"metadata": {"annotations": {INVENTORY: encode_inventory(inventory).decode()}}})
+
+
+def names(api: FakeApi) -> list[str]:
+    return [pod["metadata"]["name"] for pod in api.objects.select(PODS, {})]
+
+
+@pytest.mark.parametrize("evicts", [False, True])
+def test_pods_on_lost_cards_are_told_and_leave_where_the_operator_wants_it(tmp_path: Path, *, evicts: bool) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            add_node(api, "n1")
+            add_pod(api, "p", 500)
+            settings = settings_below(tmp_path, evict_lost=evicts, evict_after_s=0)
+            async with scheduler(api, settings):
+                await until(lambda: not unbound(api))
+                lose_cards(api)
+                await until(lambda: notes(api, "CardLost"))
+                (note,) = notes(api, "CardLost")
+                assert note.startswith("card n1-")
+                assert ("evicted" in note) == evicts
+                if evicts:
+                    await until(lambda: not names(api))
+                    await until(lambda: notes(api, "Evicted"))
+                else:
+                    await asyncio.sleep(0.1)
+                    assert names(api) == ["p"]
+                    assert not api.count("POST", f"{PODS}/p/eviction")
+
+    asyncio.run(story())
+
+
+def test_while_a_budget_says_no_it_is_asked_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            add_node(api, "n1")
+            add_pod(api, "p", 500)
+            api.expect(Refuse(429, "TooManyRequests"), method="POST", under=f"{PODS}/p/eviction", times=2)
+            settings = settings_below(tmp_path, evict_lost=True, evict_after_s=0)
+            async with scheduler(api, settings):
+                await until(lambda: not unbound(api))
+                uid = stands(api, "p").uid
+                lose_cards(api)
+                await until(lambda: not names(api))
+                asked = [each for each in api.asked if each.path.endswith("/eviction")]
+                assert len(asked) == 3
+                assert all(uid.encode() in each.body for each in asked)
+
+    asyncio.run(story())

@@ -1,0 +1,121 @@
+"""What a person is told who asks about one pod: nodes, cards, and what would help."""
+
+from __future__ import annotations
+
+import pytest
+
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import NodeName
+from partage_scheduler.explaining import Explained, explain
+from partage_scheduler.objects import ApiPod
+from unit.scheduler.cluster.cards import carded, granted
+from unit.scheduler.cluster_made import given, pod
+from unit.scheduler.test_deciding_on_pods import NOW, Stage
+
+
+def explained(stage: Stage, waiting: ApiPod) -> Explained:
+    before = stage.decider.end
+    found = explain(stage.cycle, waiting, NOW)
+    assert stage.decider.end == before
+    return found
+
+
+def in_use() -> Stage:
+    """Two nodes; 700 and 900 milli of their cards are in use, and the second has a tag on it."""
+    stage = Stage(m=1, n=1)
+    stage.cluster.pod(pod("a", node="m", cpu="7", annotations=given(granted("uid-a", "m", 0, 700))), NOW)
+    stage.cluster.pod(pod("b", node="n", annotations=given(granted("uid-b", "n", 0, 900))), NOW)
+    return stage
+
+
+def changes(found: Explained) -> dict[str, str]:
+    return {each.change: each.node for each in found.helps}
+
+
+def test_a_pod_that_fits_is_told_where_it_would_go() -> None:
+    found = explained(in_use(), pod("new", milli=200))
+    assert (found.message, found.goes_to) == ("", "m")
+    assert [(each.node, each.reasons) for each in found.nodes] == [("m", ()), ("n", ("Insufficient GPU share",))]
+    assert found.helps == ()
+
+
+def test_each_card_says_what_is_left_of_it_who_holds_it_and_what_is_in_the_way() -> None:
+    found = explained(in_use(), pod("new", milli=500))
+    assert found.message == "0/2 nodes are available: 2 Insufficient GPU share."
+    (card,) = found.nodes[0].cards
+    assert (card.card, card.share_left_milli, card.holders) == ("m-0", 300, ("team/a",))
+    assert card.obstacles == (
+        "300 milli of share are left, 500 are asked for",
+        "4915Mi of memory are left, 8192Mi are asked for",
+    )
+
+
+@pytest.mark.parametrize(
+    ("card", "annotations", "obstacle"),
+    [
+        ("lost", {}, "it is lost"),
+        ("degraded: xid 63", {}, "it is degraded: xid 63"),
+        ("ok", {"partage.dev/models": "H100"}, "its model T4 is not asked for"),
+        ("ok", {"partage.dev/cards-not": "m-0"}, "its id is not asked for"),
+    ],
+)
+def test_what_else_may_be_in_the_way_of_a_card(card: str, annotations: dict[str, str], obstacle: str) -> None:
+    stage = Stage(m=1)
+    stage.cluster.node(carded("m", card), NOW)
+    found = explained(stage, pod("new", milli=1, annotations=annotations))
+    assert found.nodes[0].cards[0].obstacles == (obstacle,)
+
+
+def test_tags_that_keep_a_pod_away_are_named() -> None:
+    stage = Stage(m=1)
+    stage.place(pod("a", milli=100, annotations={"partage.dev/exclusion": "blue"}))
+    (card,) = explained(stage, pod("new", milli=100)).nodes[0].cards
+    assert card.obstacles == ("tags of who is on it keep the pod away (affinity, anti-affinity or exclusion)",)
+    joins = pod("new", milli=100, annotations={"partage.dev/exclusion": "blue"})
+    assert explained(stage, joins).nodes[0].cards[0].obstacles == ()
+
+
+def test_every_reason_of_a_node_is_told_and_not_only_the_first() -> None:
+    stage = in_use()
+    stage.cluster.node(carded("m", "ok", unschedulable=True), NOW)
+    found = explained(stage, pod("new", milli=500, cpu="2"))
+    (m,) = [each for each in found.nodes if each.node == "m"]
+    assert m.reasons == ("node(s) were unschedulable", "Insufficient cpu", "Insufficient GPU share")
+    assert found.nodes[0].node == "n", "the fewest reasons first"
+
+
+def test_the_most_that_a_container_could_have_is_found() -> None:
+    assert changes(explained(in_use(), pod("new", milli=500))) == {
+        "container main: a share of at most 300 milli of a card": "m"
+    }
+
+
+def test_less_cpu_helps_where_that_is_all_that_lacks() -> None:
+    assert changes(explained(in_use(), pod("new", milli=200, cpu="3"))) == {
+        "2000 milli of CPU less": "m",
+        "container main: a share of at most 100 milli of a card": "n",
+    }
+
+
+def test_a_node_that_is_barred_is_named_with_its_reason() -> None:
+    stage = Stage(m=1)
+    stage.cluster.node(carded("m", "ok", unschedulable=True), NOW)
+    assert changes(explained(stage, pod("new", milli=200))) == {"no node with: node(s) were unschedulable": "m"}
+
+
+def test_where_no_single_change_helps_none_is_named() -> None:
+    stage = Stage(m=1)
+    stage.cluster.node(carded("m", "ok", unschedulable=True), NOW)
+    assert explained(stage, pod("new", milli=2000, cpu="99")).helps == ()
+
+
+def test_nothing_is_taken_by_asking() -> None:
+    stage = Stage(m=1)
+    for _ in range(3):
+        assert explained(stage, pod("new", milli=1000)).goes_to == "m"
+    assert stage.decider.free(NodeName("m")).cpu_milli == 8000
+
+
+def test_what_is_written_wrongly_is_refused() -> None:
+    with pytest.raises(DecodeError):
+        explain(Stage(m=1).cycle, pod("new", milli=1500), NOW)

@@ -1,0 +1,145 @@
+"""Gangs from the queue to their nodes: whatever fails on the way, none waits for what another one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from partage_scheduler.cluster import Cause
+from partage_scheduler.cycle import Bind
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.queueing import Queue, QueueSettings
+from unit.scheduler.cluster_made import given as noted
+from unit.scheduler.cluster_made import pod
+from unit.scheduler.test_deciding_on_pods import Stage
+
+AGAIN = frozenset((Cause.TIME,))
+ROUNDS = 60
+"""Each is longer than any rest."""
+
+
+@dataclass
+class Chain:
+    """Queue, decisions and bindings of which some fail; a gang that is whole runs for one round."""
+
+    stage: Stage
+    fails: Callable[[], bool]
+    now: float = 0.0
+    on: dict[str, ApiPod] = field(default_factory=dict[str, ApiPod])
+    whole: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.queue = Queue(QueueSettings(gang_timeout_s=1e9), seated=self.stage.cluster.seated)
+
+    def round(self) -> None:
+        self.now += 11.0
+        for node in self.stage.cluster.nodes:
+            self.queue.happened(self.stage.cluster.heartbeat(node.name, self.now, self.now), self.now)
+        while (waiting := self.queue.next(self.now)) is not None:
+            verdicts = self.stage.cycle.decide(waiting, self.now)
+            binds = [each for each in verdicts if isinstance(each, Bind)]
+            assert len(binds) in {0, len(verdicts)}, "all or none"
+            for verdict in verdicts:
+                if not isinstance(verdict, Bind):
+                    self.queue.failed(verdict.pod.uid, verdict.causes, self.now)
+            for bind in binds:
+                self.bind(bind)
+        self.end_what_is_whole()
+
+    def bind(self, bind: Bind) -> None:
+        cluster, each = self.stage.cluster, bind.pod
+        if self.fails():
+            self.queue.happened(cluster.undo(each.uid, self.now), self.now)
+            cluster.keep_for_gang(each, bind.decision)
+            self.queue.failed(each.uid, AGAIN, self.now)
+            return
+        notes = {**each.metadata.annotations, **noted(bind.allocation)}
+        there = replace(
+            each,
+            metadata=replace(each.metadata, annotations=notes),
+            spec=replace(each.spec, node_name=bind.decision.node),
+        )
+        self.on[each.name] = there
+        self.queue.withdraw(each.uid)
+        self.queue.happened(cluster.pod(there, self.now), self.now)
+
+    def end_what_is_whole(self) -> None:
+        gangs: dict[str, list[ApiPod]] = {}
+        for each in self.on.values():
+            gangs.setdefault(each.name.rpartition("-")[0], []).append(each)
+        for name, pods in gangs.items():
+            if len(pods) == int(pods[0].metadata.annotations.get("partage.dev/gang-size", "1")):
+                self.whole.append(name)
+                for each in pods:
+                    del self.on[each.name]
+                    self.queue.happened(self.stage.cluster.pod_gone(each.uid, self.now), self.now)
+
+
+SIZES = st.lists(st.tuples(st.integers(1, 4), st.sampled_from((400, 500, 700, 1000))), min_size=2, max_size=4)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(sizes=SIZES, fails=st.lists(st.booleans(), max_size=40), order=st.randoms(use_true_random=False))
+def test_every_gang_is_whole_at_last(
+    sizes: list[tuple[int, int]],
+    fails: list[bool],
+    order: Random,
+) -> None:
+    """Four cards: room for any one gang, and mostly not for two."""
+    failures: Iterator[bool] = iter(fails)
+    chain = Chain(Stage(m=2, n=2), lambda: next(failures, False))
+    pods = [
+        pod(f"{gang}-{number}", gang=str(gang), size=size, milli=milli, created=gang)
+        for gang, (size, milli) in enumerate(sizes)
+        for number in range(size)
+    ]
+    order.shuffle(pods)
+    for each in pods:
+        chain.queue.offer(each, chain.now)
+        if order.random() < 0.3:
+            chain.round()
+    for _ in range(ROUNDS):
+        if len(chain.whole) < len(sizes):
+            chain.round()
+    assert sorted(chain.whole) == [str(gang) for gang in range(len(sizes))]
+    assert not chain.on
+    assert all(number == 0 for number in chain.queue.sizes().values())
+
+
+def half_bound() -> Chain:
+    """Of a gang of two, one is bound and the other's binding failed; each needs a card, and there are two."""
+    results = iter((False, True))
+    chain = Chain(Stage(m=2), lambda: next(results, False))
+    for number in range(2):
+        chain.queue.offer(pod(f"a-{number}", gang="a", size=2, milli=1000), chain.now)
+    waiting = chain.queue.next(chain.now)
+    assert waiting is not None
+    for verdict in chain.stage.cycle.decide(waiting, chain.now):
+        assert isinstance(verdict, Bind)
+        chain.bind(verdict)
+    assert list(chain.on) == ["a-0"]
+    return chain
+
+
+def test_what_a_pod_was_to_have_beside_others_of_its_gang_is_not_given_to_anybody_else() -> None:
+    chain = half_bound()
+    assert chain.stage.place(pod("other", milli=1000))[0].startswith("0/1 nodes")
+    chain.round()
+    assert chain.whole == ["a"]
+
+
+def test_a_pod_of_a_higher_priority_may_have_it() -> None:
+    assert half_bound().stage.place(pod("other", milli=1000, priority=1)) == ["m"]
+
+
+def test_when_nobody_of_the_gang_is_left_nothing_is_kept_for_it() -> None:
+    chain = half_bound()
+    chain.stage.cluster.pod_gone(chain.on["a-0"].uid, chain.now)
+    assert chain.stage.place(pod("one", milli=1000), pod("two", milli=1000)) == ["m", "m"]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
+from bench.measuring.surroundings import time_now
 from partage_isolation.library.building import built
 from support.isolated import Isolated, isolated
 from support.sharing import Running, Sharer, each_second, start
@@ -27,6 +28,9 @@ SETTLES_S: Final = 3
 JUDGED_S: Final = 8
 TRIES: Final = 3
 """A machine that is busy with something else may be late once."""
+MOST_TRIES: Final = 6
+MOST_STOLEN: Final = 0.02
+"""Of the processors, by other machines: who is not given one when he asks for it wants less of the card."""
 MOST_OFF: Final = 0.02
 
 
@@ -67,15 +71,24 @@ def worst(running: Sequence[Running], seen: Sequence[tuple[float, ...]]) -> tupl
 
 
 def converge(place: Isolated, running: Sequence[Running]) -> int:
-    """Until the shares are as promised; the exit status."""
-    off, who = 1.0, ""
-    for _ in range(TRIES):
+    """Until the shares are as promised; the exit status. What other machines disturbed is not judged."""
+    judged = 0
+    for _ in range(MOST_TRIES):
+        before = time_now()
         off, who = worst(running, show(place, running, JUDGED_S))
+        stolen = time_now().stolen_since(before)
         if off <= MOST_OFF:
             say(f"\n   over those {JUDGED_S} s each has what it was promised; furthest from it: {who}")
             return 0
-    say(f"\n   FAILED: after {SETTLES_S + TRIES * JUDGED_S} s shares are not within {MOST_OFF:.0%}: {who}")
-    return 1
+        if stolen > MOST_STOLEN:
+            say(f"   ({who}; other machines took {stolen:.0%} of the processors meanwhile: this does not count)")
+            continue
+        judged += 1
+        if judged == TRIES:
+            say(f"\n   FAILED: after {TRIES} times {JUDGED_S} s shares are not within {MOST_OFF:.0%}: {who}")
+            return 1
+    say(f"\n   not judged: other machines did not leave this one alone for {JUDGED_S} s; `make bench-share` tells more")
+    return 0
 
 
 def look(place: Isolated) -> None:

@@ -15,18 +15,10 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench.extending.racing import (
-    Backlog,
-    Race,
-    extender,
-    plain_pod,
-    raced,
-    sharing_pod,
-    whole,
-    with_extender,
-)
+from bench.extending.placing import PLAIN, SHARING, Backlog, extender, plain_pod, sharing_pod, turn, with_extender
 from bench.harness import Bench
 from bench.scheduling.filling import AT_ONCE, fill_nodes
+from bench.scheduling.racing import Race, whole
 from bench.scheduling.verifying import verified
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import Access, ApiServer, pods_path
@@ -37,7 +29,7 @@ from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
 from rig.talking.cluster import Cluster
 
-NODES, PODS, TURNS = 5_000, 2_000, 2
+NODES, PODS, TURNS = 5_000, 1_000, 5
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1
 
 
@@ -59,12 +51,12 @@ async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, tur
     plain, ours, answered = list[Race](), list[Race](), Counter[str]()
     async with ApiServer(admin, user_agent="bench", connections=AT_ONCE, deadline_s=60) as server:
         await fill_nodes(server, nodes)
-        for turn in range(turns):
-            plain.append(await raced(control, server, Backlog(pods, plain_pod, first=turn * pods)))
+        for first in range(0, pods * turns, pods):
+            plain.append(await turn(control, server, Backlog(pods, PLAIN, plain_pod, first)))
             with extender(access, root) as daemon:
-                backlog = Backlog(pods, sharing_pod, first=turn * pods)
+                backlog = Backlog(pods, SHARING, sharing_pod, first)
                 configuration = with_extender(daemon.port)
-                ours.append(await raced(control, server, backlog, configuration=configuration, daemon=daemon.pid))
+                ours.append(await turn(control, server, backlog, configuration=configuration, daemon=daemon.pid))
                 answered.update(daemon.answered())
         found = (await server.list(pods_path(TEAM), ApiPod, limit=1000)).items
     cluster.close()
@@ -84,9 +76,9 @@ def main() -> int:
         bench.figure(f"turn {number}, of the rate without an extender, %", round(100 * beside.rate / without.rate, 1))
     plain, ours = whole(found.plain), whole(found.ours)
     for name, race in (("plain", plain), ("extender", ours)):
-        bench.figure(f"{name}, pods/s", race.rate)
+        bench.figure(f"{name}, pods/s", round(race.rate, 1))
         for who, used_us in race.cpu_us.items():
-            bench.figure(f"{name}, us of {who} for each pod", used_us)
+            bench.figure(f"{name}, us of {who} for each pod", round(used_us))
     bench.bar("of the rate without an extender", 100 * ours.rate / plain.rate, at_least=50, unit="%")
     return bench.finish()
 

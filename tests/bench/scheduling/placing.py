@@ -1,84 +1,26 @@
-"""Lets one scheduler work off a backlog, and takes its time from a watch and its cost from the kernel."""
+"""Lets one scheduler work at a backlog for one turn: it is started for that and ended after it."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-import msgspec
-
-from partage_base.kube import ApiServer, Changed, pods_path
-from rig.identity.people import TEAM
+from bench.scheduling.racing import Processes, Race, raced, waiting
+from partage_base.kube import ApiServer
 from rig.machine.components import Component
-
-PATIENCE_S: Final = 900.0
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-
-
-class Seen(msgspec.Struct):
-    """As much of a pod as tells that it is bound."""
-
-    metadata: Meta
-    spec: Spec
-
-
-class Meta(msgspec.Struct):
-    name: str
-
-
-class Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one scheduler took."""
-
-    pods: int
-    seconds: float
-    """From the first binding to the last."""
-    start_seconds: float
-    """From the start of the process to the first binding."""
-    cpu_us: float
-    """Of the process, for each pod, its start left out."""
-    resident_mib: float
-
-    @property
-    def rate(self) -> float:
-        """Pods in a second."""
-        return self.pods / self.seconds
-
 
 Started = Callable[[], AbstractContextManager[int]]
 """Starts a scheduler, tells its process id, and ends it."""
 
 
-async def placed(server: ApiServer, started: Started, pods: int, named: str) -> Outcome:
-    """Until all pods whose names begin so are bound."""
-    version = (await server.list(pods_path(TEAM), Seen, limit=1000)).resource_version
-    bound, first, first_cpu_s = set[str](), 0.0, 0.0
-    began = time.perf_counter()
+async def turn(server: ApiServer, started: Started, named: str, most: int, others: Processes) -> Race:
+    """Until so many more of the pods whose names begin so are bound, or all."""
+    backlog = await waiting(server, named)
     with started() as pid:
-        async with asyncio.timeout(PATIENCE_S):
-            async for event in server.watch(pods_path(TEAM), Seen, since=version, lasts_s=PATIENCE_S):
-                if isinstance(event, Changed) and event.item.spec.node_name:
-                    if not bound:
-                        first, first_cpu_s = time.perf_counter(), cpu_s(pid)
-                    bound.add(event.item.metadata.name)
-                    if len(bound) == pods:
-                        break
-        now, spent_s = time.perf_counter(), cpu_s(pid) - first_cpu_s
-        if not all(name.startswith(named) for name in bound):
-            raise AssertionError(f"pods were bound that are not {named}")
-        return Outcome(pods, now - first, first - began, spent_s / pods * 1e6, resident_mib(pid))
+        return await raced(server, backlog, min(most, len(backlog.names)), pid, others)
 
 
 @contextmanager
@@ -106,15 +48,3 @@ def component(scheduler: Component) -> Generator[int]:
         yield scheduler.pid
     finally:
         scheduler.stop()
-
-
-def cpu_s(pid: int) -> float:
-    """What a process has taken of the processors."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def resident_mib(pid: int) -> float:
-    """The most that it held of the memory."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

@@ -1,0 +1,112 @@
+"""One turn of a scheduler at a backlog: a watch tells when pods were bound, the kernel what that took of processors.
+
+Where other work fills the machine rates say little, so the time of each of the processors' users is told as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from partage_base.kube import ApiServer, Changed, pods_path
+
+PATIENCE_S: Final = 900.0
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+Processes = Mapping[str, int]
+"""Those whose use of the processors is told: what they are called, and their ids."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """What one turn took, or several."""
+
+    pods: int
+    seconds: float
+    """From the first binding to the last."""
+    start_seconds: float
+    """From the start of the process to the first binding; of several turns the longest."""
+    cpu_us: Mapping[str, float]
+    """For each pod, by who used it, from the first binding on."""
+    resident_mib: float
+    """The most that the scheduler held of the memory."""
+
+    @property
+    def rate(self) -> float:
+        """Pods a second."""
+        return self.pods / self.seconds
+
+
+def whole(races: Sequence[Race]) -> Race:
+    """All turns as one."""
+    pods = sum(race.pods for race in races)
+    return Race(
+        pods,
+        sum(race.seconds for race in races),
+        max(race.start_seconds for race in races),
+        {who: sum(race.cpu_us[who] * race.pods for race in races) / pods for who in races[0].cpu_us},
+        max(race.resident_mib for race in races),
+    )
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Pods that are on no node yet, at a version of the list of pods."""
+
+    names: Collection[str]
+    version: str
+
+
+async def waiting(server: ApiServer, named: str) -> Waiting:
+    """Those whose names begin so."""
+    listed = await server.list(pods_path(), _Seen, limit=1000)
+    names = {pod.metadata.name for pod in listed.items if not pod.spec.node_name}
+    return Waiting({name for name in names if name.startswith(named)}, listed.resource_version)
+
+
+async def raced(server: ApiServer, backlog: Waiting, pods: int, scheduler: int, others: Processes) -> Race:
+    """Until a scheduler that was just started, with this process id, has bound so many of the backlog."""
+    processes, began = {"the scheduler": scheduler, **others}, time.perf_counter()
+    bound, first, before = set[str](), 0.0, dict[str, float]()
+    async with asyncio.timeout(PATIENCE_S):
+        async for event in server.watch(pods_path(), _Seen, since=backlog.version, lasts_s=PATIENCE_S):
+            if isinstance(event, Changed) and event.item.spec.node_name and event.item.metadata.name in backlog.names:
+                if not bound:
+                    first, before = time.perf_counter(), _cpu_s(processes)
+                bound.add(event.item.metadata.name)
+                if len(bound) >= pods:
+                    break
+    now, after = time.perf_counter(), _cpu_s(processes)
+    used_us = {name: (after[name] - before[name]) / pods * 1e6 for name in processes}
+    return Race(pods, now - first, first - began, used_us, _resident_mib(scheduler))
+
+
+class _Meta(msgspec.Struct):
+    name: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Seen(msgspec.Struct):
+    """As much of a pod as tells that it is bound."""
+
+    metadata: _Meta
+    spec: _Spec
+
+
+def _cpu_s(processes: Processes) -> dict[str, float]:
+    fields = {name: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for name, pid in processes.items()}
+    return {name: (int(each[11]) + int(each[12])) / _TICKS for name, each in fields.items()}
+
+
+def _resident_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from rig.control.running import control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
 from rig.talking.cluster import Cluster
+from soak.scheduling.account import account
 from soak.scheduling.fighting import Fight, Overloaded
 from soak.scheduling.fleet import Fleet
 from soak.scheduling.history import History, at_share, untouched
@@ -50,6 +51,9 @@ SETTLE_S: Final = 120.0
 LATE_S: Final = 5.0
 """So long after a card broke it may still be given away by what was under way."""
 WORTH_TELLING: Final = 20
+SETTINGS: Final = replace(
+    FOR_BENCHMARKS, apiserver_flags={**FOR_BENCHMARKS.apiserver_flags, "enable-priority-and-fairness": "false"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,12 +181,12 @@ async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
     """One run; the exit status."""
     add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
     cluster = Cluster(control)
-    account = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
-    admin = await asyncio.to_thread(Access.find, control.identities.kubeconfig(cluster.identity, control.server))
+    scheduler = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
+    own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
     cluster.close()
-    replicas = [Replica(name, account, root, lease_s=plan.lease_s) for name in ("one", "two")]
+    replicas = [Replica(name, scheduler, root, lease_s=plan.lease_s) for name in ("one", "two")]
     try:
-        async with ApiServer(admin, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as server:
+        async with ApiServer(own, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as server:
             soak = Soak(plan, server, replicas)
             await soak.run()
     except BaseException:
@@ -244,7 +248,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of everything that happens by chance")
     plan = Plan(**vars(parser.parse_args()))
     try:
-        with control_plane(FOR_BENCHMARKS, say=_say) as control, tempfile.TemporaryDirectory() as root:
+        with control_plane(SETTINGS, say=_say) as control, tempfile.TemporaryDirectory() as root:
             return uvloop.run(lived_through(plan, control, Path(root)))
     except* Overloaded as found:
         _say(f"given up: {_innermost(found)}")

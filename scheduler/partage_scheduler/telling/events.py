@@ -1,7 +1,8 @@
 """Events on pods, for those who type `kubectl describe pod`: why one waits, and where one went.
 
 The same words about the same pod are one event that counts (a series). Why a pod waits is told before where one went;
-that one is bound is written on it anyway, so under load those events wait, and beyond a bound they are dropped.
+that one is bound is written on it anyway, so those events take no more of the API server than some in a second, under
+load they wait, and beyond a bound they are dropped.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from partage_base.kube import ApiServer, Backoff, KubeError, NotFound, micro_tim
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.telling.outbox import Outbox
+from partage_scheduler.telling.pace import Pace
 
 COMPONENT: Final = "partage-scheduler"
 _MOST_WARNINGS: Final = 10_000
 _MOST_NORMAL: Final = 2_000
+_NORMAL_A_SECOND, _NORMAL_AT_ONCE = 50.0, 100
+"""What kube-scheduler's client is allowed by default, for all that it asks for."""
 _EVERY_S: Final = 30.0
 _SERIES: Final = 2_000
 """So many events are remembered as begun; what says the same after that is a new one."""
@@ -83,14 +87,19 @@ class Events:
         sent: Callable[[str], None] = lambda _outcome: None,
         is_busy: Callable[[], bool] = lambda: False,
         every_s: float = _EVERY_S,
+        normal_a_second: float = _NORMAL_A_SECOND,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`is_busy`: pods wait to be bound, which comes first. `sent` is told: `sent`, `counted` or `dropped`."""
+        """`is_busy`: pods wait to be bound, which comes first. `sent` is told: `sent`, `counted` or `dropped`.
+
+        `every_s` is for what is said again of the same pod; `normal_a_second` for all that only tells what was done.
+        """
         self._server, self._instance, self._sent, self._is_busy = server, instance, sent, is_busy
         self._clock, self._sleep = clock, sleep
         self._warnings: Outbox[tuple[PodUid, str], _Words] = Outbox(most=_MOST_WARNINGS, every_s=every_s)
         self._normal: OrderedDict[PodUid, _Words] = OrderedDict()
+        self._pace = Pace(normal_a_second, at_once=_NORMAL_AT_ONCE)
         self._series: OrderedDict[_Words, tuple[str, int]] = OrderedDict()
         self._news = asyncio.Event()
         self._backoff = Backoff(first_s=0.5, most_s=15.0, random=random.random)
@@ -130,12 +139,22 @@ class Events:
                 if self._is_busy():
                     await self._sleep(_PAUSE_S)
             else:
-                await self._wait(self._warnings.due(now), now)
+                await self._wait(self._due(now), now)
 
     def _next(self, now: float) -> _Words | None:
         if (found := self._warnings.take(now)) is not None:
             return found[1]
-        return self._normal.popitem(last=False)[1] if self._normal else None
+        if not self._normal or self._pace.due > now:
+            return None
+        self._pace.done(now)
+        return self._normal.popitem(last=False)[1]
+
+    def _due(self, now: float) -> float | None:
+        """When there is something to send; None where it must come first."""
+        warning = self._warnings.due(now)
+        if not self._normal:
+            return warning
+        return self._pace.due if warning is None else min(self._pace.due, warning)
 
     async def _wait(self, due: float | None, now: float) -> None:
         self._news.clear()

@@ -40,7 +40,11 @@ def tell_conditions(
 
 
 def tell_events(
-    story: Callable[[FakeApi, Events, Counter[str]], Awaitable[None]], *, is_busy: bool = False, every_s: float = 0.0
+    story: Callable[[FakeApi, Events, Counter[str]], Awaitable[None]],
+    *,
+    is_busy: bool = False,
+    every_s: float = 0.0,
+    normal_a_second: float = 1000.0,
 ) -> None:
     async def whole(api: FakeApi, server: ApiServer) -> None:
         sent = Counter[str]()
@@ -50,6 +54,7 @@ def tell_events(
             sent=lambda outcome: sent.update([outcome]),
             is_busy=lambda: is_busy,
             every_s=every_s,
+            normal_a_second=normal_a_second,
             sleep=_no_time,
         )
         await while_running(events.run(), lambda: story(api, events, sent))
@@ -201,6 +206,30 @@ def test_too_many_events_are_dropped_and_counted() -> None:
         assert sent["dropped"] == 100
 
     tell_events(story)
+
+
+def test_why_pods_wait_is_told_though_too_many_were_placed() -> None:
+    async def story(api: FakeApi, events: Events, sent: Counter[str]) -> None:
+        waits, pods = create_pod(api), [create_pod(api, f"p{number}") for number in range(150)]
+        for pod in pods:
+            events.scheduled(pod, "n1")
+        await until(lambda: sent["sent"] >= 100)
+        events.failed(waits, WHY)
+        await until(lambda: any(event["reason"] == "FailedScheduling" for event in events_of(api)))
+        assert sent["sent"] < 150
+        assert not sent["dropped"]
+
+    tell_events(story, normal_a_second=0.1)
+
+
+def test_those_that_were_placed_are_told_of_in_the_end() -> None:
+    async def story(api: FakeApi, events: Events, sent: Counter[str]) -> None:
+        for pod in [create_pod(api, f"p{number}") for number in range(110)]:
+            events.scheduled(pod, "n1")
+        await until(lambda: sent["sent"] == 110)
+        assert len(events_of(api)) == 110
+
+    tell_events(story, normal_a_second=100)
 
 
 def test_an_event_that_nobody_takes_is_given_up() -> None:

@@ -1,0 +1,28 @@
+"""Whom the soak itself is for the API server: an account that may do everything and shows a token.
+
+A certificate would be verified anew at each request, a token is remembered; with thousands of requests in a few seconds
+that is processor time which the schedulers lack.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rig.identity.people import OUR_NAMESPACE, ServiceAccount
+from rig.identity.proofs import Identity
+from rig.talking.cluster import Cluster
+from rig.talking.resources import CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS
+
+_ACCOUNT: Final = ServiceAccount(OUR_NAMESPACE, "soak")
+_EVERYTHING: Final = {
+    "metadata": {"name": "soak"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"kind": "ServiceAccount", "namespace": _ACCOUNT.namespace, "name": _ACCOUNT.name}],
+}
+
+
+def account(cluster: Cluster) -> Identity:
+    """Made by the admin."""
+    cluster.api.create(SERVICE_ACCOUNTS.at(_ACCOUNT.namespace), {"metadata": {"name": _ACCOUNT.name}})
+    cluster.api.create(CLUSTER_ROLE_BINDINGS.at(), _EVERYTHING)
+    return cluster.as_account(_ACCOUNT).identity

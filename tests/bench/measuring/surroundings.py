@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -51,7 +52,7 @@ def surroundings(libraries: Sequence[str]) -> Surroundings:
         "load": [round(value, 2) for value in load],
         "busy": load[0] > QUIET_LOAD,
         "kernel": platform.release(),
-        "python": platform.python_version(),
+        "python": f"{platform.python_version()}, {os.path.realpath(sys.executable)}",
         "libraries": {name: _version(name) for name in libraries},
         "commit": _git("rev-parse", "HEAD"),
         "dirty": _git("status", "--porcelain") not in {"", None},

@@ -121,6 +121,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
             displacer=displacer,
             why_not=why_not,
             observe=figures.asked,
+            reminded=figures.reminded,
         )
     return Parts(
         brain=mind,

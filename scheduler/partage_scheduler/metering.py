@@ -57,6 +57,7 @@ class Figures:
         self._events: Counter[str] = Counter()
         self._conditions: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()
+        self._reminders: Counter[str] = Counter()
         self.decide_seconds = metrics.histogram(
             "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
         )
@@ -90,6 +91,10 @@ class Figures:
         """A pod that was to leave its node."""
         self._removed[outcome] += 1
 
+    def reminded(self, outcome: str) -> None:
+        """kube-scheduler, of a pod that fits now."""
+        self._reminders[outcome] += 1
+
     def erred(self, error: KubeError) -> None:
         """A binding, or a look at what became of it."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
@@ -118,6 +123,7 @@ class Figures:
             "conditions_total", "counter", "Writes of the condition PodScheduled.", "outcome", self._conditions
         )
         yield _family("removed_pods_total", "counter", "Pods that were to leave nodes.", "outcome", self._removed)
+        yield _family("reminders_total", "counter", "kube-scheduler, of pods that fit now.", "outcome", self._reminders)
         samples = tuple(
             Sample(seconds, {"plugin": plugin, "hook": hook})
             for (plugin, hook), seconds in sorted(self.plugin_seconds.items())

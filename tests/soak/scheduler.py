@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,9 +51,6 @@ SETTLE_S: Final = 120.0
 LATE_S: Final = 5.0
 """So long after a card broke it may still be given away by what was under way."""
 WORTH_TELLING: Final = 20
-SETTINGS: Final = replace(
-    FOR_BENCHMARKS, apiserver_flags={**FOR_BENCHMARKS.apiserver_flags, "enable-priority-and-fairness": "false"}
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +245,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of everything that happens by chance")
     plan = Plan(**vars(parser.parse_args()))
     try:
-        with control_plane(SETTINGS, say=_say) as control, tempfile.TemporaryDirectory() as root:
+        with control_plane(FOR_BENCHMARKS, say=_say) as control, tempfile.TemporaryDirectory() as root:
             return uvloop.run(lived_through(plan, control, Path(root)))
     except* Overloaded as found:
         _say(f"given up: {_innermost(found)}")

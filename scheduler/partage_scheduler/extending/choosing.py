@@ -126,6 +126,15 @@ class Chooser:
             (why,) = self._reasons(self._offers(pod, request, (node,), now))
         return f"{NO_MORE}: {why}"
 
+    def fits(self, pod: ApiPod, now: float) -> bool:
+        """Whether it can be on any node at all."""
+        request, decider = self._request(pod), self._cycle.decider
+        if isinstance(request, str) or not decider.end:
+            return False
+        with self._cycle.cluster.room_for(pod):
+            scores = decider.open(decider.liked(request), self._barred(pod, request, now))
+        return bool(np.any(scores > _NOWHERE))
+
     def _remember(self, asked: Asked) -> None:
         self._asked[asked.pod.uid] = asked
         self._asked.move_to_end(asked.pod.uid)

@@ -63,16 +63,16 @@ class Desk:
         ours: str,
         why_not: Callable[[], str | None],
         observe: Observe,
-        lacking: Callable[[ApiPod], None],
+        answered: Callable[[ApiPod, FilterResult], None],
         broken: Callable[[PluginBroken], None],
     ) -> None:
         """`ours` is our own schedulerName; `why_not` says why nothing may be decided now.
 
-        `lacking` is told of pods that would fit if others left; `broken` ends the process.
+        `answered` is told what filter said of a pod; `broken` ends the process.
         """
         self._chooser, self._placer, self._yielding = chooser, placer, yielding
         self._ours, self._why_not, self._observe = ours, why_not, observe
-        self._lacking, self._broken = lacking, broken
+        self._answered, self._broken = answered, broken
         self._repeats = Repeats(every_s=10)
         self._reading: dict[str, Callable[[bytes], Answer]] = {
             FILTER: self._filter,
@@ -103,8 +103,7 @@ class Desk:
             result = self._chooser.filter(args, time.monotonic())
         except PartageError as error:
             return Answer(ERROR, FilterResult(error=self._told(_name(args.pod), error)))
-        if result.failed_nodes:
-            self._lacking(args.pod)
+        self._answered(args.pod, result)
         return Answer(FITS if result.node_names else NOWHERE, result)
 
     def _prioritize(self, body: bytes) -> Answer:

@@ -18,7 +18,9 @@ from partage_scheduler.cycle import Stay
 from partage_scheduler.displacing import Displacer
 from partage_scheduler.extending.choosing import Chooser
 from partage_scheduler.extending.desk import Desk, Observe
+from partage_scheduler.extending.messages import FilterResult
 from partage_scheduler.extending.placing import Placer
+from partage_scheduler.extending.reminding import Reminder
 from partage_scheduler.extending.serving import Port
 from partage_scheduler.extending.trusting import context_of, keep_fresh
 from partage_scheduler.extending.yielding import Yielding
@@ -43,8 +45,12 @@ class Extender:
         displacer: Displacer,
         why_not: Callable[[], str | None],
         observe: Observe,
+        reminded: Callable[[str], None],
     ) -> None:
-        """`why_not` says why nothing may be decided now. Raises `BadConfiguration` where certificates can't be read."""
+        """`why_not` says why nothing may be decided now; `reminded` is told what became of each reminder.
+
+        Raises `BadConfiguration` where certificates can't be read.
+        """
         chooser = Chooser(brain.cycle, most_nodes=settings.extender_nodes)
         self._placer = Placer(
             brain=brain,
@@ -71,8 +77,15 @@ class Extender:
             ours=settings.scheduler_name,
             why_not=why_not,
             observe=observe,
-            lacking=self._lacks,
+            answered=self._answered,
             broken=self._break,
+        )
+        self._reminder = Reminder(
+            server,
+            fits=chooser.fits,
+            is_placed=lambda uid: brain.cluster.node_of(uid) is not None,
+            why_not=why_not,
+            ended=reminded,
         )
         self._papers = settings.papers
         self._context = None if self._papers is None else context_of(self._papers)
@@ -87,6 +100,7 @@ class Extender:
         """Listens; before this scheduler leads, callers are told so."""
         await self._port.open()
         tasks.start(self._watch(), name="extender")
+        tasks.start(self._reminder.run(), name="reminding")
         if self._papers is not None and self._context is not None:
             tasks.start(keep_fresh(self._context, self._papers), name="the extender's certificate")
 
@@ -100,9 +114,13 @@ class Extender:
         """Ends every connection."""
         self._port.abort()
 
-    def _lacks(self, pod: ApiPod) -> None:
+    def _answered(self, pod: ApiPod, result: FilterResult) -> None:
         """kube-scheduler finds nobody to leave where shares alone are lacking, so we do, once it has its answer."""
-        if self._sends_away:
+        if result.node_names:
+            self._reminder.fits_somewhere(pod.uid)
+            return
+        self._reminder.fits_nowhere(pod)
+        if result.failed_nodes and self._sends_away:
             asyncio.get_running_loop().call_soon(self._make_room, pod)
 
     def _make_room(self, pod: ApiPod) -> None:

@@ -132,8 +132,8 @@ class Connection(asyncio.Protocol):
     def end(self) -> None:
         """After what is being answered."""
         self._is_ending = True
-        if self._task is None and self._transport is not None:
-            self._transport.close()
+        if self._task is None:
+            self._close()
 
     def abort(self) -> None:
         """At once."""
@@ -190,6 +190,11 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
         if is_last:
             self._is_ending = True
+            self._close()
+
+    def _close(self) -> None:
+        """Unless they did: asyncio's TLS transports that are closed twice can't be aborted any more (CPython 3.11)."""
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def _watch(self) -> None:

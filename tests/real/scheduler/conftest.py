@@ -118,7 +118,12 @@ def node(bare: Cluster) -> Callable[[str], None]:
         part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(CARDS)))
         inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=True, broker=True))
         bare.nodes.create(a_node(name, annotations={INVENTORY: encode_inventory(inventory).decode()}))
-        spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
-        bare.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": spec})
+        beats(bare, name)
 
     return make
+
+
+def beats(cluster: Cluster, name: str) -> None:
+    """Its advertiser, once, for the first time."""
+    spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
+    cluster.api.create(LEASES.at(OUR_NAMESPACE), {"metadata": {"name": name}, "spec": spec})

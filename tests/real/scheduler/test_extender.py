@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 
 from partage_plugins.vocabulary.keys import GPU_MILLI
-from real.scheduler.conftest import Scheduler
+from partage_scheduler.extending.reminding import CONDITION
+from real.scheduler.conftest import Scheduler, beats
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.control.plane import ControlPlane
 from rig.identity.certificates import Authority, Use
 from rig.identity.delivered import delivered
-from rig.identity.people import TEAM, Person
+from rig.identity.people import OUR_NAMESPACE, TEAM, Person
 from rig.machine.components import Component
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_pod
 from rig.talking.pods import Pod
-from rig.talking.resources import Resource
+from rig.talking.resources import LEASES, Resource
 from rig.talking.waiting import until
 from support.kube import stored
 
@@ -142,6 +143,19 @@ def test_a_pod_that_fits_nowhere_is_told_why_and_is_placed_when_there_is_room(
     wait_bound([waits])
     require_good([first[1], waits], tmp_path)
     assert behind.scheduler.said.count("is not bound as asked") == 0
+
+
+def test_a_pod_is_placed_soon_after_a_node_beats_again(
+    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
+) -> None:
+    node("n1")
+    bare.api.delete(LEASES.at(OUR_NAMESPACE, "n1"))
+    waits = shared(bare, "waits", 600)
+    wait_said(waits, "heartbeat")
+    beats(bare, "n1")  # of which kube-scheduler hears nothing
+    wait_bound([waits])
+    require_good([waits], tmp_path)
+    assert CONDITION in {each["type"] for each in waits.refresh()["status"]["conditions"]}
 
 
 def test_while_nobody_leads_pods_wait_and_then_are_placed(

@@ -14,6 +14,7 @@ from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
 from partage_scheduler.extending.choosing import NO_MORE
 from partage_scheduler.extending.desk import NO_NAMES, OURS
+from partage_scheduler.extending.reminding import CONDITION
 from support.fake_api import FakeApi, Hang, Refuse
 from support.kube import until
 from support.scheduler_stage import Running, Truth, add_node, scheduler, settings_below, unbound
@@ -227,6 +228,20 @@ def test_where_shares_alone_are_lacking_lower_ones_leave(tmp_path: Path) -> None
         while not (await caller.filter(high, "n1"))["NodeNames"]:  # noqa: ASYNC110 - each look is a question
             await asyncio.sleep(0.01)
         assert await caller.bind(high, "n1") == ""
+
+    assert told(story, tmp_path, "n1").check()["bound"] == 3
+
+
+def test_kube_scheduler_is_reminded_of_a_pod_that_has_room_since_it_asked(tmp_path: Path) -> None:
+    async def story(api: FakeApi, _running: Running, caller: Caller) -> None:
+        first = [a_pod(api, f"first{number}", 1000) for number in range(2)]
+        assert [await caller.bind(pod, "n1") for pod in first] == ["", ""]
+        waits = a_pod(api, "waits", 1000)
+        assert not (await caller.filter(waits, "n1"))["NodeNames"]
+        api.objects.delete(f"{PODS}/first0")
+        await until(lambda: [each.type for each in stands(api, "waits").status.conditions] == [CONDITION])
+        assert (await caller.filter(waits, "n1"))["NodeNames"] == ["n1"]
+        assert await caller.bind(waits, "n1") == ""
 
     assert told(story, tmp_path, "n1").check()["bound"] == 3
 

@@ -139,6 +139,21 @@ def test_a_cluster_without_nodes_has_room_for_nobody(tmp_path: Path) -> None:
     assert not chooser.filter(asking(a_pod()), now()).node_names
 
 
+def test_it_is_known_whether_there_is_room_anywhere(mind: Brain, tmp_path: Path) -> None:
+    chooser, pod = Chooser(mind.cycle), a_pod("whole", 1000)
+    assert chooser.fits(pod, now())
+    for number, node in enumerate((N1, N1, N2, N2, N3, N3)):
+        place(mind, a_pod(f"small{number}", 100), node)
+        assert chooser.fits(pod, now())
+    for number, node in enumerate((N1, N2, N3)):
+        assert chooser.fits(pod, now())
+        place(mind, a_pod(f"whole{number}", 1000), node)
+    assert not chooser.fits(pod, now())
+    assert chooser.fits(a_pod("half", 500), now())
+    assert not chooser.fits(a_pod("gang", annotations={GANG: "g", GANG_SIZE: "2"}), now())
+    assert not Chooser(a_brain(tmp_path, ()).cycle).fits(pod, now())
+
+
 def test_cpu_and_memory_are_kube_schedulers(mind: Brain) -> None:
     container = {"name": "main", "resources": {"limits": {GPU_MILLI: "500", "cpu": "1000"}}}
     pod = a_pod(containers=[container])

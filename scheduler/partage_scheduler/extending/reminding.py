@@ -1,0 +1,162 @@
+"""Pods that fitted nowhere when kube-scheduler asked, and fit now: it is reminded of them, for it may not know.
+
+It asks again when something happens that it hears of. It may be quicker than we are, and ask about room before we have
+seen that it is free; and of some things it hears nothing: a node's advertiser that beats again, or room outside of the
+sample of nodes that it took. A pod whose status changes it tries again, so a condition says that there may be room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+import msgspec
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, pod_status_path
+from partage_plugins.errors import PartageError, PluginBroken
+from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary.keys import ALLOC_PREFIX
+from partage_scheduler.objects import ApiPod
+
+CONDITION: Final = f"{ALLOC_PREFIX}Room"
+_FIRST_S: Final = 2.0
+"""After which kube-scheduler would have asked by itself."""
+_MOST_S: Final = 300.0
+"""After which it tries every pod that waits; so whom it has not asked about for twice as long is gone."""
+_EVERY_S: Final = 1.0
+_AT_ONCE: Final = 20
+"""A look costs as much as an answer."""
+_MOST: Final = 10_000
+_log = structlog.get_logger()
+
+
+@dataclass
+class _Away:
+    pod: ApiPod
+    rest_s: float
+    told_at: float
+    due: float
+
+
+class TurnedAway:
+    """Pods that fitted nowhere, and when to look whether that is so still. Pure."""
+
+    def __init__(self) -> None:
+        self._pods: OrderedDict[PodUid, _Away] = OrderedDict()
+
+    def told(self, pod: ApiPod, now: float) -> None:
+        """It fits nowhere, kube-scheduler was told just now."""
+        before = self._pods.pop(pod.uid, None)
+        rest_s = _FIRST_S if before is None else before.rest_s
+        self._pods[pod.uid] = _Away(pod, rest_s, now, now + rest_s)
+        while len(self._pods) > _MOST:
+            self._pods.popitem(last=False)
+
+    def forget(self, uid: PodUid) -> None:
+        """It has a place, or needs none any more."""
+        self._pods.pop(uid, None)
+
+    def due(self, now: float) -> list[ApiPod]:
+        """Whom to look at now; some at a time, all in turn."""
+        found = list(islice((uid for uid, away in self._pods.items() if away.due <= now), _AT_ONCE))
+        return [away.pod for uid in found if (away := self._looked_at(uid, now)) is not None]
+
+    def reminded(self, uid: PodUid, now: float) -> None:
+        """kube-scheduler will ask; if other things are in the pod's way, reminders get rare."""
+        if (away := self._pods.get(uid)) is not None:
+            away.rest_s = min(away.rest_s * 2, _MOST_S)
+            away.due = now + away.rest_s
+
+    def _looked_at(self, uid: PodUid, now: float) -> _Away | None:
+        away = self._pods.pop(uid)
+        if away.told_at + 2 * _MOST_S < now:
+            return None
+        away.due = now + _FIRST_S
+        self._pods[uid] = away
+        return away
+
+
+class Reminder:
+    """Reminds."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        *,
+        fits: Callable[[ApiPod, float], bool],
+        is_placed: Callable[[PodUid], bool],
+        why_not: Callable[[], str | None],
+        ended: Callable[[str], None] = lambda _outcome: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`ended` is told what became of each reminder: `done`, `gone` or `failed`."""
+        self._server, self._fits, self._is_placed, self._why_not = server, fits, is_placed, why_not
+        self._ended, self._clock, self._sleep = ended, clock, sleep
+        self._away = TurnedAway()
+        self._repeats = Repeats(every_s=60)
+
+    def fits_nowhere(self, pod: ApiPod) -> None:
+        """kube-scheduler was told so."""
+        self._away.told(pod, self._clock())
+
+    def fits_somewhere(self, uid: PodUid) -> None:
+        """And of this one, that."""
+        self._away.forget(uid)
+
+    async def run(self) -> None:
+        """Looks every second, for ever."""
+        while True:
+            await self._sleep(_EVERY_S)
+            if self._why_not() is None:
+                for pod in self._away.due(self._clock()):
+                    await self._look(pod)
+                    await self._sleep(0)
+
+    async def _look(self, pod: ApiPod) -> None:
+        if self._is_placed(pod.uid):
+            self._away.forget(pod.uid)
+        elif self._may_fit(pod):
+            await self._remind(pod)
+
+    def _may_fit(self, pod: ApiPod) -> bool:
+        try:
+            return self._fits(pod, self._clock())
+        except PluginBroken:
+            raise
+        except PartageError:  # whoever asks is told
+            return False
+
+    async def _remind(self, pod: ApiPod) -> None:
+        try:
+            await self._write(pod)
+        except (NotFound, Conflict):
+            self._away.forget(pod.uid)
+            self._ended("gone")
+        except KubeError as error:
+            self._ended("failed")
+            if (silent := self._repeats.due(type(error).__name__)) is not None:
+                name = f"{pod.namespace}/{pod.name}"
+                _log.warning("kube-scheduler was not reminded of a pod", pod=name, why=str(error), repeats=silent)
+        else:
+            self._away.reminded(pod.uid, self._clock())
+            self._ended("done")
+
+    async def _write(self, pod: ApiPod) -> None:
+        condition = {
+            "type": CONDITION,
+            "status": "True",
+            "reason": "MayFit",
+            "message": "there was room for its devices on a node, so it is to be tried again",
+            "lastProbeTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        await self._server.patch(pod_status_path(pod.namespace, pod.name), body, msgspec.Raw, how="strategic")

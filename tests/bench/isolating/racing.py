@@ -5,6 +5,8 @@ or beside one, metered or not, is someone else's to say: here it is an environme
 
 - the card's own peak: simgpud is the only one who writes it, at every operation;
 - refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
+- where the machine itself stood still for longer than the broker waits for what others can give back, refusals of that
+  round are counted and not judged;
 - what dead processes had: it is claimed for `RETURNED_S` after their death and must then be there for others. What
   others have open of it is claimed by these.
 """
@@ -24,6 +26,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bench.isolating.claims import Claims
+from bench.isolating.delays import Delays
 from bench.isolating.programs import programs
 
 MIB: Final = 1 << 20
@@ -35,6 +38,8 @@ OUT_OF_REACH: Final = 32 * MIB
 _LATEST_S: Final = 0.02
 _NO_ROOM: Final = 3
 _END_S: Final = 60.0
+_STOOD_STILL_S: Final = 0.05
+"""So long the broker waits for whoever may give back; a machine that is late by that much makes refusals right."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class Seen:
     stopped: int = 0
     wrong: list[str] = field(default_factory=list[str])
     """Refusals for which there was room."""
+    unjudged: int = 0
+    """The same, while the machine stood still."""
 
 
 class Racer:
@@ -132,10 +139,12 @@ class Race:
         self._claims = Claims(page, course.limit)
         self._random = random.Random(course.seed)  # noqa: S311 (choices that can be repeated)
         self._racers: list[Racer | None] = [None] * course.processes
+        self._delays = Delays()
         self.asleep: int | None = None
         """The pid of the process that is stopped now."""
 
     def __enter__(self) -> Self:
+        self._delays.__enter__()
         self._fill()
         return self
 
@@ -147,6 +156,7 @@ class Race:
                 racer.send(signal.SIGKILL)
                 racer.finish()
         self._claims.__exit__(None, None, None)
+        self._delays.__exit__(None, None, None)
 
     @property
     def pids(self) -> list[int]:
@@ -157,6 +167,7 @@ class Race:
         """All operate, one is killed, one is stopped for a while, and something else may happen."""
         running = [slot for slot, racer in enumerate(self._racers) if racer is not None]
         victim, sleeper = self._random.sample(running, 2) if len(running) > 1 else (-1, -1)
+        self._delays.anew()
         for slot in running:
             self._of(slot).begin()
         time.sleep(self._random.uniform(0, _LATEST_S))  # so that signals hit any of their calls
@@ -220,7 +231,7 @@ class Race:
         self.seen.refused += told["refused"]
         self.seen.opened += told["opened"]
         if told["wrong"]:
-            self.seen.wrong.append(f"{told['wrong']} in round {self.seen.rounds}, slot {slot}: {told['first']}")
+            self._wrong(f"{told['wrong']} in round {self.seen.rounds}, slot {slot}: {told['first']}")
 
     def _fill(self) -> None:
         """Starts a process in each empty slot, all at once; those that find no room are tried again after a round."""
@@ -236,7 +247,13 @@ class Race:
                 raise SystemExit(f"race: a process ended with {status} before it began")
             self.seen.refused_starts += 1
             if told["wrong"]:
-                self.seen.wrong.append(f"a context was refused with room for {told['room']} bytes more")
+                self._wrong(f"a context was refused with room for {told['room']} bytes more")
+
+    def _wrong(self, what: str) -> None:
+        if self._delays.longest_s < _STOOD_STILL_S:
+            self.seen.wrong.append(what)
+        else:
+            self.seen.unjudged += 1
 
 
 def run(course: Course, page: Path, *, rounds: int, after: Callable[[Race], None] = lambda _: None) -> Seen:

@@ -7,7 +7,7 @@ then tells of it by `take`), and knows no predicate but room and plugins: other 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ class Decider:
         """The slot of a node; None where it is not known."""
         return self._numbering.slot(node)
 
-    def slots(self, nodes: Iterable[NodeName]) -> NDArray[np.intp]:
+    def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
         """Of many nodes at once; -1 where one is not known."""
         return self._numbering.slots(nodes)
 
@@ -166,10 +166,6 @@ class Decider:
         for each in barred:
             scores[each.flags(self.end)] = NO_FIT
         return scores
-
-    def foremost(self, scores: Scores, most: int) -> Iterator[NodeName]:
-        """As many nodes by their scores, the best first, and equal ones by name; none that has minus infinity."""
-        return map(self._numbering.name, self._numbering.foremost(scores, most))
 
     def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[str]:
         """Why plugins say no of each of these slots, empty where they say yes."""

@@ -6,19 +6,17 @@ name sorts first is chosen: a choice that depends neither on the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection
 from heapq import heappop, heappush
 from itertools import repeat
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import NodeName, Slot
-from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.deciding.arrays import grown
 
-_NOTHING: Final = np.float32("-inf")
 Integer = TypeVar("Integer", bound=np.integer[Any])
 
 
@@ -47,9 +45,9 @@ class Numbering:
         """The node's slot, or None where it has none."""
         return self._slots.get(node)
 
-    def slots(self, nodes: Iterable[NodeName]) -> NDArray[np.intp]:
+    def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
         """Their slots, -1 where a node has none."""
-        return np.array(list(map(self._slots.get, nodes, repeat(-1))), dtype=np.intp)
+        return np.fromiter(map(self._slots.get, nodes, repeat(-1)), dtype=np.intp, count=len(nodes))
 
     def name(self, slot: int) -> NodeName:
         """The node in a slot that is taken."""
@@ -92,19 +90,6 @@ class Numbering:
         if slots.size == 1:
             return Slot(int(slots[0]))
         return Slot(int(slots[np.argmin(self._ranked()[slots])]))
-
-    def foremost(self, scores: Scores, most: int) -> Iterator[int]:
-        """As many slots by their scores, the best first, and equal ones by name; none that has minus infinity."""
-        last = np.partition(scores, -most)[-most] if scores.size > most else _NOTHING
-        better = np.flatnonzero(scores > last)
-        yield from better[np.lexsort((self._ranked()[better], -scores[better]))].tolist()
-        if last > _NOTHING:
-            yield from self._by_name(np.flatnonzero(scores == last), most - better.size)
-
-    def _by_name(self, slots: NDArray[np.intp], most: int) -> Iterator[int]:
-        ranks = self._ranked()[slots]
-        first = np.argpartition(ranks, most - 1)[:most] if ranks.size > most else np.arange(ranks.size)
-        yield from slots[first[np.argsort(ranks[first])]].tolist()
 
     def _ranked(self) -> NDArray[np.int32]:
         if self._ranks is None:

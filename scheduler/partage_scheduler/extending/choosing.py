@@ -2,8 +2,7 @@
 
 Where it can't be is asked of plugins and heartbeats alone: all other rules, CPU and memory too, are kube-scheduler's
 own, which knows better what it is about to bind. How good nodes are is what standalone mode goes by. What plugins said
-of a shape is remembered, so that equal pods in a row cost next to nothing; and where one node is wanted, it is mostly
-among the best of all, so these are looked for among those that were named, and the names are not read.
+of a shape is remembered, so that equal pods in a row cost next to nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.deciding import Barred, Decision
-from partage_scheduler.extending.messages import Args, FilterResult, Host, Names, PrioritizeArgs
+from partage_scheduler.extending.messages import Args, FilterResult, Host, PrioritizeArgs
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.wording import lasts, said_as
 
@@ -32,9 +31,6 @@ UNKNOWN: Final = "node(s) were not known to partage yet"
 GANG: Final = "gangs are bound by partage's own scheduler alone: name it in schedulerName"
 NO_MORE: Final = "the node has no room for the pod's devices any more"
 _MOST_ASKED: Final = 1024
-_LOOKED_FOR: Final = 100
-"""Of a sample of a tenth, not one of these is there once in 40,000 times."""
-_NOBODY: Final = Names(b"[]")
 _NOWHERE: Final = np.float32("-inf")
 _NOTHING: Final = Room()
 
@@ -79,14 +75,10 @@ class Chooser:
 
     def filter(self, args: Args, now: float) -> FilterResult:
         """Where it can be; the reasons are told where that is nowhere."""
-        named, request = args.names or _NOBODY, self._request(args.pod)
+        names, request = args.node_names or (), self._request(args.pod)
         if isinstance(request, str):
-            return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(named.all(), request))
+            return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
         with self._cycle.cluster.room_for(args.pod):
-            if self._most_nodes == 1 and (node := self._foremost(args.pod, request, named, now)) is not None:
-                self._remember(Asked(args.pod, request, (node,), np.zeros(1, dtype=np.float32)))
-                return FilterResult(node_names=(node,))
-            names = named.all()
             offers = self._offers(args.pod, request, names, now)
         places = np.flatnonzero(offers.scores > _NOWHERE)
         if not places.size:
@@ -152,12 +144,6 @@ class Chooser:
         except PartageError as error:
             return str(error)
 
-    def _foremost(self, pod: ApiPod, request: PodRequest, named: Names, now: float) -> NodeName | None:
-        """The best of those that were named, if it is among the best of all."""
-        decider = self._cycle.decider
-        scores = decider.open(self._liked(pod, request), self._barred(pod, request, now))
-        return next((node for node in decider.foremost(scores, _LOOKED_FOR) if node in named), None)
-
     def _barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         return self._cycle.cluster.barred(pod, replace(request, needs=_NOTHING), now)
 
@@ -200,7 +186,7 @@ class Chooser:
 def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The best places, in the order in which they came; of equal ones the first by name."""
     found = scores[places]
-    last = np.partition(found, places.size - most)[-most]
+    last = found.max() if most == 1 else np.partition(found, -most)[-most]
     equal = sorted(places[found == last].tolist(), key=names.__getitem__)
     better = places[found > last]
     return np.sort(np.append(better, equal[: most - better.size]))

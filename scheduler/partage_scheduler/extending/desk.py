@@ -96,7 +96,7 @@ class Desk:
 
     def _filter(self, body: bytes) -> Answer:
         args = _read(body, Args)
-        why = self._against(args.pod) or (NO_NAMES if args.names is None else None)
+        why = self._against(args.pod) or (NO_NAMES if args.node_names is None else None)
         if why is not None:
             return Answer(ERROR, FilterResult(error=why))
         try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.errors import SchedulerError
@@ -27,31 +27,12 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, rename="pascal", omit
     """What is not named is ignored, what is empty is not written."""
 
 
-class Names:
-    """Nodes that were named, hundreds of them: most are not worth reading, since few are looked for."""
-
-    def __init__(self, text: bytes) -> None:
-        """A list as JSON has it."""
-        self._text, self._is_plain = text, b"\\" not in text
-
-    def __contains__(self, node: NodeName) -> bool:
-        return b'"%b"' % node.encode() in self._text if self._is_plain else node in self.all()
-
-    def all(self) -> tuple[NodeName, ...]:
-        """Every one of them, as they came; raises `Unreadable`."""
-        return read(self._text, tuple[NodeName, ...])
-
-
 class Args(Message, frozen=True, kw_only=True):
     """Of filter: a pod, and the nodes that are left of what others said."""
 
     pod: ApiPod
-    node_names: Raw = Raw(b"null")
-
-    @property
-    def names(self) -> Names | None:
-        """None where nodes came otherwise than by their names."""
-        return None if bytes(self.node_names) == b"null" else Names(bytes(self.node_names))
+    node_names: tuple[NodeName, ...] | None = None
+    """None where nodes came otherwise than by their names."""
 
 
 class Uid(Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from partage_base.kube import micro_time
-from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.brain import Brain, brain, plugins
 from partage_scheduler.extending.messages import Args
@@ -55,7 +55,7 @@ def a_pod(name: str = "p", milli: int = 500, annotations: Mapping[str, str] | No
 
 
 def asking(pod: ApiPod, *names: str) -> Args:
-    return Args(pod=pod, node_names=msgspec.Raw(msgspec.json.encode(names)))
+    return Args(pod=pod, node_names=tuple(map(NodeName, names)))
 
 
 def now() -> float:

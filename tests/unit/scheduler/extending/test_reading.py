@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -17,7 +15,6 @@ from partage_scheduler.extending.messages import (
     Host,
     Message,
     MetaPod,
-    Names,
     PreemptionArgs,
     PreemptionResult,
     PrioritizeArgs,
@@ -36,24 +33,16 @@ def test_nodes_come_by_their_names() -> None:
     body = b'{"Pod":{"metadata":{"name":"p","uid":"u","managedFields":[{}]},"spec":{}},"Nodes":null,"NodeNames":["n1"]}'
     args = read(body, Args)
     assert args.pod.uid == "u"
-    assert args.names is not None
-    assert args.names.all() == ("n1",)
+    assert args.node_names == ("n1",)
     assert read(body, PrioritizeArgs).pod.metadata.uid == "u"
-    assert read(body.replace(b'["n1"]', b"null"), Args).names is None
-    assert read(body.replace(b',"NodeNames":["n1"]', b""), Args).names is None
+    assert read(body.replace(b'["n1"]', b"null"), Args).node_names is None
+    assert read(body.replace(b',"NodeNames":["n1"]', b""), Args).node_names is None
 
 
-@given(st.lists(st.text(max_size=8), max_size=8), st.text(st.characters(exclude_characters='"\\'), max_size=8))
-def test_a_node_is_found_among_names_as_in_a_list(names: list[str], node: str) -> None:
-    for spelled in (msgspec.json.encode(names), json.dumps(names).encode(), json.dumps(names, indent=1).encode()):
-        assert (NodeName(node) in Names(spelled)) == (node in names)
-        assert Names(spelled).all() == tuple(names)
-
-
-@pytest.mark.parametrize("text", [b"{}", b"[1]", b'["n1"', b'"n1"'])
-def test_what_is_no_list_of_names_is_said_so(text: bytes) -> None:
+@pytest.mark.parametrize("names", [b"{}", b"[1]", b'["n1"', b'"n1"'])
+def test_what_is_no_list_of_names_is_said_so(names: bytes) -> None:
     with pytest.raises(Unreadable, match="can't be read"):
-        Names(text).all()
+        read(b'{"Pod":{"metadata":{"name":"p"},"spec":{}},"NodeNames":%b}' % names, Args)
 
 
 def test_a_binding_is_read() -> None:

@@ -70,8 +70,9 @@ def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
     stage: IsolationStage, broker_afterwards: None
 ) -> None:
     stage.kill_broker()
-    pod, whole = stage.limited_pod(memory(1024)), stage.limited_pod(memory(CARD_MIB, share=1000))
+    pod = stage.limited_pod(memory(1024))
     assert stage.refused(pod) == AWAY
+    whole = stage.limited_pod(memory(CARD_MIB, share=1000))
     whole.wait_running()
     whole.delete_and_wait()
     stage.start_broker()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -16,11 +16,16 @@ Started = Callable[[], AbstractContextManager[int]]
 """Starts a scheduler, tells its process id, and ends it."""
 
 
-async def turn(server: ApiServer, started: Started, named: str, most: int, others: Processes) -> Race:
-    """Until so many more of the pods whose names begin so are bound, or all."""
+async def turn(server: ApiServer, started: Started, named: str, most: int, others: Processes) -> Sequence[Race]:
+    """Until so many more of the pods whose names begin so are bound, or all.
+
+    No race where none are left: a small backlog may be bound as a whole before its first turn is known to be over.
+    """
     backlog = await waiting(server, named)
+    if not backlog.names:
+        return ()
     with started() as pid:
-        return await raced(server, backlog, min(most, len(backlog.names)), pid, others)
+        return (await raced(server, backlog, min(most, len(backlog.names)), pid, others),)
 
 
 @contextmanager

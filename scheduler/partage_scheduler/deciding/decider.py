@@ -156,9 +156,12 @@ class Decider:
             self._standing(request).refuse(slot, str(refusal))
             raise
 
-    def liked(self, request: PodRequest) -> Scores:
-        """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next."""
-        return self._standing(request).scores[: self.end]
+    def liked(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Scores:
+        """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next.
+
+        With `among` it is right for these slots alone, and plugins are asked about no others.
+        """
+        return self._standing(request, among).scores[: self.end]
 
     def open(self, scores: Scores, barred: Sequence[Barred]) -> Scores:
         """The same, and minus infinity where somebody bars; a copy."""
@@ -231,11 +234,11 @@ class Decider:
         self._standings.explained(standing)
         return standing
 
-    def _standing(self, request: PodRequest) -> Standing:
+    def _standing(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Standing:
         def ask(stale: NDArray[np.int32], scores: Scores) -> None:
             self._score(request, stale, scores)
 
-        return self._standings.of(self._side.shape(request), ask)
+        return self._standings.of(self._side.shape(request), ask, among)
 
     def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
         asked = self._numbering.taken(stale)

@@ -1,8 +1,9 @@
 """How every node stands with each shape of request: the scores, kept, and asked again only where something changed.
 
-Each change has a tick, and each slot that of its last change. A standing has the tick up to which it is right, so what
-must be asked again are the last few changes, or after many of them one comparison over all slots. Most decisions then
-ask plugins for the few nodes that changed since a pod of this shape came last. CPU and memory are no part of a shape
+Each change has a tick, and each slot that of its last change. A standing has the tick up to which it knows of changes,
+so news are the last few, or after many of them one comparison over all slots. What changed is asked again when somebody
+wants to know: mostly of the few nodes that changed since a pod of this shape came last, of fewer where only some nodes
+matter. CPU and memory are no part of a shape
 unless a plugin says so: the core compares them anew for each pod, which costs less than a standing for each amount of
 memory that somebody thought of. What is remembered is bounded: the standing that nobody asked for longest goes first.
 """
@@ -35,11 +36,13 @@ Ask = Callable[[NDArray[np.int32], Scores], None]
 class Standing:
     """The scores of one shape, by slot."""
 
-    __slots__ = ("codes", "refused", "right_until", "said", "said_until", "scores")
+    __slots__ = ("codes", "known_until", "refused", "said", "said_until", "scores", "unasked")
 
     def __init__(self) -> None:
         self.scores: Scores = np.zeros(0, dtype=np.float32)
-        self.right_until = 0
+        self.unasked: Flags = np.zeros(0, dtype=np.bool_)
+        """Slots that changed, and that nobody wanted to know of since."""
+        self.known_until = 0
         self.refused: dict[int, str] = {}
         """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
         self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
@@ -56,9 +59,16 @@ class Standing:
         """What is known of these slots no longer holds; there are `size` slots now."""
         self.scores = grown(self.scores, size, NO_FIT)
         self.scores[slots] = NO_FIT
+        self.unasked = grown(self.unasked, size, fill=False)
+        self.unasked[slots] = True
         if self.refused:
             for slot in slots.tolist():
                 self.refused.pop(slot, None)
+
+    def to_ask(self, among: NDArray[np.intp] | None) -> NDArray[np.int32]:
+        """The slots of which plugins must be asked, so that all of these are right."""
+        found = np.flatnonzero(self.unasked) if among is None else among[self.unasked[among]]
+        return found.astype(np.int32)
 
     def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[str, ...]) -> None:
         """Plugins said this of these slots: a reason's place in the table, or 0 for none."""
@@ -115,18 +125,20 @@ class Standings:
         """Nothing that was remembered holds any more."""
         self._by_shape.clear()
 
-    def of(self, shape: Hashable, ask: Ask) -> Standing:
-        """How all nodes stand with this shape now. If asking fails, what was asked is asked again next time."""
+    def of(self, shape: Hashable, ask: Ask, among: NDArray[np.intp] | None = None) -> Standing:
+        """How all nodes stand with this shape now, or those in some slots. If asking fails, it is asked next time."""
         standing = self._by_shape.get(shape)
         if standing is None:
             standing = self._made(shape)
         else:
             self._by_shape.move_to_end(shape)
-        if standing.right_until < self._tick:
-            stale = self._changed_since(standing.right_until)
-            standing.forget(stale, self._end)
-            ask(stale, standing.scores)
-            standing.right_until = self._tick
+        if standing.known_until < self._tick:
+            standing.forget(self._changed_since(standing.known_until), self._end)
+            standing.known_until = self._tick
+        asked = standing.to_ask(among)
+        if asked.size:
+            ask(asked, standing.scores)
+            standing.unasked[asked] = False
         return standing
 
     def unexplained(self, standing: Standing) -> NDArray[np.intp]:

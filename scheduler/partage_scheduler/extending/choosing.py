@@ -2,7 +2,7 @@
 
 Where it can't be is asked of plugins and heartbeats alone: all other rules, CPU and memory too, are kube-scheduler's
 own, which knows better what it is about to bind. How good nodes are is what standalone mode goes by. What plugins said
-of a shape is remembered, so that equal pods in a row cost next to nothing.
+of a shape is remembered, and they are asked about no other nodes than these, so most questions cost next to nothing.
 """
 
 from __future__ import annotations
@@ -153,12 +153,12 @@ class Chooser:
         barred = self._barred(pod, request, now)
         if not decider.end:
             return Offers(request, slots, barred, np.full(slots.shape, _NOWHERE))
-        scores = decider.open(self._liked(pod, request), barred)
+        scores = decider.open(self._liked(pod, request, slots[slots >= 0]), barred)
         return Offers(request, slots, barred, np.where(slots < 0, _NOWHERE, scores[slots]))
 
-    def _liked(self, pod: ApiPod, request: PodRequest) -> Scores:
-        """What plugins say, and what the pod itself prefers, as in standalone mode."""
-        scores, preferences = self._cycle.decider.liked(request), self._cycle.preferences(pod)
+    def _liked(self, pod: ApiPod, request: PodRequest, among: NDArray[np.intp]) -> Scores:
+        """What plugins say of these slots, and what the pod itself prefers, as in standalone mode."""
+        scores, preferences = self._cycle.decider.liked(request, among), self._cycle.preferences(pod)
         return scores if preferences is None else scores + preferences[: scores.size]
 
     def _nowhere(self, offers: Offers, names: Sequence[NodeName]) -> FilterResult:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from partage_plugins import hookimpl
+from partage_plugins.errors import PluginFailed
 from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
-from partage_plugins.vocabulary.answers import Fits, Slots
+from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_scheduler.deciding import Books, Decider
 from unit.scheduler.piles import GIB, ROOM, Piles, Shapeless, World, liking, node_of, pile, wanting
 
@@ -42,6 +43,26 @@ def test_pods_that_differ_in_cpu_and_memory_alone_ask_once() -> None:
     assert world.plugin.asked == [(0, 1)]
 
 
+def test_where_only_some_nodes_matter_no_others_are_asked_for_before_they_do() -> None:
+    world = World(a=4, b=9, c=9)
+    decider, request = world.decider, wanting(1)
+    a, b, c = decider.slots(NAMES[:3])
+    for among in ([c], [a, c], [a]):
+        assert np.isfinite(decider.liked(request, np.array(among))[among]).all()
+    assert world.plugin.asked == [(c,), (a,)]
+    assert world.place(wanting(1, pod="p")) == "a"
+    assert world.plugin.asked == [(c,), (a,), (b,)]
+
+
+def test_what_failed_to_be_asked_is_asked_again() -> None:
+    world = World(Failing, a=4, b=9)
+    for _ in range(2):
+        with pytest.raises(PluginFailed):
+            world.decider.decide(wanting(1))
+    Failing.fails = False
+    assert node_of(world.decider, wanting(1)) == "a"
+
+
 def test_the_shape_that_nobody_asked_for_longest_is_forgotten_first() -> None:
     world = World()
     decider = Decider(world.side, Books(), shapes=2)
@@ -63,6 +84,18 @@ def test_shapes_that_cpu_alone_tells_apart_are_kept_apart() -> None:
 def test_pods_of_one_shape_get_what_pods_asked_for_one_by_one_get(plugin: type[Shapeless]) -> None:
     world = World(plugin, a=3, b=2)
     assert [world.place(wanting(1, pod=f"p{number}")) for number in range(6)] == ["b", "b", "a", "a", "a", None]
+
+
+class Failing(Piles):
+    """Raises, until it is told not to."""
+
+    fails = True
+
+    @hookimpl
+    def partage_scores(self, request: PodRequest, slots: Slots) -> Scores:
+        if Failing.fails:
+            raise ValueError("not now")
+        return super().partage_scores(request, slots)
 
 
 class Anything(RuleBasedStateMachine):
@@ -140,6 +173,14 @@ class Anything(RuleBasedStateMachine):
             pod = sorted(self.pods)[place % len(self.pods)]
             assert self.decider.give_back(pod)
             del self.pods[pod]
+
+    @rule(nodes=st.lists(names, unique=True), count=st.sampled_from(COUNTS))
+    def some_nodes_are_asked_about(self, nodes: list[NodeName], count: int) -> None:
+        slots = self.decider.slots(nodes)
+        liked = self.decider.liked(wanting(count), slots[slots >= 0])
+        right = self.right(count, Room())
+        for node, slot in zip(nodes, slots.tolist(), strict=True):
+            assert slot < 0 or liked[slot] == right.get(node, -np.inf)
 
     @invariant()
     def every_shape_is_as_if_asked_anew(self) -> None:

@@ -119,7 +119,6 @@ def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name
     bench.figure(f"{name}: memory of others opened", seen.opened)
     bench.figure(f"{name}: programs killed", seen.killed)
     bench.figure(f"{name}: programs stopped", seen.stopped)
-    bench.figure(f"{name}: refusals not judged, the machine stood still", seen.unjudged)
     if bench.smoke:  # bars are not judged then, and these have nothing to do with time
         bench.engaged(f"{name}: refusals are right: {seen.wrong[:1]}", not seen.wrong)
         bench.engaged(f"{name}: the limit holds, {over} bytes", over <= 0)

@@ -1,4 +1,4 @@
-"""How late whoever sleeps is woken: a machine that stands still for longer than the broker waits makes it refuse."""
+"""How late whoever sleeps is woken, which is told with what went wrong: the broker waits for others 50 to 100 ms."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ or beside one, metered or not, is someone else's to say: here it is an environme
 
 - the card's own peak: simgpud is the only one who writes it, at every operation;
 - refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
-- where the machine itself stood still for longer than the broker waits for what others can give back, refusals of that
-  round are counted and not judged;
 - what dead processes had: it is claimed for `RETURNED_S` after their death and must then be there for others. What
   others have open of it is claimed by these.
 """
@@ -38,8 +36,6 @@ OUT_OF_REACH: Final = 32 * MIB
 _LATEST_S: Final = 0.02
 _NO_ROOM: Final = 3
 _END_S: Final = 60.0
-_STOOD_STILL_S: Final = 0.05
-"""So long the broker waits for whoever may give back; a machine that is late by that much makes refusals right."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +72,6 @@ class Seen:
     stopped: int = 0
     wrong: list[str] = field(default_factory=list[str])
     """Refusals for which there was room."""
-    unjudged: int = 0
-    """The same, while the machine stood still."""
 
 
 class Racer:
@@ -250,10 +244,7 @@ class Race:
                 self._wrong(f"a context was refused with room for {told['room']} bytes more")
 
     def _wrong(self, what: str) -> None:
-        if self._delays.longest_s < _STOOD_STILL_S:
-            self.seen.wrong.append(what)
-        else:
-            self.seen.unjudged += 1
+        self.seen.wrong.append(f"{what}; in that round this machine was late by up to {self._delays.longest_s:.3f} s")
 
 
 def run(course: Course, page: Path, *, rounds: int, after: Callable[[Race], None] = lambda _: None) -> Seen:

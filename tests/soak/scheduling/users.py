@@ -85,13 +85,13 @@ class Users:
 
     async def _live(self, name: str) -> None:
         await asyncio.sleep(self._chance.expovariate(1 / self._life_s))
-        if self._chance.random() < 0.25:
+        if self._chance.random() < 0.6:
             body = {"status": {"phase": "Succeeded"}}
             await self._server.patch(pod_status_path(TEAM, name), body, msgspec.Raw)
             await asyncio.sleep(1)
             await self._gone(name, at_once=True)
         else:
-            await self._gone(name, at_once=self._chance.random() < 0.8)
+            await self._gone(name, at_once=self._chance.random() < 0.5)
 
     async def _gone(self, name: str, *, at_once: bool) -> None:
         """Deleted with a grace, as pods are that run, it is there for that long and holds what it held."""

@@ -26,7 +26,7 @@ NO_FIT: Final = -math.inf
 """The score of a node where a request does not fit, and of a slot without a node."""
 _NO_FIT: Final = np.float32(NO_FIT)
 SHAPES: Final = 512
-"""Standings that are kept: 10 MB for each 5,000 nodes."""
+"""Standings that are kept: 13 MB for each 5,000 nodes."""
 _CHANGES: Final = 512
 """Changes that are told one by one to a standing that was right before them."""
 Ask = Callable[[NDArray[np.int32], Scores], None]

@@ -28,7 +28,7 @@ def _programs() -> None:
 def unpacked(image: Image, folder: Path) -> Path:
     for layer in image.layers:
         with tarfile.open(fileobj=io.BytesIO(layer.content)) as tar:
-            tar.extraction_filter = staticmethod(lambda member, _folder: member)  # our own
+            tar.extraction_filter = lambda member, _folder: member  # our own
             tar.extractall(folder)  # noqa: S202
     return folder
 

@@ -328,6 +328,7 @@ void account_keep(unsigned card, uint64_t bytes) {
 static CUresult ask_context(unsigned card, uint64_t unknown, uint32_t flags, uint64_t deadline) {
     (void)unknown;
     if (!session_enter(deadline)) return CUDA_ERROR_NOT_INITIALIZED;
+    if (flags & WIRE_AGAIN && take_excess(&accounts[card], 0)) say_returned(card); /* our own credit may be the room */
     struct wire packet = amounts_of(WIRE_CONTEXT, card);
     packet.flags = flags;
     const bool answered = session_ask(&packet, session_patience(deadline));

@@ -140,3 +140,15 @@ def test_a_context_that_does_not_fit_is_not_made(place: Isolated) -> None:
         assert other.error("start()") == OUT_OF_MEMORY
     finally:
         other.close()
+
+
+def test_each_context_needs_room_which_is_there_again_once_the_card_shows_what_it_took(container: Contained) -> None:
+    with program(container) as one:
+        settled(container, one.pid)
+        one.ask(f"a = alloc({LIMIT - 2 * CONTEXT})")
+        one.ask("b = alloc(2 << 20)")
+        assert one.error("told('cuCtxCreate_v2', 0, 0)") == OUT_OF_MEMORY
+        one.ask("free(b)")
+        one.ask("c = told('cuCtxCreate_v2', 0, 0)")
+        one.ask(f"b = alloc({CONTEXT})")
+        assert held(container, one.pid) == LIMIT

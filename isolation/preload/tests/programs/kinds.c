@@ -6,11 +6,13 @@ enum { FLOATS = 0x20, CAPTURE_THREAD = 1, READ_WRITE = 3, LEVELS = 3 };
 #define POOL_GROWTH (32 * MIB)
 
 static int device;
+static u64 context_bytes;
 static handle pool;
 static struct memory_properties on_device = {.type = 1, .location = {.type = 1}};
 
-void kinds_begin(int which) {
+void kinds_begin(int which, u64 context) {
     device = which;
+    context_bytes = context;
     on_device.location.id = which;
     require(cuDeviceGetDefaultMemPool(&pool, device), "cuDeviceGetDefaultMemPool");
 }
@@ -142,9 +144,10 @@ static void give_graph(struct held *held) {
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
+/* Only a process's first one takes anything, but nobody knows that before: there must be room for another. */
 static u64 context_worst(u64 bytes) {
     (void)bytes;
-    return 0; /* the process's first one is claimed when it begins */
+    return context_bytes;
 }
 
 /* It is made current, too, which only the thread that made it would have to know. */
@@ -158,16 +161,16 @@ static int take_context(struct held *held, u64 bytes) {
 static void give_context(struct held *held) { require(cuCtxDestroy(held->object), "cuCtxDestroy"); }
 
 const struct kind kinds[] = {
-    {"plain", in_blocks, take_plain, give_plain, false},
-    {"small", small_worst, take_small, give_plain, false},
-    {"pitch", in_blocks, take_pitch, give_plain, false},
-    {"managed", in_blocks, take_managed, give_plain, false},
-    {"pool", in_growth, take_pool, give_pool, true},
-    {"own-pool", in_growth, take_own_pool, give_own_pool, false},
-    {"array", array_worst, take_array, give_array, false},
-    {"mipmaps", mipmaps_worst, take_mipmaps, give_mipmaps, false},
-    {"mapped", in_blocks, take_mapped, give_mapped, false},
-    {"graph", in_blocks, take_graph, give_graph, false},
-    {"context", context_worst, take_context, give_context, false},
+    {"plain", in_blocks, take_plain, give_plain, false, false},
+    {"small", small_worst, take_small, give_plain, false, false},
+    {"pitch", in_blocks, take_pitch, give_plain, false, false},
+    {"managed", in_blocks, take_managed, give_plain, false, false},
+    {"pool", in_growth, take_pool, give_pool, true, false},
+    {"own-pool", in_growth, take_own_pool, give_own_pool, false, false},
+    {"array", array_worst, take_array, give_array, false, false},
+    {"mipmaps", mipmaps_worst, take_mipmaps, give_mipmaps, false, false},
+    {"mapped", in_blocks, take_mapped, give_mapped, false, false},
+    {"graph", in_blocks, take_graph, give_graph, false, false},
+    {"context", context_worst, take_context, give_context, false, true},
 };
 const unsigned kinds_count = sizeof kinds / sizeof *kinds;

@@ -61,6 +61,24 @@ static void pool_settle(u64 asked) {
     claim_less(asked);
 }
 
+/* ---- contexts: all threads' together ----------------------------------------------------------------------------- */
+
+static pthread_mutex_t passing_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned passing;
+
+/* A process is kept room for one, however many threads make one at once. */
+static void pass_begins(u64 worst) {
+    pthread_mutex_lock(&passing_lock);
+    if (!passing++) claim_more(worst);
+    pthread_mutex_unlock(&passing_lock);
+}
+
+static void pass_ends(u64 worst) {
+    pthread_mutex_lock(&passing_lock);
+    if (!--passing) claim_less(worst);
+    pthread_mutex_unlock(&passing_lock);
+}
+
 /* ---- taking and giving ------------------------------------------------------------------------------------------- */
 
 static void judge(struct worker *worker, const struct asking *asking, const char *kind, u64 bytes) {
@@ -75,7 +93,10 @@ static void judge(struct worker *worker, const struct asking *asking, const char
 static void take(struct worker *worker, struct held *held, const struct kind *kind, u64 bytes) {
     const u64 worst = kind->worst(bytes);
     *held = (struct held){.bytes = bytes, .stream = worker->stream};
-    claim_more(worst);
+    if (kind->passing)
+        pass_begins(worst);
+    else
+        claim_more(worst);
     const struct asking asking = asking_begins();
     const int result = kind->take(held, bytes);
     if (result == OUT_OF_MEMORY)
@@ -85,6 +106,8 @@ static void take(struct worker *worker, struct held *held, const struct kind *ki
     if (result == SUCCESS) held->kind = kind;
     if (kind->kept)
         pool_settle(worst);
+    else if (kind->passing)
+        pass_ends(worst);
     else if (result == SUCCESS)
         held->claimed = worst;
     else
@@ -256,7 +279,7 @@ static void begin(void) {
     }
     require(result, "cuDevicePrimaryCtxRetain");
     require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    kinds_begin(device);
+    kinds_begin(device, options.context_mib * MIB);
     for (u64 i = 0; i < options.threads; i++) workers[i].random = options.seed * MOST_THREADS + i;
     printf("{\"ready\":true}\n");
     fflush(stdout);

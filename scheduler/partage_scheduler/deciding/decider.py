@@ -148,12 +148,13 @@ class Decider:
         Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
         """
         slot = self._known(node)
-        if not self._side.fits(request, np.array([slot], dtype=np.int32)).fits[0]:
+        standing = self._standing(request, np.array([slot], dtype=np.intp))
+        if standing.scores[slot] == NO_FIT:
             return None
         try:
             return Decision(request, node, self._side.allocate(request, slot))
         except Refused as refusal:
-            self._standing(request).refuse(slot, str(refusal))
+            standing.refuse(slot, str(refusal))
             raise
 
     def liked(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Scores:

@@ -29,6 +29,8 @@ class Numbering:
         self._free: list[Slot] = []
         self._taken = np.zeros(0, dtype=np.bool_)
         self._ranks: NDArray[np.int32] | None = None
+        self._scattered = 0
+        """Nodes that came since names were gathered."""
 
     @property
     def end(self) -> int:
@@ -47,7 +49,12 @@ class Numbering:
 
     def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
         """Their slots, -1 where a node has none."""
-        return np.fromiter(map(self._slots.get, nodes, repeat(-1)), dtype=np.intp, count=len(nodes))
+        if self._scattered > len(self._slots) // 2:
+            self._gather()
+        try:
+            return np.fromiter(map(self._slots.__getitem__, nodes), dtype=np.intp, count=len(nodes))
+        except KeyError:
+            return np.fromiter(map(self._slots.get, nodes, repeat(-1)), dtype=np.intp, count=len(nodes))
 
     def name(self, slot: int) -> NodeName:
         """The node in a slot that is taken."""
@@ -75,6 +82,7 @@ class Numbering:
             self._names.append(None)
             self._taken = grown(self._taken, slot + 1, 0)
         self._slots[node], self._names[slot], self._taken[slot] = slot, node, True
+        self._scattered += 1
         self._ranks = None
         return slot
 
@@ -90,6 +98,13 @@ class Numbering:
         if slots.size == 1:
             return Slot(int(slots[0]))
         return Slot(int(slots[np.argmin(self._ranked()[slots])]))
+
+    def _gather(self) -> None:
+        """Names that came with their nodes lie all over memory: looking 500 of them up takes three times as long."""
+        names = [NodeName(name.encode().decode()) for name in self._slots]
+        slots = np.fromiter(self._slots.values(), dtype=np.intp, count=len(names)).tolist()
+        self._slots = dict(zip(names, slots, strict=True))
+        self._scattered = 0
 
     def _ranked(self) -> NDArray[np.int32]:
         if self._ranks is None:

@@ -186,7 +186,9 @@ class Chooser:
 def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The best places, in the order in which they came; of equal ones the first by name."""
     found = scores[places]
-    last = found.max() if most == 1 else np.partition(found, -most)[-most]
+    if most == 1:
+        return np.array([min(places[found == found.max()].tolist(), key=names.__getitem__)], dtype=np.intp)
+    last = np.partition(found, -most)[-most]
     equal = sorted(places[found == last].tolist(), key=names.__getitem__)
     better = places[found > last]
     return np.sort(np.append(better, equal[: most - better.size]))

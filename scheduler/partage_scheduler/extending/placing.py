@@ -73,11 +73,10 @@ class Placer:
             under_way = self._begun(args)
         elif under_way.node != args.node:
             return Placed(ALREADY, f"its binding to {under_way.node} is under way")
-        try:
-            async with asyncio.timeout(self._answered_within_s):
-                return await asyncio.shield(under_way.task)
-        except TimeoutError:
+        done, _ = await asyncio.wait((under_way.task,), timeout=self._answered_within_s)
+        if not done:
             return Placed(LATE, f"it is not known yet what became of its binding to {args.node}")
+        return under_way.task.result()
 
     def _begun(self, args: BindingArgs) -> _UnderWay:
         task = asyncio.create_task(self._bound(args))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from itertools import count
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from partage_plugins import Refused
 from partage_plugins.builtin.gpu_allocator import AllocatorSettings, GpuAllocator, Shape, popular_shapes
@@ -194,10 +199,29 @@ def test_what_is_typical_is_learnt_from_each_pod_once() -> None:
     assert typical[0].shape == Shape(0, 1, 700)
 
 
-def test_an_allocator_that_learns_changes_shapes_seldom() -> None:
+def test_an_allocator_that_learns_changes_shapes_only_where_others_are_asked_for() -> None:
     plugin = GpuAllocator(AllocatorSettings())
-    shapes = {plugin.partage_shape(pod(ask(300), uid=f"p{number}")) for number in range(600)}
-    assert len(shapes) == 3, "after 128 and 256 more"
+    numbers = count()
+
+    def shapes(share: int, pods: int) -> set[Hashable]:
+        return {plugin.partage_shape(pod(ask(share), uid=f"p{next(numbers)}")) for _ in range(pods)}
+
+    assert len(shapes(300, 600)) == 2, "before and after the first 128"
+    assert len(shapes(300, 5000)) == 1
+    assert len(shapes(700, 10_000)) > 1
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, max_size=6, unique=True), st.integers(0, 1))
+def test_typical_shapes_are_told_again_when_more_than_one_pod_in_twenty_is_of_another(
+    parts: list[int], more: int
+) -> None:
+    learnt = Learnt()
+    asked = [Shape(0, 1, 100 * part) for part in parts]
+    found = [learnt.from_pod(PodUid(f"p{number}"), asked[number % len(asked)]) for number in range(128)]
+    assert found[-1] is not None
+    others = [Shape(0, 1, 950)] * (26 * more)
+    again = [learnt.from_pod(PodUid(f"q{n}"), shape) for n, shape in enumerate([*others, *asked * 256][:256])]
+    assert (again[-1] is not None) == bool(more)
 
 
 def test_popular_shapes_are_those_that_most_pods_have() -> None:

@@ -1,8 +1,9 @@
 """Learns which shapes of pods are typical, from the pods that are asked about.
 
 Each pod counts once, however often it is tried. What was long ago counts less: after every `_PERIOD` pods the typical
-shapes are taken anew and all counts are halved. They change seldom because with them every score changes. Nothing of
-this must be right for pods to be placed rightly, and a scheduler that starts knows it again after a few hundred pods.
+shapes are taken anew and all counts are halved; they are told only where they differ by more than chance, because with
+them every score changes. Nothing of this must be right for pods to be placed rightly, and a scheduler that starts knows
+it again after a few hundred pods.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from partage_plugins.builtin.gpu_allocator.cluster import Cluster
 from partage_plugins.builtin.gpu_allocator.needs import memory_on
 from partage_plugins.builtin.gpu_allocator.plan import Plan
-from partage_plugins.builtin.gpu_allocator.shapes import Shape, Typical, popular_shapes
+from partage_plugins.builtin.gpu_allocator.shapes import Shape, Typical, TypicalShape, popular_shapes
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import PodUid
 
@@ -21,6 +22,9 @@ _FIRST: Final = 128
 _PERIOD: Final = 4096
 _MOST_SHAPES: Final = 2048
 _MOST_PODS: Final = 8192
+_ALIKE: Final = 0.05
+"""Of all pods, so many may be of other shapes than before."""
+_ABSENT: Final = TypicalShape(Shape(0, 0, 0), 0.0)
 
 
 class Learnt:
@@ -31,9 +35,10 @@ class Learnt:
         self._seen: OrderedDict[PodUid, None] = OrderedDict()
         self._until = _FIRST
         self._period = _FIRST
+        self._told: Typical = ()
 
     def from_pod(self, pod: PodUid, shape: Shape) -> Typical | None:
-        """Counts a pod that is new; the typical shapes, when it is time to take them anew."""
+        """Counts a pod that is new; the typical shapes, when it is time to take them anew and they are others."""
         if pod in self._seen:
             return None
         self._seen[pod] = None
@@ -48,7 +53,20 @@ class Learnt:
         typical = popular_shapes(self._counts)
         kept = sorted(self._counts, key=self._counts.__getitem__, reverse=True)[:_MOST_SHAPES]
         self._counts = {shape: self._counts[shape] / 2 for shape in kept}
-        return typical if any(each.shape.count for each in typical) else None
+        if not any(each.shape.count for each in typical) or _are_alike(typical, self._told):
+            return None
+        self._told = typical
+        return typical
+
+
+def _are_alike(some: Typical, others: Typical) -> bool:
+    """Whether nearly all pods would be of the same shapes."""
+    known = {each.shape: each for each in others}
+    pairs = [(each, known.pop(each.shape, _ABSENT)) for each in some]
+    pairs += [(_ABSENT, each) for each in known.values()]
+    popular = sum(abs(one.fraction - other.fraction) for one, other in pairs)
+    frequent = sum(abs(one.frequency - other.frequency) for one, other in pairs)
+    return max(popular, frequent) / 2 <= _ALIKE
 
 
 def shape_of(plan: Plan, cluster: Cluster) -> Shape:

@@ -29,7 +29,7 @@ from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
 from rig.talking.cluster import Cluster
 
-NODES, PODS, TURNS = 5_000, 1_000, 5
+NODES, PODS, TURNS = 5_000, 1_000, 9
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1
 
 

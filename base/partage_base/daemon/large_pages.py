@@ -18,6 +18,8 @@ _COLLAPSE: Final = 25
 """`MADV_COLLAPSE`; before Linux 6.1 it is an error, and nothing happens."""
 _SYSTEM: Final = Path("/sys/kernel/mm/transparent_hugepage")
 _SELF: Final = Path("/proc/self")
+_OURS: Final = ("[heap]", "[anon:")
+"""Allocators may name what they have; stacks are not theirs."""
 _LARGE: Final = re.compile(r"^AnonHugePages:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -32,7 +34,8 @@ def movable(maps: Iterable[str], page: int) -> Iterator[Range]:
     """What `/proc/self/maps` has of our own memory, as whole pages of that size."""
     for line in maps:
         place, may, _, _, inode, *name = line.split(maxsplit=5)
-        if may != "rw-p" or inode != "0" or name not in ([], ["[heap]"]):
+        is_ours = not name or name[0].startswith(_OURS)
+        if may != "rw-p" or inode != "0" or not is_ours:
             continue
         start, end = (int(address, 16) for address in place.split("-"))
         start, end = -(-start // page) * page, end // page * page

@@ -22,6 +22,7 @@ MAPS = """\
 7f0001200000-7f0001400000 rw-s 00000000 00:01 1025 /memfd:ring (deleted)
 7f0001400000-7f0001800000 rw-p 00000000 fe:00 77 /usr/lib/a library.so
 7f0001900000-7f0001a00000 rw-p 00000000 00:00 0
+7f0002000000-7f0002200000 rw-p 00000000 00:00 0 [anon: glibc: malloc]
 7ffd00000000-7ffd00400000 rw-p 00000000 00:00 0 [stack]
 """
 
@@ -31,6 +32,7 @@ def test_only_our_own_memory_is_moved_in_whole_pages() -> None:
         Range(0x55D0C1000000, 0x55D0C1800000),
         Range(0x7F0000000000, 0x7F0000400000),
         Range(0x7F0000600000, 0x7F0000E00000),
+        Range(0x7F0002000000, 0x7F0002200000),
     ]
 
 

@@ -32,6 +32,7 @@ _REDIRECTS: Final = range(300, 400)
 _REFUSALS: Final = range(400, 1000)
 _FIRST_NO: Final = 300
 _UNAUTHORIZED: Final = 401
+_CLOSED: Final = "this client is closed"
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -83,7 +84,7 @@ class Transport:
         """By a connection of ours."""
         call = request.call
         if self._is_closed:
-            raise Unreachable(call, "this client is closed", may_be_done=False)
+            raise Unreachable(call, _CLOSED, may_be_done=False)
         answer = Answer(self._most_answer_bytes)
         with _told(call, answer):
             server = self._of(credentials)
@@ -121,6 +122,8 @@ class Transport:
 
     async def _piece(self, call: str, response: aiohttp.ClientResponse, ends_at: float, lasts_s: float) -> bytes:
         """No deadline may run while somebody else has the turn: it would cancel what they wait for."""
+        if self._is_closed:  # while somebody else had it
+            raise Unreachable(call, _CLOSED, may_be_done=True)
         with _within(call, lasts_s), _translated(call):
             async with asyncio.timeout_at(ends_at):
                 return await response.content.readany()
@@ -169,7 +172,7 @@ class Transport:
 
     def _session(self, call: str, *, lasts: bool) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise Unreachable(call, "this client is closed", may_be_done=False)
+            raise Unreachable(call, _CLOSED, may_be_done=False)
         if lasts not in self._sessions:
             self._sessions[lasts] = self._new_session(0 if lasts else self._connections)
         return self._sessions[lasts]

@@ -56,6 +56,19 @@ def test_a_watch_tells_every_change_and_bookmarks_until_it_ends(loop: str) -> No
     told(story, loop=loop)
 
 
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_client_that_is_closed_between_two_events_ends_its_watches_as_calls(loop: str) -> None:
+    async def story(api: FakeApi, server: ApiServer) -> None:
+        a_node(api)
+        watch = server.watch(nodes_path(), Node, since="1")
+        await anext(watch)
+        await server.close()
+        with pytest.raises(Unreachable, match="this client is closed"):
+            await anext(watch)
+
+    told(story, loop=loop)
+
+
 def test_a_watch_goes_on_from_where_it_is_told_to() -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
         for name in ("n1", "n2", "n3"):

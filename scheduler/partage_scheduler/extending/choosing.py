@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -186,12 +187,10 @@ class Chooser:
 def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """The best places, in the order in which they came; of equal ones the first by name."""
     found = scores[places]
-    if most == 1:
-        return np.array([min(places[found == found.max()].tolist(), key=names.__getitem__)], dtype=np.intp)
-    last = np.partition(found, -most)[-most]
-    equal = sorted(places[found == last].tolist(), key=names.__getitem__)
+    last = found.max() if most == 1 else np.partition(found, -most)[-most]
     better = places[found > last]
-    return np.sort(np.append(better, equal[: most - better.size]))
+    equal = nsmallest(most - better.size, places[found == last].tolist(), key=names.__getitem__)
+    return np.sort(np.append(better, equal))
 
 
 def _hosts(names: Sequence[NodeName], scores: Scores) -> tuple[Host, ...]:

@@ -51,8 +51,6 @@ def test_this_process_moves_its_memory_and_finds_it_again() -> None:
         assert all(memory[place] == place >> 12 & 0xFF for place in range(0, len(memory), 4096))
     if offered():
         assert packed >= 15 * PAGE
-    else:
-        assert packed >= 0
 
 
 @pytest.mark.parametrize("decided", ["always madvise [never]", None])

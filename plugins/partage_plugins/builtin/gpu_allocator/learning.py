@@ -1,9 +1,9 @@
 """Learns which shapes of pods are typical, from the pods that are asked about.
 
 Each pod counts once, however often it is tried. What was long ago counts less: after every `_PERIOD` pods the typical
-shapes are taken anew and all counts are halved; they are told only where they differ by more than chance, because with
-them every score changes. Nothing of this must be right for pods to be placed rightly, and a scheduler that starts knows
-it again after a few hundred pods.
+shapes are taken anew and all counts are halved; they are told only where they differ by more than `_ALIKE`, because
+with them every score changes. Nothing of this must be right for pods to be placed rightly, and a scheduler that starts
+knows it again after a few hundred pods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from partage_plugins.builtin.gpu_allocator.cluster import Cluster
 from partage_plugins.builtin.gpu_allocator.needs import memory_on
 from partage_plugins.builtin.gpu_allocator.plan import Plan
-from partage_plugins.builtin.gpu_allocator.shapes import Shape, Typical, TypicalShape, popular_shapes
+from partage_plugins.builtin.gpu_allocator.shapes import Shape, Typical, popular_shapes
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import PodUid
 
@@ -24,7 +24,6 @@ _MOST_SHAPES: Final = 2048
 _MOST_PODS: Final = 8192
 _ALIKE: Final = 0.05
 """Of all pods, so many may be of other shapes than before."""
-_ABSENT: Final = TypicalShape(Shape(0, 0, 0), 0.0)
 
 
 class Learnt:
@@ -60,13 +59,9 @@ class Learnt:
 
 
 def _are_alike(some: Typical, others: Typical) -> bool:
-    """Whether nearly all pods would be of the same shapes."""
-    known = {each.shape: each for each in others}
-    pairs = [(each, known.pop(each.shape, _ABSENT)) for each in some]
-    pairs += [(_ABSENT, each) for each in known.values()]
-    popular = sum(abs(one.fraction - other.fraction) for one, other in pairs)
-    frequent = sum(abs(one.frequency - other.frequency) for one, other in pairs)
-    return max(popular, frequent) / 2 <= _ALIKE
+    """Whether nearly all pods are of the same shapes."""
+    now, before = ({each.shape: each.frequency for each in typical} for typical in (some, others))
+    return sum(abs(now.get(shape, 0.0) - before.get(shape, 0.0)) for shape in {**before, **now}) / 2 <= _ALIKE
 
 
 def shape_of(plan: Plan, cluster: Cluster) -> Shape:

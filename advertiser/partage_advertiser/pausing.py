@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from partage_base.files import write_whole
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
 OURS: Final = "driver-upgrade"
@@ -38,9 +39,7 @@ class PauseFile:
             self._path.unlink(missing_ok=True)
             return True
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        new = self._path.parent.with_name(f".{OURS}.new")  # in the folder itself it would be one more pause
-        new.write_text(f"{why}\n")
-        new.replace(self._path)
+        write_whole(self._path, f"{why}\n".encode(), mode=0o644)
         return True
 
     def _said(self) -> str | None:

@@ -22,7 +22,11 @@ def started_side(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> N
     registry = load_all(node_hooks, installed(NODE_GROUP), blocked=blocked_names(os.environ))
     side = NodeSide(registry, traced=tracing(os.environ))
     context = NodeContext(
-        node=NodeName(settings.node_name), role="advertiser", root=PurePosixPath(settings.root), wake=wake
+        node=NodeName(settings.node_name),
+        role="advertiser",
+        root=PurePosixPath(settings.root),
+        wake=wake,
+        driver_root=PurePosixPath(settings.driver_root),
     )
     if faults := side.started(context):
         side.stopping()

@@ -25,6 +25,7 @@ from partage_base.kube import (
     Lost,
     Node,
     Seen,
+    Unread,
     follow,
     node_path,
     nodes_path,
@@ -94,13 +95,18 @@ class Publisher:
 
     def _take(self, seen: Seen[Node]) -> None:
         match seen:
-            case Listed(items):
-                self._observe(items[0] if items else None)
+            case Listed(items, unread):
+                if not unread:
+                    self._observe(items[0] if items else None)
+                for each in unread:
+                    self._say_unread(each)
             case Changed(item):
                 if not self._is_older(item):
                     self._observe(item)
             case Deleted():
                 self._observe(None)
+            case Unread():
+                self._say_unread(seen)
             case Lost(error):
                 self._say("the API server can't be followed; it will be tried again", error)
 
@@ -182,6 +188,11 @@ class Publisher:
                 node=self._node,
                 repeats=silent,
             )
+
+    def _say_unread(self, which: Unread) -> None:
+        """What was known of the Node stands: it is ours, and hardly another than before."""
+        if (silent := self._repeats.due("unread")) is not None:
+            _log.warning("the Node can't be read; its annotation stays", node=self._node, why=which.why, repeats=silent)
 
     def _say(self, what: str, error: KubeError) -> None:
         if (silent := self._repeats.due((what, type(error).__name__))) is not None:

@@ -27,10 +27,14 @@ from partage_advertiser.outlets import Outlets
 from partage_advertiser.pausing import PauseFile, why_paused
 from partage_advertiser.publishing import Publisher
 from partage_advertiser.settings import AdvertiserSettings
+from partage_advertiser.telling import of_crishim
+from partage_base.condition import Fault
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
+from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 
 _TICK_S: Final = 1.0
 """How often signs of life are looked at."""
@@ -51,6 +55,7 @@ class AdvertiserService:
         self._findings = FindingsFolder(settings.root)
         self._figures = Figures(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
+        self._crishim_faults: tuple[Fault, ...] = ()
         self._woken = asyncio.Event()
         self._looked_s = self._looked_well_s = float("-inf")
         self._server: ApiServer | None = None
@@ -62,6 +67,8 @@ class AdvertiserService:
     async def start(self) -> None:
         """Alone on this node, plugins loaded, and the file true if the devices answer."""
         await self._lock.take(within_s=_LOCK_WITHIN_S)
+        root = self._settings.root
+        clear_unfinished((root / INVENTORY_FILE).parent, root / PAUSE_FOLDER)
         self._server = await api_server(self._settings)
         self._eyes = Eyes(self._settings, self._server, wake=self._wake)
         node, figures = self._settings.node_name, self._figures
@@ -168,10 +175,13 @@ class AdvertiserService:
             self._looked_badly(error)
 
     def _tell_findings(self) -> None:
-        """What the broker found wrong since: it has no way to the API server."""
-        if self._events is not None:
-            for happening in self._findings.news():
-                self._events.tell(happening)
+        """What the broker found wrong since, and crishim with itself: they have no way to the API server."""
+        if self._events is None or self._eyes is None:
+            return
+        before, self._crishim_faults = self._crishim_faults, self._eyes.readiness.crishim_faults()
+        new = (of_crishim(fault) for fault in self._crishim_faults if fault not in before)
+        for happening in (*self._findings.news(), *new):
+            self._events.tell(happening)
 
     def _is_true(self) -> bool:
         """Whether what the API server has is what a look showed lately."""

@@ -6,12 +6,11 @@ Only differences speak: a new start with an inventory that says the same says no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from partage_plugins.vocabulary import GPU, Card, CardId
+from partage_base.condition import Fault
+from partage_plugins.vocabulary import GPU, Card, CardId, HealthCause
 from partage_plugins.vocabulary.inventory import Inventory, Ready
-
-_IN_NATIVE_HANDS: Final = "degraded: kubelet gave it to "
 
 
 class Happening(NamedTuple):
@@ -30,6 +29,12 @@ def happenings(before: Inventory | None, after: Inventory) -> tuple[Happening, .
     told = [each for id_, card in cards.items() for each in _of_card(was.get(id_), card, is_first=before is None)]
     told += [_removed(card) for id_, card in was.items() if id_ not in cards]
     return (*told, *(_of_ready(before.ready, after.ready) if before else ()))
+
+
+def of_crishim(fault: Fault) -> Happening:
+    """What crishim says is wrong with it."""
+    end = "; no shared pods come here." if fault.refuses else "."
+    return Happening("Warning", f"Crishim{fault.cause.capitalize()}", f"crishim: {fault.sentence}{end}")
 
 
 def _cards(inventory: Inventory) -> Mapping[CardId, Card]:
@@ -51,13 +56,11 @@ def _of_health(card: Card) -> Happening:
     if card.health == "ok":
         return Happening("Normal", "CardRecovered", f"{_named(card)} works again and takes new pods.")
     if card.is_lost:
-        why = f": {card.lost_because}" if card.lost_because else ""
-        return Happening("Warning", "CardLost", f"{_named(card)} is lost{why}. Pods that have it can't use it.")
-    if card.health.startswith(_IN_NATIVE_HANDS):
-        why = card.health.removeprefix("degraded: ")
+        return Happening("Warning", "CardLost", f"{_named(card)} is {card.condition}. Pods that have it can't use it.")
+    why = card.condition.why
+    if card.cause == HealthCause.NATIVE:
         advice = "Two owners hand out this card: give it to one of them with PARTAGE_GPU_POOL."
         return Happening("Warning", "CardGivenTwice", f"{_named(card)} is shared, but {why}. {advice}")
-    why = card.health.removeprefix("degraded: ")
     return Happening("Warning", "CardDegraded", f"{_named(card)} takes no new pods: {why}.")
 
 
@@ -68,14 +71,17 @@ def _removed(card: Card) -> Happening:
 
 def _of_ready(before: Ready, after: Ready) -> Iterator[Happening]:
     if before.crishim and not after.crishim:
-        advice = "check its --container-runtime-endpoint with partage doctor on the node"
+        advice = "partage doctor on the node says why"
         yield Happening(
-            "Warning", "CrishimAway", f"kubelet does not speak through crishim; no shared pods come here: {advice}."
+            "Warning",
+            "CrishimAway",
+            f"kubelet does not speak through crishim, or crishim can't honour allocations; "
+            f"no shared pods come here: {advice}.",
         )
     if before.broker and not after.broker:
         yield Happening("Warning", "BrokerAway", "The broker gives no sign of life; no shared pods come here.")
     if after.crishim and not before.crishim:
-        yield Happening("Normal", "CrishimInForce", "kubelet speaks through crishim.")
+        yield Happening("Normal", "CrishimInForce", "kubelet speaks through crishim, which honours allocations.")
     if after.broker and not before.broker:
         yield Happening("Normal", "BrokerInForce", "The broker is in force.")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
+from partage_base.files import write_whole
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
 BY_HAND: Final = "by-hand"
@@ -25,15 +25,7 @@ def pause(root: Path, reason: str) -> None:
     """Asks by hand; asked before, the reason is the new one. Raises `OSError`."""
     folder = root / PAUSE_FOLDER
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    new = folder.with_name(f".{BY_HAND}.{os.getpid()}")  # in the folder it would be one more who asks
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        with os.fdopen(descriptor, "w") as file:
-            os.fchmod(file.fileno(), 0o644)  # whatever the umask
-            file.write(f"{reason}\n")
-        new.replace(folder / BY_HAND)
-    finally:
-        new.unlink(missing_ok=True)
+    write_whole(folder / BY_HAND, f"{reason}\n".encode(), mode=0o644)
 
 
 def resume(root: Path) -> bool:

@@ -95,6 +95,18 @@ def fail(target: Target, card: int, count: int) -> None:
 
 @inject.command()
 @_CARD
+@click.argument("what", type=click.Choice(["bytes", "lists", "memory", "no"]))
+@click.pass_obj
+def blind(target: Target, card: int, what: str) -> None:
+    """Let NVML not tell something of CARD, as under WSL and on Jetson; `no` ends it.
+
+    `bytes`: how much memory a process holds. `lists`: which processes are on it. `memory`: how much memory it has.
+    """
+    target().control(f"blind {card} {what}")
+
+
+@inject.command()
+@_CARD
 @click.option("--pid", type=click.IntRange(1), help="The process that it hits.  [default: all on that card]")
 @click.pass_obj
 def stick(target: Target, card: int, pid: int | None) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
 from partage_base.cri import CHECKPOINT, PodResources, RuntimeClient, UnaryClient
 from partage_base.keyring import Keyring
 from partage_crishim.booking import Booking
@@ -13,6 +15,7 @@ from partage_crishim.collecting import Collector
 from partage_crishim.containerd import Containerd
 from partage_crishim.deciding.confining import Confinement
 from partage_crishim.deciding.guarding import GuardPolicy
+from partage_crishim.deciding.placing import Roots
 from partage_crishim.files import NodeFiles
 from partage_crishim.foreseeing import Foresight
 from partage_crishim.granting import Granting, GrantPolicy, default_roots
@@ -25,11 +28,13 @@ from partage_crishim.records import Records
 from partage_crishim.rehearsing import Rehearsal
 from partage_crishim.reservations import Reservations
 from partage_crishim.settings import CrishimSettings
+from partage_crishim.siblings import Siblings
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import NodeName
 
 OWN_FOLDER: Final = "run/partage/crishim"
 """Below the node's root; it outlives the process and not the boot."""
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,8 @@ class Parts:
     foresight: Foresight
     host: MeasuredHost
     keyring: Keyring
+    reservations: Reservations
+    records: Records
     clients: tuple[UnaryClient, ...]
 
     async def close(self) -> None:
@@ -51,15 +58,16 @@ class Parts:
             client.close()
 
 
-def assemble(
+def assemble(  # noqa: PLR0913  those who hear of what happens
     settings: CrishimSettings,
     *,
     tell: Callable[[Told], None],
     changed: Callable[[Changed], None],
     took: Callable[[float], None],
     trouble: Callable[[PartageError | OSError], None],
+    closed: str = "",
 ) -> Parts:
-    """All parts, none of them started.
+    """All parts, none of them started; `closed` says why none is to honour allocations.
 
     `tell` hears of refusals, `changed` of rewritten requests, `took` of the time that plugins take, `trouble` of what
     could not be cleaned up yet.
@@ -72,22 +80,33 @@ def assemble(
     booking = Booking(reservations, records, containerd)
     inventory, keyring = InventoryFile(settings.root), Keyring(settings.below_root(settings.keys))
     kubelet = Kubelet(PodResources(resources), settings.root / CHECKPOINT)
-    guardian = Guardian(_guard_policy(settings), inventory, containerd, kubelet, booking)
+    policy = grant_policy(settings)
+    siblings = Siblings(containerd, booking, policy.confinement)
+    guardian = Guardian(
+        policy=_guard_policy(settings),
+        inventory=inventory,
+        containerd=containerd,
+        kubelet=kubelet,
+        booking=booking,
+        siblings=siblings,
+    )
     host = MeasuredHost(host_settings(settings), took=took)
     collector = Collector(
         reservations=reservations, records=records, containerd=containerd, booking=booking, host=host, tell=trouble
     )
     grants = Granting(
         node=NodeName(settings.node_name),
-        policy=_grant_policy(settings),
+        policy=policy,
         keyring=keyring,
         inventory=inventory,
         containerd=containerd,
         booking=booking,
         guardian=guardian,
+        siblings=siblings,
         host=host,
         files=NodeFiles(),
         clean_up=collector.wake,
+        closed=closed,
     )
     judge = Judge(grants, guardian, tell=tell, changed=changed)
     return Parts(
@@ -103,6 +122,8 @@ def assemble(
         ),
         host=host,
         keyring=keyring,
+        reservations=reservations,
+        records=records,
         clients=(runtime, resources),
     )
 
@@ -116,9 +137,22 @@ def _guard_policy(settings: CrishimSettings) -> GuardPolicy:
     )
 
 
-def _grant_policy(settings: CrishimSettings) -> GrantPolicy:
+def grant_policy(settings: CrishimSettings) -> GrantPolicy:
+    """What the settings say of containers with grants."""
     return GrantPolicy(
-        roots=default_roots(settings.root, *map(settings.below_root, settings.mount_roots)),
+        roots=_roots(settings),
         enforcement=settings.enforce,
-        confinement=Confinement(allow_unconfined=settings.allow_unconfined, vm_handlers=settings.vm_handlers),
+        confinement=Confinement(
+            allow_unconfined=settings.allow_unconfined,
+            container_handlers=(*settings.container_handlers, *settings.nvidia_handlers),
+            vm_handlers=settings.vm_handlers,
+        ),
     )
+
+
+def _roots(settings: CrishimSettings) -> Roots:
+    try:
+        return default_roots(settings.root, *map(settings.below_root, settings.mount_roots))
+    except (OSError, RuntimeError) as error:  # links that lead in a circle; it costs who mounts from there
+        _log.error("mount_roots can't be used, so only the usual folders are", why=str(error))
+        return default_roots(settings.root)

@@ -17,4 +17,5 @@ main = daemon_command(
     check=mistakes,
     loop_factory=uvloop.new_event_loop,
     takes_over=True,
+    lives_always=True,
 )

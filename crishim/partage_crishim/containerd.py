@@ -18,7 +18,7 @@ from partage_crishim.deciding.errors import NodeNotReady
 from partage_crishim.reservations import since_boot
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary import GPU, ContainerKey
 from partage_plugins.vocabulary.keys import CONTAINER
 
 _MOST_HANDLERS: Final = 4096
@@ -76,6 +76,28 @@ class Containerd:
             raise listing
         return handler
 
+    async def living(self, sandbox_id: str) -> tuple[ListedContainer, ...]:
+        """The containers of a sandbox that have not ended."""
+        containers = await self._containers()
+        return tuple(each for each in containers if each.sandbox_id == sandbox_id and not each.exited)
+
+    async def capabilities(self, container: ListedContainer) -> frozenset[str]:
+        """All that its processes may have."""
+        try:
+            found = await self._client.capabilities(container.id)
+        except CriError:
+            raise _away() from None
+        if found is None:
+            raise NodeNotReady(
+                "partage: the container runtime does not say what the other containers of this pod may do, and they "
+                "share their processes with this one; do not share them, or ask for whole cards"
+            )
+        return found
+
+    def keys_of(self, container_id: str) -> frozenset[ContainerKey]:
+        """The key of a container, where the last listing shows it with grants."""
+        return frozenset(each.held.key for each in self.last().containers if each.id == container_id and each.held)
+
     async def pods(self) -> frozenset[str]:
         """The uids of all pods that have a sandbox."""
         return frozenset(each.pod_uid for each in await self._sandboxes())
@@ -100,12 +122,15 @@ class Containerd:
             raise NodeNotReady("partage: the container runtime does not know this pod's sandbox; kubelet tries again")
         return sandbox
 
-    async def _listed(self) -> Listing:
-        began_s = self._clock()
+    async def _containers(self) -> tuple[ListedContainer, ...]:
         try:
-            containers = await self._client.containers()
+            return await self._client.containers()
         except CriError:
             raise _away() from None
+
+    async def _listed(self) -> Listing:
+        began_s = self._clock()
+        containers = await self._containers()
         ours = [each for each in containers if CONTAINER in each.annotations]
         held = {each.id: self._held[each.id] if each.id in self._held else _held(each) for each in ours}
         listing = Listing(

@@ -1,4 +1,4 @@
-"""The node's files as `deciding.placing` asks for them, and small files that are written whole or not at all."""
+"""The node's files as `deciding.placing` asks for them, and what tells one small file of ours from the next."""
 
 from __future__ import annotations
 
@@ -26,24 +26,8 @@ Facts = tuple[int, int]
 
 
 def facts_of(status: os.stat_result) -> Facts:
-    """Of a file that `write_whole` put there."""
+    """Of a file that was written whole."""
     return status.st_ino, status.st_mtime_ns
-
-
-def write_whole(folder: str, name: str, content: bytes) -> Facts:
-    """Puts a file in place of what was there; a reader sees the old or the new. Names with a dot are never read.
-
-    A container waits for this, so the names are plain strings: as `Path` they cost as much as the writing.
-    """
-    new = f"{folder}/.{name}.{os.getpid()}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, content)
-        facts = facts_of(os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
-    os.rename(new, f"{folder}/{name}")  # noqa: PTH104  see above
-    return facts
 
 
 def names_in(folder: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from partage_base.cri import Changes, CreateRequest, Draft
+from partage_base.cri import CreateRequest, Draft
 from partage_base.keyring import Keyring
 from partage_crishim.ahead import Ahead
 from partage_crishim.booking import Booking
@@ -22,14 +22,14 @@ from partage_crishim.containerd import Containerd
 from partage_crishim.deciding.applying import changes_of, key_of, security_of, shown
 from partage_crishim.deciding.books import Reservation
 from partage_crishim.deciding.capacity import Held, require_cards
-from partage_crishim.deciding.claims import Claim, decoded
-from partage_crishim.deciding.confining import Confinement, require_confinable
+from partage_crishim.deciding.claims import Claim, claim_of, decoded
+from partage_crishim.deciding.confining import Confinement, is_fractional, require_confinable
 from partage_crishim.deciding.errors import AllocationRefused, NodeNotReady
-from partage_crishim.deciding.guarding import VISIBLE
 from partage_crishim.deciding.placing import Files, Roots, require_apart, require_sources
 from partage_crishim.deciding.trust import Signatures, require_meant
-from partage_crishim.guardian import Guardian
+from partage_crishim.guardian import Guardian, Look
 from partage_crishim.inventory_file import InventoryFile, Known
+from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.codecs import container_key
 from partage_plugins.host import PluginHost
@@ -78,12 +78,15 @@ class Granting:
     containerd: Containerd
     booking: Booking
     guardian: Guardian
+    siblings: Siblings
     host: PluginHost
     files: Files
     clean_up: Callable[[], None]
     """Something may be left behind: look soon."""
     signatures: Signatures = field(default_factory=Signatures)
     near: Near = field(default_factory=Near)
+    closed: str = ""
+    """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
 
     def expect(self, annotations: Mapping[str, str]) -> int:
         """A pod with these has a sandbox, so its creates are near: verifies what will hardly change until then.
@@ -93,8 +96,8 @@ class Granting:
         text = annotations.get(ALLOCATION)
         if text is not None:
             with contextlib.suppress(AllocationRefused):
+                self._require_signed(text, annotations.get(SIGNATURE))
                 allocation, by_container = decoded(text)
-                self.signatures.require(text, annotations.get(SIGNATURE), self.keyring.current().keys)
                 for name, grants in by_container.items():
                     container_key(allocation.pod, ContainerName(name), 0)
                     self.near.gen, self.near.grants = allocation.gen, grants
@@ -107,16 +110,27 @@ class Granting:
         if known is not None and grants is not None:
             await self.host.expected(_granted(self.near.gen, grants, known))
 
+    def claim(self, request: CreateRequest) -> Claim | None:
+        """What the pod's allocation gives this container, None for nothing; an unsigned one is not parsed."""
+        text, signature = request.annotations.get(ALLOCATION), request.annotations.get(SIGNATURE)
+        if text is None:
+            return None
+        if not self.signatures.know(text, signature):
+            self._require_signed(text, signature)
+        return claim_of(request)
+
     async def rewrite(self, message: bytes, request: CreateRequest, claim: Claim) -> Rewrite:
         """The request as it goes on; raises a refusal or a plugin's fault."""
-        if not self.signatures.know(claim.text, claim.signature):
-            self._require_signed(claim)
+        if self.closed:
+            raise NodeNotReady(self.closed)
         require_meant(claim, uid=request.uid, node=self.node)
         known = self._known()
         require_cards(claim.cards, known.gpu)
         handler = await self.containerd.handler_beside_listing(request.sandbox_id)
         security = security_of(request, handler)
         require_confinable(security, claim, known.gpu, self.policy.confinement)
+        if request.pod_pid and is_fractional(claim.cards, known.gpu):
+            await self.siblings.require_harmless(request)
         key = key_of(request)
         mine = Held(key=key, pod=request.uid, container=request.container, gen=claim.allocation.gen, cards=claim.cards)
         adjusting = Ahead(partial(self._adjusted, shown(request, key, security), claim, known))
@@ -124,9 +138,9 @@ class Granting:
         try:
             reservation = await self.booking.reserve(mine, known.gpu, checked=adjusting.begin)
             # The plugins' process is at work by now, so this costs no time; a key may be gone since it was looked at.
-            self._require_signed(claim)
-            draft = Draft(message)
-            written = await self._written(draft, request, claim, key, await adjusting)
+            self._require_signed(claim.text, claim.signature)
+            draft, look = Draft(message), self.guardian.look(request)
+            written = await self._written(draft, look, claim, key, await adjusting)
         except BaseException:
             adjusting.close()
             self._failed(reservation, asked=adjusting.has_begun)
@@ -134,8 +148,8 @@ class Granting:
         self.near.like = message
         return Rewrite(written, ended=partial(self._ended, reservation))
 
-    def _require_signed(self, claim: Claim) -> None:
-        self.signatures.require(claim.text, claim.signature, self.keyring.current().keys)
+    def _require_signed(self, text: str, signature: str | None) -> None:
+        self.signatures.require(text, signature, self.keyring.current().keys)
 
     def _known(self) -> Known:
         known = self.inventory.current()
@@ -149,14 +163,11 @@ class Granting:
     async def _adjusted(self, container: Container, claim: Claim, known: Known) -> Adjusted:
         return await self.host.adjust(container, _granted(claim.allocation.gen, claim.raw, known))
 
-    async def _written(
-        self, draft: Draft, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted
-    ) -> bytes:
+    async def _written(self, draft: Draft, look: Look, claim: Claim, key: ContainerKey, adjusted: Adjusted) -> bytes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
-        require_apart(request.mounts, adjusted.adjustment)
+        require_apart(look.request.mounts, adjusted.adjustment)
         require_sources(adjusted.adjustment, adjusted.owners, self.files, self.policy.roots)
-        # Where a plugin says which cards NVIDIA's runtime is to add, nothing is left for the guard to say.
-        guard = Changes() if VISIBLE in adjusted.adjustment.env else await self.guardian.changes(request)
+        guard = await self.guardian.changes_after(look, adjusted.adjustment.env)
         return draft.changed(changes_of(adjusted.adjustment, claim, key, guard))
 
     def _ended(self, reservation: Reservation, ending: Ending) -> None:

@@ -1,36 +1,62 @@
-"""The guard at work: asks kubelet and the runtime only what a request makes necessary; `deciding.guarding` says."""
+"""The guard at work: asks kubelet and the runtime only what a request makes necessary; `deciding.guarding` says.
+
+Every container meets it, those with a grant too.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
 
 from partage_base.cri import Changes, CreateRequest
 from partage_crishim.booking import Booking
 from partage_crishim.containerd import Containerd
 from partage_crishim.deciding.errors import CardsBesideUs, NodeNotReady
 from partage_crishim.deciding.guarding import (
+    Asked,
     GuardPolicy,
+    asked_by,
     guarded,
-    names_cards,
     native_cards,
     require_no_annotations,
     require_unshared,
-    says_nothing,
 )
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.kubelet import Kubelet
+from partage_crishim.siblings import Siblings
 from partage_plugins.vocabulary import CardId, GpuPart
+from partage_plugins.vocabulary.nvidia import VISIBLE
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a request says by itself, and what is known of the node meanwhile."""
+
+    request: CreateRequest
+    part: GpuPart | None
+    asked: Asked | None
+    """None where this container is not guarded."""
 
 
 class Guardian:
-    """Keeps cards from those who were not given any."""
+    """Keeps cards from those who were not given them."""
 
-    def __init__(
-        self, policy: GuardPolicy, inventory: InventoryFile, containerd: Containerd, kubelet: Kubelet, booking: Booking
+    def __init__(  # noqa: PLR0913  those whom it asks
+        self,
+        *,
+        policy: GuardPolicy,
+        inventory: InventoryFile,
+        containerd: Containerd,
+        kubelet: Kubelet,
+        booking: Booking,
+        siblings: Siblings,
     ) -> None:
         self._policy = policy
         self._inventory = inventory
         self._containerd = containerd
         self._kubelet = kubelet
         self._booking = booking
+        self._siblings = siblings
 
     @property
     def is_on(self) -> bool:
@@ -39,15 +65,27 @@ class Guardian:
 
     async def changes(self, request: CreateRequest) -> Changes:
         """What to change in a request; nothing for most. Raises a refusal for what can only be refused."""
-        if not self.is_on or request.namespace in self._policy.trusted:
-            return Changes()
-        require_no_annotations(request)
+        return await self.changes_after(self.look(request))
+
+    def look(self, request: CreateRequest) -> Look:
+        """The part that needs no question to others."""
         known = self._inventory.current()
-        part = known.gpu if known is not None else None
-        served = await self._kubelet.served(request) if _may_be_served(request) else None
+        is_guarded = self.is_on and request.namespace not in self._policy.trusted
+        if is_guarded:
+            require_no_annotations(request)
+        return Look(request, known.gpu if known is not None else None, asked_by(request) if is_guarded else None)
+
+    async def changes_after(self, look: Look, replaced: Container[str] = ()) -> Changes:
+        """The rest. `replaced` are the variables that plugins set, of which nothing is left to guard."""
+        request, part = look.request, look.part
+        await self._siblings.require_no_part(request, part)
+        if look.asked is None:
+            return Changes()
+        asked = look.asked.without(replaced)
+        served = await self._kubelet.served(request) if _may_be_served(request, asked) else None
         await self._require_unshared(native_cards(request, served or frozenset(), part), part)
-        adds_void = says_nothing(request) and await self._runs_nvidia(request)
-        return guarded(request, served, part, adds_void=adds_void)
+        adds_void = not asked.visible and VISIBLE not in replaced and await self._runs_nvidia(request)
+        return guarded(asked, served, part, adds_void=adds_void)
 
     async def _require_unshared(self, native: frozenset[CardId], part: GpuPart | None) -> None:
         if not native:
@@ -67,5 +105,5 @@ class Guardian:
             return True
 
 
-def _may_be_served(request: CreateRequest) -> bool:
-    return names_cards(request) or any(device.host_path.startswith("/dev/nvidia") for device in request.devices)
+def _may_be_served(request: CreateRequest, asked: Asked) -> bool:
+    return asked.names_cards or any(device.host_path.startswith("/dev/nvidia") for device in request.devices)

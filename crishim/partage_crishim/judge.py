@@ -14,7 +14,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
-from partage_crishim.deciding.claims import claim_of, may_claim
+from partage_crishim.deciding.claims import may_claim
 from partage_crishim.deciding.errors import AllocationRefused, RestoreRefused
 from partage_crishim.deciding.guarding import void
 from partage_crishim.granting import Granting
@@ -100,7 +100,7 @@ class Judge:
             return self._refused(request, error, _UNWRITTEN)
 
     async def _decided(self, message: bytes, request: CreateRequest) -> Verdict:
-        claim = claim_of(request)
+        claim = self._grants.claim(request)
         if claim is not None:
             verdict = await self._grants.rewrite(message, request, claim)
             self._changed(_changed(request, "granted", gen=claim.allocation.gen, kinds=tuple(claim.raw)))

@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from partage_base.daemon.errors import CannotListen
 
 _FIRST_FROM_SYSTEMD: Final = 3
 _BACKLOG: Final = 128
 _ITS_OWNERS_ALONE: Final = 0o177
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,13 @@ class Listener:
 
 
 def listen(path: Path, environment: Mapping[str, str]) -> Listener:
-    """Systemd's socket if it gave one, else our own at the path."""
-    return _given(environment) or _own(path)
+    """Systemd's socket if it gave one that is good, else our own at the path; raises `CannotListen`."""
+    try:
+        given = _given(environment)
+    except CannotListen as error:
+        _log.error("the socket of systemd can't be used, so crishim makes its own", why=str(error))
+        given = None
+    return given or _own(path)
 
 
 def _given(environment: Mapping[str, str]) -> Listener | None:

@@ -23,8 +23,27 @@ class MeasuredHost(PluginHost):
     """The plugin host; `took` is told the seconds of each question about a container."""
 
     def __init__(self, settings: HostSettings, *, took: Callable[[float], None]) -> None:
-        super().__init__(settings, on_event=_tell)
+        super().__init__(settings, on_event=self._heard)
         self._took = took
+        self.is_up = False
+        """Whether the plugins' process runs, as far as it was last heard of."""
+        self.faults: tuple[str, ...] = ()
+        """Why it does not, or which plugins are missing in it."""
+
+    async def try_start(self) -> None:
+        """Starts it if it does not run; where that fails, `faults` says why."""
+        try:
+            await self.start()
+        except PartageError as error:
+            self.is_up, self.faults = False, (str(error),)
+        except OSError as error:  # no process, descriptor or memory to be had
+            self.is_up, self.faults = False, (f"the plugins' process cannot be made: {error.strerror or error}",)
+            _log.error("the plugins' process cannot be made", why=str(error))
+
+    async def restart(self) -> None:
+        """Makes the plugins anew."""
+        await self.stop()
+        await self.try_start()
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
         """As the host does."""
@@ -34,12 +53,18 @@ class MeasuredHost(PluginHost):
         finally:
             self._took(time.perf_counter() - started)
 
+    def _heard(self, event: HostEvent) -> None:
+        self.is_up = not isinstance(event, PartageError)
+        self.faults = (str(event),) if isinstance(event, PartageError) else event.faults
+        _tell(event)
+
 
 def host_settings(settings: CrishimSettings) -> HostSettings:
     """How the plugins' process is run."""
     return HostSettings(
         node=NodeName(settings.node_name),
         root=str(settings.root),
+        driver_root=str(settings.driver_root),
         blocked=blocked_names(os.environ),
         traced=tracing(os.environ),
         call_deadline_s=settings.plugin_deadline_s,

@@ -12,7 +12,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from partage_crishim.files import names_in, write_whole
+from partage_base.files import write_whole
+from partage_crishim.files import names_in
 from partage_plugins.vocabulary import ContainerKey
 
 
@@ -41,7 +42,7 @@ class Records:
     def floor(self, uid: str) -> int:
         """The newest allocation seen of a pod; 0 for none. The uid is one that an allocation may name."""
         try:
-            with open(f"{self._pods}/{uid}", "rb", buffering=0) as file:  # noqa: PTH123  see `files`
+            with open(f"{self._pods}/{uid}", "rb", buffering=0) as file:  # noqa: PTH123  see `write_whole`
                 return int(file.read())
         except (FileNotFoundError, ValueError):
             return 0
@@ -60,10 +61,10 @@ class Records:
 
     def _written(self, folder: str, name: str, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
-            write_whole(folder, name, content)
+            write_whole(f"{folder}/{name}", content)
             return
         _make(folder)
-        write_whole(folder, name, content)
+        write_whole(f"{folder}/{name}", content)
 
 
 def _make(folder: str) -> None:

@@ -11,7 +11,6 @@ import contextlib
 from partage_base.cri import Changes, Draft, read_create
 from partage_crishim.deciding.applying import changes_of, key_of, security_of, shown
 from partage_crishim.deciding.capacity import Held, require_cards
-from partage_crishim.deciding.claims import claim_of
 from partage_crishim.deciding.confining import require_confinable
 from partage_crishim.granting import Granting
 from partage_plugins.errors import PartageError
@@ -33,7 +32,7 @@ class Rehearsal:
 
     def _go_through(self, message: bytes) -> None:
         grants, request = self._grants, read_create(message)
-        claim, known = claim_of(request), grants.inventory.current()
+        claim, known = grants.claim(request), grants.inventory.current()
         if claim is None or known is None:
             return
         grants.signatures.require(claim.text, claim.signature, grants.keyring.current().keys)

@@ -43,7 +43,7 @@ class Reservations:
         self._folder = str(folder)
         self._lifetime_s = lifetime_s
         self._clock = clock
-        self._table = Table(self._folder)
+        self._table = Table(self._folder, clock)
         self._ended_s: dict[str, float] = {}
 
     @contextlib.asynccontextmanager

@@ -1,7 +1,9 @@
 """crishim as a daemon: serves first, then gets ready to judge; at the end it lets calls end before it goes.
 
-The socket is served before plugins are loaded: what is not ours must not wait for what is. A crishim that finds its
-socket replaced by a newer one drains and ends, as if it had been told to.
+The socket is served before plugins are loaded: what is not ours must not wait for what is. Nothing that is wrong with
+crishim ends it: without settings that can be read it goes by the last ones, honours no allocation, and ends only for
+its supervisor to start it with those that can be read again. A crishim that finds its socket replaced by a newer one
+drains and ends, as if it had been told to.
 """
 
 from __future__ import annotations
@@ -10,24 +12,31 @@ import asyncio
 import contextlib
 import gc
 import os
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final
 
 import structlog
 
+from partage_base.condition import Fault
+from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
-from partage_crishim.assembling import assemble
+from partage_base.files import clear_unfinished
+from partage_crishim.assembling import OWN_FOLDER, assemble
 from partage_crishim.deciding.errors import NodeNotReady
+from partage_crishim.faults import CLOSED, of_keys, of_metrics, of_plugins, of_settings, of_state
 from partage_crishim.judge import Changed, Told
 from partage_crishim.listening import Listener, listen
 from partage_crishim.metering import Figures
 from partage_crishim.noting import KubeletNote
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.splice import Splicer
+from partage_crishim.upkeep import LOOK_EVERY_S, RuntimeSight, Upkeep
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.places import KUBELET_SPOKE
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
 
-_LOOK_EVERY_S: Final = 1.0
+_AGAIN_S: Final = 5.0
+"""Until something is tried again that failed as a whole."""
 _SETTLE_WITHIN_S: Final = 2.0
 _COLLECT_AFTER: Final = 10_000
 """New objects; after as few as Python's own 700 a container in two would wait for the garbage to be collected."""
@@ -41,6 +50,16 @@ def _leave_alone_what_stays() -> None:
     gc.set_threshold(_COLLECT_AFTER)
 
 
+async def _whatever_happens(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """A loop that serves nobody must not end what does: a defect in it is told, and it begins again."""
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001  see above
+            _log.exception("a defect of crishim, please report it; it serves on", task=name)
+        await asyncio.sleep(_AGAIN_S)
+
+
 class CrishimService:
     """A `partage_base.daemon.life.Service`."""
 
@@ -50,27 +69,89 @@ class CrishimService:
         self._repeats = Repeats(every_s=10)
         self._listener: Listener | None = None
         self._reloading: asyncio.Task[None] | None = None
-        self._parts = assemble(settings, tell=self._tell, changed=self._changed, took=self._took, trouble=self._trouble)
+        self._mistakes = daemon.reading.mistakes if daemon.reading else ()
+        self._parts = assemble(
+            settings,
+            tell=self._tell,
+            changed=self._changed,
+            took=self._took,
+            trouble=self._trouble,
+            closed=CLOSED if self._mistakes else "",
+        )
         self._note = KubeletNote(settings.root / KUBELET_SPOKE, failed=self._trouble)
-        self._splicer = Splicer(settings.below_root(settings.runtime), self._parts.judge, on_call=self._noted)
+        runtime = settings.below_root(settings.runtime)
+        self._splicer = Splicer(runtime, self._parts.judge, on_call=self._noted)
+        sight = RuntimeSight(runtime, self._splicer.counters)
+        self._upkeep = Upkeep(settings.root / CRISHIM_CONDITION, daemon.health, sight, self._faults)
         self._figures = Figures(self._splicer.counters, daemon.metrics.registry)
 
     async def start(self) -> None:
         """Serves kubelet, and loads plugins meanwhile."""
-        self._listener = listen(self._settings.below_root(self._settings.listen), os.environ)
+        self._listener = await self._listening()
         self._splicer.serve(self._listener.socket)
+        own = self._settings.root / OWN_FOLDER
+        clear_unfinished(own, own / "records/containers", own / "records/pods")
+        self._keep_settings()
         self._tell_of_keys()
-        try:
-            await self._parts.host.start()
-        except PartageError as error:
-            _log.error("plugins do not start; containers with grants are refused until they do", why=str(error))
+        await self._parts.host.try_start()
+        await self._upkeep.look()
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Cleans up after containers, and looks whether a newer crishim has taken over."""
-        self._daemon.tasks.start(self._parts.collector.run(), name="collector")
-        self._daemon.tasks.start(self._watch_socket(), name="socket")
+        """Cleans up after containers, and looks whether all is well and whether a newer crishim has taken over."""
+        for name, work in (
+            ("collector", self._parts.collector.run),
+            ("socket", self._watch_socket),
+            ("upkeep", self._keep_up),
+            ("plugins", self._keep_plugins),
+        ):
+            self._daemon.tasks.start(_whatever_happens(name, work), name=name)
         _leave_alone_what_stays()
         await stopping.wait()
+
+    async def _listening(self) -> Listener:
+        """As soon as it can be: to end instead would only be a slower way to try again."""
+        while True:
+            try:
+                return listen(self._settings.below_root(self._settings.listen), os.environ)
+            except CannotListen as error:
+                self._trouble(error)
+                await asyncio.sleep(LOOK_EVERY_S)
+
+    def _keep_settings(self) -> None:
+        reading = self._daemon.reading
+        if reading is None or reading.mistakes:
+            return
+        try:
+            reading.sources.keep(self._settings)
+        except OSError as error:
+            _log.warning("the settings can't be kept for a start that can't read them", why=str(error))
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._listener is None or not self._listener.is_replaced:  # else the file is another's by now
+                await self._upkeep.look()
+            self._end_if_mended()
+
+    def _end_if_mended(self) -> None:
+        if self._mistakes and self._daemon.reading is not None:
+            with contextlib.suppress(BadConfiguration):
+                self._daemon.reading.sources.read()
+                self._daemon.end("the settings can be read again; crishim starts anew with them")
+
+    async def _keep_plugins(self) -> None:
+        while True:
+            await asyncio.sleep(_AGAIN_S)
+            if not self._parts.host.is_up:
+                await self._parts.host.try_start()
+
+    def _faults(self) -> Iterator[Fault]:
+        parts = self._parts
+        yield from of_settings(self._mistakes)
+        yield from of_keys(parts.keyring)
+        yield from of_plugins(parts.host)
+        yield from of_state(parts.reservations, parts.records)
+        yield from of_metrics(self._daemon.health)
 
     async def stop(self) -> None:
         """No new clients; open calls may end; then plugins. What ended here keeps no card from the next crishim."""
@@ -88,9 +169,10 @@ class CrishimService:
                 await self._parts.booking.held(fresh=True)
 
     def reload(self) -> None:
-        """Keys are looked at for every container; plugins are made anew for the next one."""
+        """Keys are looked at for every container; plugins are made anew, and settings that were wrong read again."""
         self._tell_of_keys()
-        self._reloading = asyncio.ensure_future(self._parts.host.stop())
+        self._end_if_mended()
+        self._reloading = asyncio.ensure_future(self._parts.host.restart())
 
     def _noted(self, method: str) -> None:
         self._note.note(method)
@@ -98,7 +180,7 @@ class CrishimService:
 
     async def _watch_socket(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
             if self._listener is not None and self._listener.is_replaced:
                 self._daemon.end("another crishim has taken over the socket")
                 await asyncio.Event().wait()  # for the end, which cancels this

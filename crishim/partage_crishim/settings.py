@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import CommonSettings, Setting
 from partage_base.keyring import KeyFolders
-from partage_crishim.deciding.confining import VM_HANDLERS
-from partage_crishim.deciding.guarding import NVIDIA_HANDLERS
+from partage_crishim.deciding.confining import CONTAINER_HANDLERS, VM_HANDLERS
+from partage_plugins.vocabulary.nvidia import HANDLERS
 
 
 class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
@@ -36,8 +36,12 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
         bool,
         Setting("Give part of a card also to containers in which limits cannot hold: privileged, hostPID, VMs."),
     ] = False
+    container_handlers: Annotated[
+        tuple[str, ...],
+        Setting("Runtime handlers, with wildcards, known to share the node's kernel, as the default and NVIDIA's do."),
+    ] = CONTAINER_HANDLERS
     vm_handlers: Annotated[
-        tuple[str, ...], Setting("Runtime handlers, with wildcards, that put a kernel between container and node.")
+        tuple[str, ...], Setting("Runtime handlers, with wildcards, that do not, whatever other settings say.")
     ] = VM_HANDLERS
     guard: Annotated[
         Literal["auto", "on", "off"],
@@ -48,7 +52,7 @@ class CrishimSettings(CommonSettings, frozen=True, kw_only=True):
     ] = ()
     nvidia_handlers: Annotated[
         tuple[str, ...], Setting("Runtime handlers that run NVIDIA's runtime, which gives cards to who names them.")
-    ] = tuple(sorted(NVIDIA_HANDLERS))
+    ] = tuple(sorted(HANDLERS))
     nvidia_is_default: Annotated[
         bool, Setting("Whether the container runtime runs NVIDIA's runtime where a pod names no handler.")
     ] = False

@@ -3,20 +3,24 @@
 A create waits for this, so the folder is read again only after somebody else changed it. The file of the lock holds a
 word that whoever is about to change the folder makes anew first: so one who dies on the way has said so. What somebody
 takes away by hand shows in the folder's own time.
+
+What cannot be read, such as half a file of an older crishim, says nothing about any card. It is taken away with a line
+in the log, and the horizon moves to that moment: so whatever was created under it is counted by the runtime's list.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 
+from partage_base.files import UNFINISHED, write_whole
 from partage_crishim.deciding.books import Listing, Reservation
-from partage_crishim.deciding.errors import NodeNotReady
-from partage_crishim.files import Facts, facts_of, write_whole
+from partage_crishim.files import Facts, facts_of
 
 _HORIZON: Final = ".horizon"
 _WORD_BYTES: Final = 8
@@ -24,15 +28,17 @@ _DECODER: Final = msgspec.json.Decoder(Reservation)
 _Standing = tuple[Facts, Reservation]
 _State = tuple[bytes, int]
 """The word, and the folder's time."""
+_log: Final = structlog.get_logger()
 
 
 class Table:
     """What one process knows of the folder; only to be used while the lock is held."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self.horizon_s = 0.0
         """A listing that began earlier misses containers."""
         self._folder = folder
+        self._clock = clock
         self._lock = -1
         self._state: _State | None = None
         """Of the folder when all of it was known; None where it may have changed since."""
@@ -51,8 +57,10 @@ class Table:
         state = self._now()
         if not state[0] or state != self._state:
             self._state = None
-            self._read()
+            unreadable = self._read()
             self._state = state
+            if unreadable:
+                self._drop_unreadable(unreadable)
 
     def settle(self) -> None:
         """The lock is about to be let go, and all that was begun was done: what we changed we know."""
@@ -63,7 +71,7 @@ class Table:
         """Puts down one, in place of an earlier one for the same key."""
         self._begin()
         key = reservation.held.key
-        self._standing[key] = write_whole(self._folder, key, msgspec.json.encode(reservation)), reservation
+        self._standing[key] = self._write(key, msgspec.json.encode(reservation)), reservation
 
     def drop(self, dropped: Iterable[Reservation], listing: Listing) -> None:
         """Takes out those for which this listing speaks; the horizon moves first, so that a crash loses nothing."""
@@ -71,8 +79,7 @@ class Table:
         if keys:
             self._begin()
             if self.horizon_s < listing.began_s:
-                self._horizon = write_whole(self._folder, _HORIZON, repr(listing.began_s).encode())
-                self.horizon_s = listing.began_s
+                self._move_horizon(listing.began_s)
             for key in keys:
                 self._remove(key)
 
@@ -96,32 +103,64 @@ class Table:
         Path(self._folder, key).unlink(missing_ok=True)
         self._standing.pop(key, None)
 
-    def _read(self) -> None:
-        """What is known is not read again."""
+    def _write(self, name: str, content: bytes) -> Facts:
+        return facts_of(write_whole(f"{self._folder}/{name}", content))
+
+    def _move_horizon(self, began_s: float) -> None:
+        self._horizon = self._write(_HORIZON, repr(began_s).encode())
+        self.horizon_s = began_s
+
+    def _read(self) -> list[str]:
+        """Reads what is not known; answers the names of what cannot be read."""
         known, self._standing, horizon = self._standing, {}, None
+        unreadable: list[str] = []
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name == _HORIZON:
                     horizon = facts_of(entry.stat())
-                    self._know_horizon(entry.path, horizon)
+                    if horizon != self._horizon and not self._know_horizon(entry.path):
+                        unreadable.append(entry.name)
+                elif entry.name.startswith(UNFINISHED):  # of a writer that was killed: the lock is ours
+                    unreadable.append(entry.name)
                 elif not entry.name.startswith("."):
-                    facts, standing = facts_of(entry.stat()), known.get(entry.name)
-                    if standing is None or standing[0] != facts:
-                        standing = facts, _load(entry.path)
-                    self._standing[entry.name] = standing
+                    standing = _standing(entry, known.get(entry.name))
+                    if standing is None:
+                        unreadable.append(entry.name)
+                    else:
+                        self._standing[entry.name] = standing
         if horizon is None:
             self.horizon_s = 0.0
         self._horizon = horizon
+        return unreadable
 
-    def _know_horizon(self, path: str, facts: Facts) -> None:
-        if facts != self._horizon:
+    def _know_horizon(self, path: str) -> bool:
+        """Whether it is a time that has been."""
+        try:
             self.horizon_s = float(Path(path).read_bytes())
+        except ValueError:
+            return False
+        return 0.0 <= self.horizon_s <= self._clock()
+
+    def _drop_unreadable(self, names: Iterable[str]) -> None:
+        self._begin()
+        self._move_horizon(self._clock())
+        for name in names:
+            if name != _HORIZON:
+                Path(self._folder, name).unlink(missing_ok=True)
+            _log.warning("a file of a create cannot be read and is taken away", file=f"{self._folder}/{name}")
 
 
-def _load(path: str) -> Reservation:
+def _standing(entry: os.DirEntry[str], known: _Standing | None) -> _Standing | None:
+    """What it says; None where it cannot be read."""
+    facts = facts_of(entry.stat())
+    if known is not None and known[0] == facts:
+        return known
+    reservation = _load(entry.path)
+    return (facts, reservation) if reservation is not None else None
+
+
+def _load(path: str) -> Reservation | None:
     try:
         return _DECODER.decode(Path(path).read_bytes())
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise NodeNotReady(
-            f"partage: reservation {path} cannot be read; was crishim downgraded? Remove that file"
-        ) from None
+        return None

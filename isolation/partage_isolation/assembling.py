@@ -49,7 +49,7 @@ from partage_isolation.watching.assembling import auditor_of, nvml_of
 from partage_isolation.watching.auditor import Auditor
 from partage_isolation.watching.nvml import NvmlChild
 from partage_isolation.watching.runtime import Runtime
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import CardUse, Sample
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.names import CardId
 
@@ -146,7 +146,7 @@ class Parts:
             index=known.index if known else None,
             model=known.model if known else None,
             memory_bytes=known.memory_bytes if known else None,
-            used_bytes=sum(use.processes.values()) if use else None,
+            used_bytes=sum(held or 0 for held in use.processes.values()) if isinstance(use, CardUse) else None,
             policy=self.terms.name_of(card),
         )
 
@@ -169,7 +169,7 @@ class Sampled:
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
 
-    async def use(self, card: CardId) -> CardUse | None:
+    async def use(self, card: CardId) -> Sample | None:
         """With a report of everybody on the card."""
         return await self._sampler.sample(card, exact_of=None)
 

@@ -18,8 +18,11 @@ import structlog
 
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
+from partage_base.files import clear_unfinished
+from partage_base.findings import FINDINGS_FOLDER
 from partage_isolation.assembling import Parts, assemble
-from partage_isolation.broker.state_files import Lock, make_state_folder
+from partage_isolation.broker.specs import FOLDER
+from partage_isolation.broker.state_files import STATE, Lock, make_state_folder
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.urgency import go_first
 from partage_plugins.vocabulary.places import BROKER_ALIVE
@@ -43,6 +46,7 @@ class BrokerService:
         _allow_many_files()
         make_state_folder(self._settings.root)
         await self._lock.take()
+        clear_unfinished(*(self._settings.root / each for each in (STATE, FOLDER, FINDINGS_FOLDER)))
         parts = self._parts = assemble(self._settings, self._daemon)
         for fault in parts.take_over():
             _log.error("not all could be taken over", why=fault)

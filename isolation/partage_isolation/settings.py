@@ -22,7 +22,6 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
     runtime: Annotated[Path, Setting("Socket of the container runtime, which is asked what runs.")] = Path(
         "/run/containerd/containerd.sock"
     )
-    driver_root: Annotated[Path, Setting("Folder in which the NVIDIA driver is installed.")] = Path("/")
     audit_every_s: Annotated[
         float,
         Meta(ge=0.1, le=60),

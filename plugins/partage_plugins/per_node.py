@@ -13,14 +13,15 @@ from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.pods import PodRequest
+from partage_plugins.vocabulary.reasons import Reason
 
 
 class PerNode(ABC):
     """Base of a scheduler plugin that answers node by node."""
 
     @abstractmethod
-    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
-        """None if the request fits on the node, else the reason, in stable words without numbers."""
+    def why_not(self, request: PodRequest, slot: Slot) -> str | Reason | None:
+        """None if the request fits on the node, else the reason, in stable words without numbers, or a typed one."""
 
     def score(self, request: PodRequest, slot: Slot) -> float:
         """How good the node is, higher is better; only asked where the request fits."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
@@ -25,6 +25,7 @@ from partage_base.kube import (
     KubeError,
     Listed,
     Lost,
+    Unread,
     follow,
     leases_path,
     nodes_path,
@@ -53,8 +54,8 @@ _log = structlog.get_logger()
 class Sink(Protocol[T_contra]):
     """Who is told of the objects of one kind."""
 
-    def listed(self, items: Iterable[T_contra]) -> None:
-        """All that there are."""
+    def listed(self, items: Iterable[T_contra], unread: Sequence[Unread] = ()) -> None:
+        """All that there are; the second ones can't be read, and are told of by `unread` as well."""
         ...
 
     def changed(self, item: T_contra) -> None:
@@ -63,6 +64,10 @@ class Sink(Protocol[T_contra]):
 
     def gone(self, item: T_contra) -> None:
         """One that is no more, as it stood last."""
+        ...
+
+    def unread(self, which: Unread) -> None:
+        """One that can't be read as it is now."""
         ...
 
 
@@ -140,9 +145,16 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
     freshness: Freshness,
     told: Callable[[], None],
     backoff: Backoff,
+    passed_over: Callable[[str], None] = lambda _kind: None,
 ) -> None:
-    """Tells `sink` for ever; `told` is called after each thing."""
-    repeats = Repeats(every_s=30)
+    """Tells `sink` for ever; `told` is called after each thing, `passed_over` for each object that can't be read."""
+    repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
+
+    def pass_over(which: Unread) -> None:
+        sink.unread(which)
+        passed_over(stream.name)
+        _say_unread(unread, stream.name, which)
+
     following = follow(server, stream.path, stream.item_type, fields=stream.fields, backoff=backoff)
     async with aclosing(following):
         async for seen in following:
@@ -152,8 +164,14 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
                 case Deleted(item):
                     sink.gone(item)
                 case Listed():
-                    sink.listed(seen.items)  # and keeps no name for them: they'd be held for as long as it follows
+                    sink.listed(
+                        seen.items, seen.unread
+                    )  # and keeps no name for them: they'd be held for as long as it follows
+                    for each in seen.unread:
+                        pass_over(each)
                     freshness.fresh(stream.name)
+                case Unread():
+                    pass_over(seen)
                 case Lost(error):
                     freshness.lost(stream.name)
                     _say(repeats, stream.name, error)
@@ -163,3 +181,16 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
 def _say(repeats: Repeats, kind: str, error: KubeError) -> None:
     if (silent := repeats.due()) is not None:
         _log.warning("nothing is placed until this is followed again", kind=kind, why=str(error), repeats=silent)
+
+
+def _say_unread(repeats: Repeats, kind: str, which: Unread) -> None:
+    if not which.is_gone and (silent := repeats.due()) is not None:
+        name = "/".join(filter(None, which.key))
+        _log.warning(
+            "an object can't be read, and is passed over",
+            kind=kind,
+            name=name,
+            node=which.node,
+            why=which.why,
+            repeats=silent,
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,7 @@ from partage_scheduler.clearing import Clearing
 from partage_scheduler.displacing import Displacer
 from partage_scheduler.electing import Elector, Terms
 from partage_scheduler.evicting import EvictingSettings, Leaving
+from partage_scheduler.extending.endpoint import LeaderEndpoint
 from partage_scheduler.extending.extender import Extender
 from partage_scheduler.metering import Figures, TimedActivity
 from partage_scheduler.settings import SchedulerSettings
@@ -41,6 +43,7 @@ class Parts:
     brain: Brain
     elector: Elector | None
     freshness: Freshness
+    figures: Figures
     worker: Worker
     events: Events
     conditions: Conditions
@@ -48,6 +51,7 @@ class Parts:
     clearing: Clearing
     watchdog: Watchdog
     extender: Extender | None
+    endpoint: LeaderEndpoint | None
 
 
 def assemble(  # noqa: PLR0913 - said once, and by name
@@ -81,14 +85,14 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
     def why_not() -> str | None:
         if not may_bind():
-            return "this scheduler of partage does not lead; the one that does is ready behind its Service"
+            return "this scheduler of partage does not lead; ask the one that does, by the Service of the extender"
         if missing := sorted(freshness.missing):
             return f"partage does not know as of now: {', '.join(missing)}"
         return None
 
     events = Events(server, instance=identity[:_LONGEST_INSTANCE], sent=figures.sent, is_busy=is_busy)
     conditions = Conditions(server, written=figures.written)
-    mind = brain(settings, registry, activity=activity, let_go=let_go)
+    mind = brain(settings, registry, activity=activity, let_go=let_go, told=events.doubted)
     within_s = _terms(settings).last_word_s if settings.elect else WITHIN_S
     binder = Binder(server, may_bind=may_bind, erred=figures.erred, within_s=within_s, doubt_s=doubt_s)
     displacer = Displacer(server, mind.considering, events, may_act=may_bind, ended=figures.removed)
@@ -127,6 +131,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         brain=mind,
         elector=elector,
         freshness=freshness,
+        figures=figures,
         worker=worker,
         events=events,
         conditions=conditions,
@@ -134,6 +139,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
         clearing=Clearing(server, _leaving(settings, mind), events, may_act=may_decide, ended=figures.removed),
         watchdog=Watchdog(activity, deadline_s=settings.plugin_deadline_s),
         extender=extender,
+        endpoint=_endpoint(settings, server, leads=may_bind),
     )
 
 
@@ -150,6 +156,13 @@ async def api_server(settings: SchedulerSettings) -> ApiServer:
 def _leaving(settings: SchedulerSettings, mind: Brain) -> Leaving:
     wanted = EvictingSettings(lost=settings.evict_lost, paused=settings.drain_paused, after_s=settings.evict_after_s)
     return Leaving(mind.cluster, wanted)
+
+
+def _endpoint(settings: SchedulerSettings, server: ApiServer, *, leads: Callable[[], bool]) -> LeaderEndpoint | None:
+    if not settings.extender_slice:
+        return None
+    name, address = settings.extender_slice, settings.pod_ip
+    return LeaderEndpoint(server, namespace=settings.namespace, name=name, address=address, leads=leads)
 
 
 def _elector(settings: SchedulerSettings, server: ApiServer, identity: str) -> Elector:

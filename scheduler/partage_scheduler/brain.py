@@ -22,7 +22,7 @@ from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from partage_plugins.vocabulary import Allocation, PodUid
 from partage_plugins.vocabulary.keys import PREFIX
-from partage_scheduler.cluster import Cluster, ClusterSettings
+from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.intake import Intake
 from partage_scheduler.objects import ApiPod
@@ -59,20 +59,25 @@ def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
     activity: Activity | None = None,
     clock: Callable[[], float] = time.monotonic,
     let_go: Callable[[PodUid], None] = lambda _uid: None,
+    told: Callable[[ApiPod, str], None] = lambda _pod, _words: None,
     trusted: Callable[[ApiPod], Allocation | None] | None = None,
 ) -> Brain:
     """One that knows nothing yet; `let_go` hears of pods that need no place any more.
 
-    `trusted` reads allocations on pods instead of the keys that the settings name.
+    `told` hears of pods on which something else stands than what counts for them. `trusted` reads allocations on pods
+    instead of the keys that the settings name.
     """
     decider, side = decider_over(
         registry, settings=SideSettings(traced=tracing(os.environ)), on_renewed=_renewed, activity=activity
     )
-    predicates = Predicates(ours=(PREFIX, *_answered_for(side)))
+    ours = (PREFIX, *_answered_for(side))
+    predicates = Predicates(ours=ours)
     cluster = Cluster(
         decider,
         predicates,
         trusted=trusted or _trust(settings, registry).trusted,
+        asks=Asks(side.requests, ours).of,
+        told=told,
         settings=ClusterSettings(silent_after_s=settings.silent_after_s),
         kinds=registry.kinds,
     )
@@ -89,7 +94,7 @@ def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
         budgets=budgets,
     )
     cycle = Cycle(decider, side, cluster, predicates)
-    considering = Considering(Preempting(cycle, budgets, utc=time.time))
+    considering = Considering(Preempting(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
     return Brain(cluster=cluster, queue=queue, cycle=cycle, intake=intake, considering=considering)
 
 

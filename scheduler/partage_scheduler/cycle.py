@@ -15,6 +15,7 @@ import numpy as np
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
 from partage_plugins.vocabulary import Allocation, NodeName, PodRequest
 from partage_plugins.vocabulary.answers import Scores
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.deciding import Barred, Decider, Decision
 from partage_scheduler.objects import ApiPod
@@ -24,7 +25,7 @@ from partage_scheduler.wording import NEVER, causes_of, in_all, lacks, nowhere, 
 
 _LATER = frozenset((Cause.TIME,))
 _VOLUMES = frozenset((Cause.VOLUME,))
-_ELSEWHERE = "another node is nominated"
+_ELSEWHERE = Reason("nominated", "another node is nominated")
 
 
 class Filters(Protocol):

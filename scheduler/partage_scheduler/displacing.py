@@ -1,8 +1,8 @@
 """Sends pods away for those of a higher priority: who is nominated where is written, and victims are deleted.
 
-Each victim is told for whom (condition and event, in upstream's words) and deleted with the grace that it asked for, if
-it is still the pod that was meant. What is under way is done one after the other; where it fails, the pod that waits is
-looked at again.
+Each victim is told for whom (condition and event, in upstream's words) and deleted with the grace that it asked for, or
+with less where that is too long, if it is still the pod that was meant. What is under way is done one after the other;
+where it fails, the pod that waits is looked at again.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ class Displacer:
         for tries_left in reversed(range(TRIES)):
             try:
                 await self._tell(victim)
-                await self._server.delete(pod_path(victim.namespace, victim.name), uid=victim.uid)
+                grace_s = self._considering.preempting.grace_of(victim)
+                await self._server.delete(pod_path(victim.namespace, victim.name), uid=victim.uid, grace_s=grace_s)
             except (NotFound, Conflict):
                 self._ended("gone")
                 return

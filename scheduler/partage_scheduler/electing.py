@@ -75,7 +75,7 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = float("-inf")
         self._renewed_at = float("-inf")
-        self._gained = asyncio.Event()
+        self._gained, self._looked = asyncio.Event(), asyncio.Event()
         self._writing = asyncio.Lock()
         self._is_released = False
         self._repeats = Repeats(every_s=60)
@@ -89,6 +89,10 @@ class Elector:
     def leader(self) -> str:
         """Who leads, as far as is known; empty where nobody does."""
         return (self._seen.spec.holder_identity if self._seen else None) or ""
+
+    async def looked(self) -> None:
+        """Returns once it is known who leads: nothing is in the way of following, or of leading."""
+        await self._looked.wait()
 
     async def gained(self) -> None:
         """Returns once this one leads."""
@@ -173,6 +177,7 @@ class Elector:
         if self._seen is None or self._seen.spec != lease.spec:
             self._seen_at = self._clock()
         self._seen = lease
+        self._looked.set()
 
     def _is_free(self, lease: Lease) -> bool:
         """Nobody's, ours, or of one that is late; its own word for how long it lasts counts, since it may be older."""

@@ -19,6 +19,7 @@ class Fullness(Struct, frozen=True, kw_only=True):
     """Nobody is on them."""
     memory_bytes: int = 0
     given_share_milli: int = 0
+    """Of no card more than all of it, whatever counts on it."""
     given_memory_bytes: int = 0
 
     @property
@@ -47,8 +48,8 @@ def fullness(nodes: Iterable[tuple[Inventory, Iterable[Allocation]]]) -> Fullnes
         cards += len(there)
         free += len(there.keys() - held.keys())
         memory += sum(card.memory_bytes for card in there.values())
-        given_share += sum(share for share, _ in held.values())
-        given_memory += sum(size for _, size in held.values())
+        given_share += sum(min(share, WHOLE_MILLI) for share, _ in held.values())
+        given_memory += sum(min(size, there[card].memory_bytes) for card, (_, size) in held.items())
     return Fullness(
         cards=cards,
         free_cards=free,

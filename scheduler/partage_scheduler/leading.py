@@ -1,6 +1,8 @@
 """What a scheduler does once it leads: it follows all that there is, and as soon as all of it is known, it places pods.
 
 Lists that are asked for after the lead was gained are as new as the lead, so whatever the one before did is in them.
+A follower is ready as soon as it knows who leads, for it is of use: it takes over. A leader is ready while it knows all
+that there is.
 """
 
 from __future__ import annotations
@@ -37,17 +39,20 @@ class Leader:
         self._known, self._patience = known, patience
         self._parts, self._server, self._namespace = parts, server, namespace
         self._tasks, self._health = tasks, health
-        health.unready("caches", "nothing is known before it leads")
+        health.unready("lead", "who leads is not known yet")
 
     async def lead(self) -> None:
         """Returns once it leads; all the rest are tasks."""
         elector = self._parts.elector
         if elector is not None:
-            self._health.unready("lead", "another scheduler leads, or none does yet")
             self._tasks.start(elector.run(), name="election")
-            await elector.gained()
+            await elector.looked()
             self._health.ready("lead")
+            await elector.gained()
         self._judge()
+        self._health.ready("lead")
+        if self._parts.endpoint is not None:
+            self._tasks.start(self._parts.endpoint.run(), name="the leader's endpoint")
         self._follow()
         self._tasks.start(self._parts.events.run(), name="events")
         self._tasks.start(self._parts.conditions.run(), name="conditions")
@@ -75,6 +80,7 @@ class Leader:
             freshness=self._parts.freshness,
             told=self._told,
             backoff=self._patience(),
+            passed_over=self._parts.figures.passed_over,
         )
         self._tasks.start(work, name=f"following {stream.name}")
 

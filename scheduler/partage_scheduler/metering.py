@@ -58,6 +58,7 @@ class Figures:
         self._conditions: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()
         self._reminders: Counter[str] = Counter()
+        self._unread: Counter[str] = Counter()
         self.decide_seconds = metrics.histogram(
             "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
         )
@@ -95,6 +96,10 @@ class Figures:
         """kube-scheduler, of a pod that fits now."""
         self._reminders[outcome] += 1
 
+    def passed_over(self, kind: str) -> None:
+        """An object that can't be read."""
+        self._unread[kind] += 1
+
     def erred(self, error: KubeError) -> None:
         """A binding, or a look at what became of it."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
@@ -124,6 +129,8 @@ class Figures:
         )
         yield _family("removed_pods_total", "counter", "Pods that were to leave nodes.", "outcome", self._removed)
         yield _family("reminders_total", "counter", "kube-scheduler, of pods that fit now.", "outcome", self._reminders)
+        sentence = "How often objects were told that can't be read, by kind."
+        yield _family("unread_objects_total", "counter", sentence, "kind", self._unread)
         samples = tuple(
             Sample(seconds, {"plugin": plugin, "hook": hook})
             for (plugin, hook), seconds in sorted(self.plugin_seconds.items())

@@ -50,7 +50,9 @@ async def look(server: ApiServer, mind: Brain, *, namespace: str) -> None:
 
     async def listed(stream: Stream[T], sink: Sink[T]) -> None:
         listing = await server.list(stream.path, stream.item_type, fields=stream.fields, limit=_PAGE)
-        sink.listed(listing.items)
+        sink.listed(listing.items, listing.unread)
+        for each in listing.unread:
+            sink.unread(each)
 
     await listed(apiserver.NODES, intake.nodes)
     await listed(apiserver.heartbeats(namespace), intake.heartbeats)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+import msgspec
+
+from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
+from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import ContainerRequest, Namespace, Pod, PodName, PodRef, PodRequest, Room
 from partage_scheduler.objects import ApiPod, seen
-from partage_scheduler.objects.pods import Container
 from partage_scheduler.predicates.asking import needs
+from partage_scheduler.predicates.remembering import digest_of
 
-_MOST: Final = 4096
+_MOST_BYTES: Final = 32 << 20
+_TEXT: Final = msgspec.json.Encoder()
 
 
 class Requests(Protocol):
@@ -22,49 +26,50 @@ class Requests(Protocol):
         ...
 
 
+class _Known(NamedTuple):
+    containers: tuple[ContainerRequest, ...]
+    needs: Room
+
+
 class Reading:
     """Requests of pods; what a dialect reads may depend on anything but the pod's name and uid."""
 
     def __init__(self, side: Requests) -> None:
         self._side = side
-        self._known: dict[Hashable, tuple[tuple[ContainerRequest, ...], Room]] = {}
+        self._known = Cache[bytes, _Known](_MOST_BYTES)
 
     def of(self, pod: ApiPod) -> PodRequest:
-        """What it asks for, of devices and beside them; raises what dialects raise, and for a gang written wrongly."""
+        """What it asks for, of devices and beside them; raises what dialects raise, and for a gang written wrongly.
+
+        A pod that says too much is refused: it was not read as a whole.
+        """
+        if pod.excess:
+            raise Refused(pod.excess)
         said = _said_by(pod)
-        known = self._known.get(said)
+        key = digest_of(said)
+        known = self._known.get(key)
         if known is None:
-            known = self._read(pod, said)
+            known = self._read(pod)
+            self._known.put(key, known, structure_bytes(len(said)))
         ref = PodRef(namespace=Namespace(pod.namespace), name=PodName(pod.name), uid=pod.uid)
-        return PodRequest(pod=ref, containers=known[0], needs=known[1])
+        return PodRequest(pod=ref, containers=known.containers, needs=known.needs)
 
-    def _read(self, pod: ApiPod, said: Hashable) -> tuple[tuple[ContainerRequest, ...], Room]:
+    def _read(self, pod: ApiPod) -> _Known:
         read_gang(pod.namespace, pod.metadata.annotations)
-        request = self._side.requests(seen(pod))
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        known = self._known[said] = request.containers, needs(pod)
-        return known
+        return _Known(self._side.requests(seen(pod)).containers, needs(pod))
 
 
-def _said_by(pod: ApiPod) -> Hashable:
+def _said_by(pod: ApiPod) -> bytes:
     """All that a request may depend on."""
     meta, spec = pod.metadata, pod.spec
-    return (
-        meta.namespace,
-        tuple(meta.labels.items()),
-        tuple(meta.annotations.items()),
-        tuple(spec.overhead.items()),
-        tuple([_of(each) for each in spec.init_containers]),
-        tuple([_of(each) for each in spec.containers]),
-        None if spec.resources is None else _amounts(spec.resources.limits, spec.resources.requests),
+    return _TEXT.encode(
+        (
+            meta.namespace,
+            meta.labels,
+            meta.annotations,
+            spec.overhead,
+            spec.init_containers,
+            spec.containers,
+            spec.resources,
+        )
     )
-
-
-def _of(container: Container) -> Hashable:
-    amounts = container.resources
-    return container.name, container.restart_policy, _amounts(amounts.limits, amounts.requests)
-
-
-def _amounts(limits: Mapping[str, str], requests: Mapping[str, str]) -> Hashable:
-    return tuple(limits.items()), tuple(requests.items())

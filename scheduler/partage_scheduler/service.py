@@ -88,7 +88,7 @@ class SchedulerService:
             if self._parts is not None:
                 self._parts.watchdog.stop()
                 if self._parts.extender is not None:
-                    self._parts.extender.close()
+                    await self._parts.extender.close()
             if self._server is not None:
                 await self._server.close()
 

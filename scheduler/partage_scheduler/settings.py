@@ -66,6 +66,11 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     evict_after_s: Annotated[
         float, Meta(ge=0, le=86400), Setting("Seconds for which it must have been so before a pod is evicted.")
     ] = 300.0
+    longest_grace_s: Annotated[
+        int,
+        Meta(ge=1, le=86400),
+        Setting("Seconds that a pod which leaves for another is given at most; who is given longer is not waited for."),
+    ] = 120
     elect: Annotated[
         bool, Setting("Lead only while holding the Lease; off only where nobody else can ever run beside this one.")
     ] = True
@@ -97,6 +102,23 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     extender_callers: Annotated[
         Path | None, Setting("Authority of the certificates that callers must have: who is answered may bind pods.")
     ] = None
+    extender_caller_names: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1),
+        Setting("Common names that callers' certificates may have, all others are refused; kube-scheduler's own."),
+    ] = ("system:kube-scheduler",)
+    extender_slice: Annotated[
+        str,
+        Meta(pattern=r"\A([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?\Z"),
+        Setting(
+            "EndpointSlice in our namespace that says where the leader is asked; empty, the default, is none.",
+            allowed="a name as Kubernetes has them, or empty for none",
+        ),
+    ] = ""
+    pod_ip: Annotated[
+        str,
+        Setting("Address by which others reach this process: status.podIP; needed for extender_slice."),
+    ] = ""
     extender_nodes: Annotated[
         int,
         Meta(ge=0, le=100_000),
@@ -123,6 +145,7 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         if self.back_off_s > self.most_back_off_s:
             raise ValueError(f"back_off_s is {self.back_off_s:g} and most_back_off_s {self.most_back_off_s:g}")
         self._require_papers()
+        self._require_address()
 
     @property
     def papers(self) -> Papers | None:
@@ -144,6 +167,16 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
                 f"extender_address is {self.extender_address}, and who is answered there may bind pods: give "
                 "extender_certificate, extender_key and extender_callers, or an address of the loopback interface"
             )
+
+    def _require_address(self) -> None:
+        if not self.extender_slice:
+            return
+        try:
+            ip_address(self.pod_ip)
+        except ValueError:
+            raise ValueError(
+                f"pod_ip is {self.pod_ip!r}, and extender_slice is to say where this one is asked: give the IP address"
+            ) from None
 
 
 def _is_loopback(address: str) -> bool:

@@ -10,45 +10,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from partage_scheduler.cluster.causes import NOTHING, Cause
-from partage_scheduler.cluster.promised import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
-from partage_scheduler.cluster.readiness import REASONS, SILENT
 from partage_scheduler.deciding import Explanation
-from partage_scheduler.deciding.rooms import NOT_ENOUGH_CPU, NOT_ENOUGH_MEMORY
 from partage_scheduler.objects import ApiPod
 
 NO_NODES: Final = "no nodes available to schedule pods"
-WORDS: Final = {
-    NOT_ENOUGH_CPU: INSUFFICIENT_CPU,
-    NOT_ENOUGH_MEMORY: INSUFFICIENT_MEMORY,
-    "it has no cards": "node(s) had no cards",
-    "too few of its cards are healthy and ours to share": "node(s) had too few healthy cards to share",
-    "too few of its cards are of the models and ids that are asked for": "node(s) had too few cards as asked for",
-    "not enough share left on its cards": "Insufficient GPU share",
-    "not enough memory left on its cards": "Insufficient GPU memory",
-    "tags on its cards keep the pod away": "node(s) had cards whose tags keep the pod away",
-    "its cards have no room for all containers together": "node(s) had no cards for all containers together",
-}
-"""What the decider and plugins say of one node, as it is counted over many; what is not here is counted as it is."""
-_LASTING: Final = frozenset((*REASONS, SILENT, "node(s) had no cards", "node(s) were unschedulable"))
-_LASTING_STARTS: Final = (
-    "node(s) had untolerated taint",
-    "node(s) had too few ",
-    "node(s) didn't match Pod's node affinity/selector",
-    "node(s) didn't match the requested node name",
-)
-"""Reasons that no pod takes away which leaves."""
-
-
-def said_as(reason: str) -> str:
-    """A reason as it is counted."""
-    return WORDS.get(reason, reason)
 
 
 def nowhere(explanation: Explanation) -> str:
     """One sentence for an event and a condition."""
     if not explanation.nodes:
         return NO_NODES
-    return in_all(explanation.nodes, (f"{count} {said_as(why)}" for why, count in explanation.reasons.items() if count))
+    return in_all(explanation.nodes, (f"{count} {why}" for why, count in explanation.reasons.items() if count))
 
 
 def in_all(nodes: int, reasons: Iterable[str]) -> str:
@@ -61,7 +33,7 @@ def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> fr
     causes = {Cause.NODE, Cause.NAMESPACE}
     if has_devices:
         causes.add(Cause.INVENTORY)
-    if not all(lasts(said_as(why)) for why, count in explanation.reasons.items() if count):
+    if not all(why.lasts for why, count in explanation.reasons.items() if count):
         causes.add(Cause.FREED)
     if pod.spec.volumes:
         causes.add(Cause.VOLUME)
@@ -75,11 +47,6 @@ def needs_others(pod: ApiPod) -> bool:
     affinity = pod.spec.affinity
     near = affinity is not None and affinity.pod_affinity is not None and affinity.pod_affinity.required
     return bool(near or pod.spec.topology_spread_constraints)
-
-
-def lasts(reason: str) -> bool:
-    """Whether no pod that leaves takes this reason away."""
-    return reason in _LASTING or reason.startswith(_LASTING_STARTS)
 
 
 def lacks(gang: str, lacking: int, size: int) -> str:

@@ -129,7 +129,9 @@ class Worker:
         for bind, each in zip(binds, signed, strict=False):
             self._begin(bind, each)
         self._displacer.disappoint()
-        self._figures.decide_seconds.observe(time.perf_counter() - started)
+        took_s = time.perf_counter() - started
+        self._queue.took(waiting, took_s)
+        self._figures.decide_seconds.observe(took_s)
 
     def _verdicts(self, waiting: Waiting, now: float) -> Sequence[Bind | Stay]:
         try:

@@ -19,7 +19,7 @@ from bench.decision import MIX, POOL_NODES, fleet
 from bench.harness import Bench
 from partage_plugins.codecs import encode_allocation, encode_inventory, sign
 from partage_plugins.vocabulary import GPU, NodeName, PodRequest, keys
-from partage_scheduler.cluster import Cluster
+from partage_scheduler.cluster import Asks, Cluster
 from partage_scheduler.cycle import Bind, Cycle
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
@@ -132,7 +132,8 @@ class Scheduler:
         self.pool = synthetic(POOL_NODES, mix=MIX).requests
         self.decider, self.side = decider_with("fgd+", typical_of(self.pool))
         self.predicates, self.key = Predicates(), Ed25519PrivateKey.generate()
-        self.cluster = Cluster(self.decider, self.predicates, trusted=lambda _pod: None)
+        self.asks = Asks(self.side.requests, (keys.PREFIX,))
+        self.cluster = Cluster(self.decider, self.predicates, trusted=lambda _pod: None, asks=self.asks.of)
         self.queue = Queue(seated=self.cluster.seated)
         self.cycle = Cycle(self.decider, self.side, self.cluster, self.predicates)
         for node in fleet(nodes):

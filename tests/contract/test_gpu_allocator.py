@@ -25,7 +25,7 @@ class TestGpuAllocator(Conformance):
             pod({MILLI: "250"}, annotations={"partage.dev/limit-milli": "500"}),
             pod({MEMORY: "8Gi"}, name="memory-alone"),
             pod({MILLI: "100", MEMORY: "8Gi"}, {MILLI: "2000"}, name="two-containers"),
-            pod({MILLI: "1000", GPUS: "2"}, annotations={"partage.dev/exclusion": "blue"}, name="exclusive"),
+            pod({MILLI: "2000", GPUS: "2"}, annotations={"partage.dev/exclusion": "blue"}, name="exclusive"),
             pod({MILLI: "470"}, annotations={"partage.dev/affinity": "a"}, name="together"),
             pod({MILLI: "470"}, annotations={"partage.dev/anti-affinity": "a"}, name="apart"),
             pod({MILLI: "2000"}, annotations={"partage.dev/policy": "topology"}, name="linked"),

@@ -80,7 +80,7 @@ class Cluster:
     def reasons(self, request: PodRequest) -> list[str]:
         verdict = self.side.fits(request, np.arange(3, dtype=np.int32))
         codes, table = verdict.reasons()
-        return ["" if fits else table[code] for fits, code in zip(verdict.fits, codes, strict=True)]
+        return ["" if fits else str(table[code]) for fits, code in zip(verdict.fits, codes, strict=True)]
 
     def allocated(self, request: PodRequest) -> str:
         """The allocation on the node that has both, as it is written on the pod."""

@@ -99,7 +99,7 @@ def place(side: SchedulerSide, names: list[NodeName]) -> Allocation:
     scores = side.scores(request, slots[verdict.fits])
     say("\n2. The scheduler places it")
     for name, fits, code in zip(names, verdict.fits, codes, strict=True):
-        say(f"   {name}: " + ("fits" if fits else reasons[code]))
+        say(f"   {name}: " + ("fits" if fits else str(reasons[code])))
     best = int(slots[verdict.fits][scores.argmax()])
     grants = side.allocate(request, Slot(best))
     allocation = Allocation(gen=1, pod=POD.uid, node=names[best], containers=grants)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.errors import Refused
+from rig.identity.people import SCHEDULER
 from rig.rig import Rig, RigSettings, running
+from rig.talking.binding import bind
 from rig.talking.manifests import a_pod
 from rig.talking.pods import Pod
 from rig.talking.resources import SECRETS
@@ -73,13 +75,20 @@ def run_without(rig: Rig) -> None:
 
 
 def show_forgeries(rig: Rig, key: Ed25519PrivateKey, honest: Pod) -> None:
-    """What alice can try with annotations, and what kubelet tells her."""
-    say("\n4. What is forged does not start; alice reads why with kubectl describe")
+    """What alice can try with annotations, and what kubelet says of what others forge."""
+    say("\n4. Only the scheduler writes allocations; what is forged all the same does not start")
     stolen = {name: honest.annotations[name] for name in (ALLOCATION, SIGNATURE)}
-    copied = rig.cluster.as_user("alice").pods.create(
-        TEAM, a_pod("copied", image="glibc", command=["true"], annotations=stolen, node=NODE)
+    copied = alices(rig, "copied")
+    denied(
+        {
+            "alice writes the encoder's allocation on another pod of hers": lambda: copied.annotate(stolen),
+            "alice takes the encoder's allocation off, so that its card looks free": lambda: honest.annotate(
+                {ALLOCATION: None}
+            ),
+        }
     )
-    refused("the encoder's allocation, copied to another pod", copied)
+    bind(rig.cluster.as_account(SCHEDULER).api, copied, NODE, stolen)
+    refused("somebody who may bind gives it to that pod", copied)
     changed = alices(rig, "changed")
     rig.cluster.bind(changed, NODE, allocation(changed, whole(SECOND)), signed_by=Ed25519PrivateKey.generate())
     refused("an allocation that somebody else signed", changed)
@@ -97,10 +106,16 @@ def show_others(rig: Rig) -> None:
     """Real identities mean that somebody is told no."""
     say("\n5. Nobody may do what is not his")
     alice, kubelet = rig.cluster.as_user("alice"), rig.cluster.as_node(NODE)
-    attempts: dict[str, Callable[[], object]] = {
-        "alice annotates a node": lambda: alice.nodes.annotate(NODE, {"partage.dev/inventory": "{}"}),
-        f"{NODE} reads all secrets of her team": lambda: kubelet.api.list(SECRETS.at(TEAM)),
-    }
+    denied(
+        {
+            "alice annotates a node": lambda: alice.nodes.annotate(NODE, {"partage.dev/inventory": "{}"}),
+            f"{NODE} reads all secrets of her team": lambda: kubelet.api.list(SECRETS.at(TEAM)),
+        }
+    )
+
+
+def denied(attempts: Mapping[str, Callable[[], object]]) -> None:
+    """As the API server says it."""
     for what, attempt in attempts.items():
         try:
             attempt()

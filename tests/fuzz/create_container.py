@@ -28,6 +28,9 @@ _REQUESTS: Final = (
     Create(env=[("NVIDIA_VISIBLE_DEVICES", "all"), ("NVIDIA_VISIBLE_DEVICES", "0")], cdi=["nvidia.com/gpu=all"]),
     Create(annotations={"nvidia.cdi.k8s.io/x": "y"}, own_annotations={"cdi.k8s.io/a": "b"}),
     Create(mounts=[("/var/run/nvidia-container-devices/all", "/dev/null")], unknown=wire.field(99, "x")),
+    Create(annotations=signed(allocation()), mounts=[("/var/run//./nvidia-container-devicesall", "/dev/null")]),
+    Create(annotations=signed(allocation()), pids=0),
+    Create(container="side", annotations=signed(allocation()), pids=3, target="c", privileged=True),
 )
 SEEDS: Final = (b"", *(bytes([flags]) + create.bytes() for create in _REQUESTS for flags in (0, 1)))
 DICTIONARY: Final = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,13 +27,14 @@ from partage_isolation.control.questions import ContainerTold
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from rig.control.settings import ControlSettings
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.rig import Rig, RigSettings, running
 from rig.talking.manifests import a_pod
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
-from support.advertiser_stage import AdvertiserStage
+from support.advertiser_stage import PORT, AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
@@ -51,10 +52,10 @@ QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-
 class Scheduler:
     """The daemon, with a plugin of somebody else's."""
 
-    def __init__(self, kubeconfig: Path, root: Path) -> None:
+    def __init__(self, kubeconfig: Path, root: Path, flags: Sequence[str] = ()) -> None:
         self._command = (
             *(sys.executable, "-P", "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig)),
-            *("--root", str(root), "--log-format", "text", *QUICK),
+            *("--root", str(root), "--log-format", "text", *QUICK, *flags),
         )
         self._log, self._plugins = root / "scheduler.log", root / "plugins"
         self._process: subprocess.Popen[bytes] | None = None
@@ -76,6 +77,28 @@ class Scheduler:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is the process that was started last."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def descriptors(self) -> int:
+        """How many it has open."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    @property
+    def rss_bytes(self) -> int:
+        """What it has of the machine's memory."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     @property
     def said(self) -> str:
@@ -155,21 +178,28 @@ class Chain:
 
 
 @contextmanager
-def chained(root: Path, *, say: Callable[[str], None], keep_logs: Path | None = None) -> Generator[Chain]:
-    """A cluster in which everything of ours runs."""
+def chained(
+    root: Path,
+    *,
+    say: Callable[[str], None],
+    keep_logs: Path | None = None,
+    control: ControlSettings | None = None,
+    flags: Sequence[str] = (),
+) -> Generator[Chain]:
+    """A cluster in which everything of ours runs, the scheduler with these further flags."""
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(root), key)
-    settings = RigSettings(nodes={name: _node(name, key) for name in NODES})
+    settings = RigSettings(nodes={name: _node(name, key) for name in NODES}, control=control or ControlSettings())
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
         identity = rig.cluster.as_account(SCHEDULER).identity
-        scheduler = Scheduler(rig.control.identities.kubeconfig(identity, rig.control.server), root)
+        scheduler = Scheduler(rig.control.identities.kubeconfig(identity, rig.control.server), root, flags)
         chain = Chain(rig, scheduler, root)
         try:
             for name, node in rig.nodes.items():
                 _furnish(name, node)
                 chain.advertisers[name] = AdvertiserStage(rig, name)
-                chain.advertisers[name].start(env=_PLUGINS_ENV)
+                chain.advertisers[name].start("--metrics-address", f"0.0.0.0:{PORT}", env=_PLUGINS_ENV)
             scheduler.start()
             for advertiser in chain.advertisers.values():
                 _wait_sharing(advertiser)

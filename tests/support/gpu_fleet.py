@@ -75,7 +75,10 @@ class Fleet:
     def __init__(
         self, *nodes: Sequence[Card], policy: str = "binpack", shapes: Typical | None = (), cpu_milli: int | None = None
     ) -> None:
-        self.plugin = GpuAllocator(AllocatorSettings(mix=read_mix(policy), shapes=shapes or None))
+        trusted = frozenset((Namespace("default"),))
+        self.plugin = GpuAllocator(
+            AllocatorSettings(mix=read_mix(policy), exclusion_namespaces=trusted, shapes=shapes or None)
+        )
         self.nodes: dict[Slot, Inventory] = {}
         self.taken: dict[str, tuple[Slot, Allocation]] = {}
         self._numbers = count()
@@ -101,7 +104,7 @@ class Fleet:
         """The reason of each node on which it does not fit."""
         fits, codes, reasons = self.plugin.partage_fits(request, self.slots)
         codes = codes() if callable(codes) else codes
-        return [reasons[code] for code, fit in zip(codes.tolist(), fits.tolist(), strict=True) if not fit]
+        return [str(reasons[code]) for code, fit in zip(codes.tolist(), fits.tolist(), strict=True) if not fit]
 
     def scores(self, request: PodRequest) -> list[float]:
         found: list[float] = self.plugin.partage_scores(request, self.slots).tolist()

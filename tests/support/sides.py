@@ -41,6 +41,7 @@ from partage_plugins.vocabulary import (
     Slot,
 )
 from partage_plugins.vocabulary.answers import Fits, Slots
+from partage_plugins.vocabulary.reasons import Reason
 
 
 class Ask(Struct, frozen=True):
@@ -148,7 +149,7 @@ def slots(*numbers: int) -> Slots:
     return np.array(numbers, dtype=np.int32)
 
 
-def verdict(*fits: bool, codes: Iterable[int] = (), reasons: tuple[str, ...] = ("no",)) -> Fits:
+def verdict(*fits: bool, codes: Iterable[int] = (), reasons: tuple[str | Reason, ...] = ("no",)) -> Fits:
     given = np.array(list(codes) or [0] * len(fits), dtype=np.uint8)
     return Fits(np.array(fits, dtype=np.bool_), given, reasons)
 

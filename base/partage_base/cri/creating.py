@@ -19,7 +19,9 @@ from msgspec import Struct
 from partage_base.cri.errors import MessageWrong
 from partage_base.cri.schema import CreateContainerRequest
 
+POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also where nothing is said
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
+TARGET_NAMESPACE: Final = 3  # NamespaceMode.TARGET
 
 
 class RequestMount(Struct, frozen=True, kw_only=True):
@@ -60,6 +62,10 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     capabilities: tuple[str, ...]
     """Added ones, ambient ones too, as written."""
     host_pid: bool
+    pod_pid: bool
+    """Whether all containers of the pod share their processes with this one."""
+    target: str
+    """The id of the container whose processes it joins; empty for none."""
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -136,7 +142,8 @@ def _parsed(message: bytes) -> Any:  # noqa: ANN401  as above
 def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
     config, sandbox = request.config, request.sandbox_config
     security = config.linux.security_context
-    pids = (security.namespace_options.pid, sandbox.linux.security_context.namespace_options.pid)
+    own_pids = security.namespace_options
+    pids = (own_pids.pid, sandbox.linux.security_context.namespace_options.pid)
     added = (*security.capabilities.add_capabilities, *security.capabilities.add_ambient_capabilities)
     return CreateRequest(
         sandbox_id=request.pod_sandbox_id.decode(),
@@ -167,6 +174,8 @@ def _view(request: Any) -> CreateRequest:  # noqa: ANN401  as above
         privileged=security.privileged,
         capabilities=tuple(map(_text, added)),
         host_pid=NODE_NAMESPACE in pids,
+        pod_pid=own_pids.pid == POD_NAMESPACE,
+        target=_text(own_pids.target_id) if own_pids.pid == TARGET_NAMESPACE else "",
     )
 
 

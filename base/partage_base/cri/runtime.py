@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from google.protobuf.message import DecodeError, Message
@@ -27,6 +27,7 @@ from partage_base.cri.schema import (
 _SERVICE: Final = "/runtime.v1.RuntimeService/"
 RUNNING: Final = 1
 EXITED: Final = 2
+_T = TypeVar("_T")
 _STOP_S: Final = 10.0
 """Beyond the grace: what the runtime may need to kill a container and clean up."""
 POD_UID_LABEL: Final = "io.kubernetes.pod.uid"
@@ -72,9 +73,16 @@ class RuntimeClient:
 
     async def pid(self, container_id: str) -> int | None:
         """Of the container's first process; None where it has none, or the runtime does not say."""
-        request: Any = ContainerStatusRequest(container_id=container_id.encode(), verbose=True)
-        answer = await self._call("ContainerStatus", request.SerializeToString(), ContainerStatusResponse())
-        return next((_pid(each.value) for each in answer.info if each.key == b"info"), None)
+        info = _read_info(await self._info(container_id), _Info)
+        return (info.pid or None) if info else None
+
+    async def capabilities(self, container_id: str) -> frozenset[str] | None:
+        """All that the container's processes may have; None where the runtime does not say."""
+        info = _read_info(await self._info(container_id), _InfoWithSpec)
+        if info is None:
+            return None
+        sets = (info.spec.process.capabilities or {}).values()
+        return frozenset(name for names in sets for name in names or ())
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
         """Asks it to end, and kills it after the grace; one that has ended already is none to complain about."""
@@ -106,6 +114,11 @@ class RuntimeClient:
             for each in answer.items
             if (id_ := _text(each.id)) not in besides
         )
+
+    async def _info(self, container_id: str) -> bytes:
+        request: Any = ContainerStatusRequest(container_id=container_id.encode(), verbose=True)
+        answer = await self._call("ContainerStatus", request.SerializeToString(), ContainerStatusResponse())
+        return next((each.value for each in answer.info if each.key == b"info"), b"")
 
     async def _call(self, method: str, request: bytes, answer: Message) -> Any:  # noqa: ANN401  made at run time
         raw = await self._client.call(_SERVICE + method, request, deadline_s=self._deadline_s)
@@ -143,9 +156,24 @@ class _Info(msgspec.Struct, frozen=True):
     pid: int = 0
 
 
-def _pid(info: bytes) -> int | None:
+class _Process(msgspec.Struct, frozen=True):
+    capabilities: dict[str, list[str] | None] | None = None
+    """By set: bounding, permitted and others."""
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    process: _Process
+
+
+class _InfoWithSpec(msgspec.Struct, frozen=True):
+    """The same, with what the container was really made from."""
+
+    spec: _Spec = msgspec.field(name="runtimeSpec")
+
+
+def _read_info(info: bytes, type_: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode(info, type=_Info).pid or None
+        return msgspec.json.decode(info, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

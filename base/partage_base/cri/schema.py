@@ -42,7 +42,7 @@ _MESSAGES: Final = {
     "ContainerSecurityContext": "1 Capabilities capabilities, 2 bool privileged, 3 NamespaceOption namespace_options",
     "SecurityContext": "1 NamespaceOption namespace_options",
     "Capabilities": "1 bytes* add_capabilities, 3 bytes* add_ambient_capabilities",
-    "NamespaceOption": "2 int pid",
+    "NamespaceOption": "2 int pid, 4 bytes target_id",
     "ListContainersResponse": "1 ListedContainer* containers",
     "ListedContainer": (
         "1 bytes id, 2 bytes pod_sandbox_id, 3 ContainerMetadata metadata, 6 int state, 8 Pair* labels, "

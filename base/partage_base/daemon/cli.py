@@ -8,23 +8,24 @@ flag that does not exist is click's usage error (2).
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import click
 
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.fields import COMMON_TABLE, Field, fields_of
-from partage_base.daemon.life import Build, LoopFactory, live
+from partage_base.daemon.life import Build, LoopFactory, Reading, live
 from partage_base.daemon.lines import keep_standard_descriptors
 from partage_base.daemon.printing import as_toml, shown_default
-from partage_base.daemon.resolving import Resolved, resolve
+from partage_base.daemon.resolving import Resolved
 from partage_base.daemon.settings import CommonSettings
-from partage_base.daemon.toml import DEFAULT_PATH, read_toml
+from partage_base.daemon.sources import Sources
+from partage_base.daemon.toml import DEFAULT_PATH
 from partage_base.version import VERSION
 from partage_plugins.errors import PartageError
 
@@ -63,11 +64,15 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
     check: Check[S] | None = None,
     loop_factory: LoopFactory | None = None,
     takes_over: bool = False,
+    lives_always: bool = False,
     instead: Instead[S] | None = None,
 ) -> click.Command:
     """The command ``partage-NAME``; `about` is a sentence for ``--help``, `loop_factory` makes another loop.
 
     `takes_over`: it may begin while a predecessor still lives.
+
+    `lives_always`: mistakes in its settings are told to its service instead of ending it, see `Sources`. Where it is
+    only asked something they are mistakes as ever, and so is a flag that does not exist where somebody types it.
 
     `instead` is what it can do instead of living as a daemon.
 
@@ -79,14 +84,20 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
         print_config, checks = given.pop("print_config"), given.pop("check", False)
         modes = instead.taken_from(given) if instead else frozenset[str]()
         keep_standard_descriptors()
+        usage = str(click.get_current_context().meta.get(_USAGE, ""))
+        sources = Sources(settings_type, name, config, _texts(given), usage)
+        mistakes: tuple[str, ...] = ()
         try:
-            resolved = _resolved(settings_type, name, config=config, flags=_texts(given))
+            resolved = sources.read()
             if check is not None and checks:
                 _require(check(resolved.settings))
         except BadConfiguration as error:
-            for line in error.mistakes:
-                click.echo(f"{program}: {line}", err=True)
-            sys.exit(error.exit_code)
+            with contextlib.suppress(OSError):  # nobody reads; that ends no daemon that must live
+                for line in error.mistakes:
+                    click.echo(f"{program}: {line}", err=True)
+            if not lives_always or checks or print_config or modes:
+                sys.exit(error.exit_code)
+            resolved, mistakes = Resolved(sources.last(), {}), error.mistakes
         if checks:
             click.echo(f"{program}: nothing is wrong with its configuration", err=True)
             sys.exit()
@@ -95,10 +106,13 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
             sys.exit()
         if instead is not None and modes:
             sys.exit(_done_instead(program, instead, resolved.settings, modes))
-        sys.exit(live(name, resolved.settings, build=build, loop_factory=loop_factory, takes_over=takes_over))
+        reading = Reading(sources, mistakes) if lives_always else None
+        settings = resolved.settings
+        sys.exit(live(name, settings, build=build, loop_factory=loop_factory, takes_over=takes_over, reading=reading))
 
     options = [*_options(name, settings_type), *([_CHECK] if check else []), *(instead.parameters if instead else [])]
-    command = click.Command(program, callback=run, help=about, epilog=_EPILOG, params=options)
+    kind = _LivesAlways if lives_always else click.Command
+    command = kind(program, callback=run, help=about, epilog=_EPILOG, params=options)
     return click.version_option(VERSION, prog_name=program)(command)
 
 
@@ -107,6 +121,26 @@ _EPILOG = (
     "A flag wins over a variable, a variable over the file, the file over the default. "
     "Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration."
 )
+
+
+class _LivesAlways(click.Command):
+    """A command line that can't be read is a mistake like others, unless somebody sits at the terminal."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; of what it can't read nothing is taken."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if sys.stderr.isatty() or _ASKS & set(given):
+                raise
+            ctx.meta[_USAGE] = f"the command line can't be read: {error.format_message()}"
+            ctx.params.clear()
+            return super().parse_args(ctx, [])
+
+
+_USAGE: Final = f"{__name__}.usage"
+_ASKS: Final = frozenset({"--check", "--print-config", "--help", "--version"})
 
 
 def _done_instead(program: str, instead: Instead[S], settings: S, modes: frozenset[str]) -> int:
@@ -124,18 +158,6 @@ def _done_instead(program: str, instead: Instead[S], settings: S, modes: frozens
 def _require(mistakes: Sequence[str]) -> None:
     if mistakes:
         raise BadConfiguration(*mistakes)
-
-
-def _resolved(settings_type: type[S], daemon: str, *, config: Path | None, flags: Mapping[str, str]) -> Resolved[S]:
-    """Reads the world, once."""
-    toml = read_toml(config or _default_file(daemon, flags), required=config is not None)
-    return resolve(settings_type, daemon, toml=toml, environment=os.environ, flags=flags)
-
-
-def _default_file(daemon: str, flags: Mapping[str, str]) -> Path:
-    """Below the root that a flag or a variable names, so that a node inside a folder has a file of its own."""
-    named = (flags.get("root"), os.environ.get(f"PARTAGE_{daemon.upper()}_ROOT"), os.environ.get("PARTAGE_ROOT"))
-    return Path(next(filter(None, named), "/")) / DEFAULT_PATH
 
 
 def _texts(given: Mapping[str, Any]) -> dict[str, str]:

@@ -15,7 +15,8 @@ import contextlib
 import faulthandler
 import os
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import structlog
@@ -26,6 +27,7 @@ from partage_base.daemon.health import Health
 from partage_base.daemon.metrics import Metrics
 from partage_base.daemon.reports import Report
 from partage_base.daemon.settings import CommonSettings
+from partage_base.daemon.sources import Sources
 from partage_base.daemon.systemd import Systemd
 from partage_base.daemon.tasks import Tasks
 from partage_base.daemon.web import Web
@@ -58,6 +60,15 @@ class Reloads(Protocol):
         """Asked for by SIGHUP; returns at once."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How the settings were read of a daemon that lives whatever they are."""
+
+    sources: Sources[Any]
+    mistakes: tuple[str, ...] = ()
+    """Why it goes by other settings than it is told; none, as a rule."""
+
+
 class Daemon(msgspec.Struct, frozen=True):
     """What the process gives to its service."""
 
@@ -68,13 +79,21 @@ class Daemon(msgspec.Struct, frozen=True):
     systemd: Systemd
     end: Callable[[str], None]
     """Asks for the end, with the reason, as a first signal would: a signal that comes then is still the first."""
+    reading: Reading | None = None
+    """Of a daemon that lives always."""
 
 
 Build = Callable[[S, Daemon], Service]
 
 
-def live(
-    name: str, settings: S, *, build: Build[S], loop_factory: LoopFactory | None = None, takes_over: bool = False
+def live(  # noqa: PLR0913  said once, by each daemon's command
+    name: str,
+    settings: S,
+    *,
+    build: Build[S],
+    loop_factory: LoopFactory | None = None,
+    takes_over: bool = False,
+    reading: Reading | None = None,
 ) -> int:
     """Lives as the daemon `name` and returns its exit code; nothing but the end of the process may follow.
 
@@ -82,11 +101,11 @@ def live(
     """
     logs.configure(name, level=settings.log_level, log_format=settings.log_format)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_lead(name, settings, build, takes_over=takes_over))
+        return runner.run(_lead(name, settings, build, takes_over=takes_over, reading=reading))
 
 
-async def _lead(name: str, settings: S, build: Build[S], *, takes_over: bool) -> int:
-    life = _Life(name, settings, takes_over=takes_over)
+async def _lead(name: str, settings: S, build: Build[S], *, takes_over: bool, reading: Reading | None) -> int:
+    life = _Life(name, settings, takes_over=takes_over, reading=reading)
     signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
     with signals.waking(asyncio.get_running_loop()):
         return await life.lead(lambda daemon: build(settings, daemon))
@@ -95,7 +114,7 @@ async def _lead(name: str, settings: S, build: Build[S], *, takes_over: bool) ->
 class _Life:
     """One life; its steps are in `lead`."""
 
-    def __init__(self, name: str, settings: CommonSettings, *, takes_over: bool) -> None:
+    def __init__(self, name: str, settings: CommonSettings, *, takes_over: bool, reading: Reading | None) -> None:
         self._report = Report()
         self._takes_over = takes_over
         self._settings = settings
@@ -103,7 +122,8 @@ class _Life:
         self._stopping = asyncio.Event()
         self._ends_at: float | None = None
         self._service: Service | None = None
-        self._daemon = Daemon(name, Metrics(name), Health(), Tasks(self._on_task_end), Systemd(os.environ), self._end)
+        tasks, systemd = Tasks(self._on_task_end), Systemd(os.environ)
+        self._daemon = Daemon(name, Metrics(name), Health(), tasks, systemd, self._end, reading)
 
     async def lead(self, build: Callable[[Daemon], Service]) -> int:
         """Load, start, run, stop; the exit code."""
@@ -139,7 +159,7 @@ class _Life:
     def _reload(self) -> None:
         service: object = self._service
         if isinstance(service, Reloads):
-            _log.info("reload asked for; settings are read once, at the start")
+            _log.info("reload asked for")
             service.reload()
         else:
             _log.warning("SIGHUP is ignored: settings are read once; start the daemon anew")

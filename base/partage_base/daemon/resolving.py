@@ -11,6 +11,7 @@ and the library share an environment, and so are the variables that the cluster 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar, cast
@@ -70,6 +71,17 @@ def resolve(
     if mistakes:
         raise BadConfiguration(*mistakes)
     return Resolved(_made(settings_type, values), origins)
+
+
+def allowed_values(
+    settings_type: type[S], daemon: str, *, toml: TomlFile, environment: Mapping[str, str], flags: Mapping[str, str]
+) -> dict[str, Any]:
+    """What may stand in its setting, of the highest source that says so; mistakes are passed over."""
+    values: dict[str, Any] = {}
+    for given in _given(fields_of(settings_type), daemon, toml=toml, environment=environment, flags=flags):
+        with contextlib.suppress(NotAllowed):
+            values[given.field.name] = given.value()
+    return values
 
 
 def _made(settings_type: type[S], values: Mapping[str, Any]) -> S:

@@ -32,6 +32,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     sentence: str  # what it is, its unit, and why the default is what it is
     allowed: str = ""  # in words, where the type and its Meta would not say it well
+    stays_below: bool = False  # a path that must lead nowhere else than below the root that it is put under
 
 
 def host_name() -> str:
@@ -50,6 +51,14 @@ class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
     root: Annotated[
         Path,
         Setting("Folder that all node paths are below; another than / makes a node inside a folder."),
+    ] = Path("/")
+    driver_root: Annotated[
+        Path,
+        Setting(
+            "Where NVIDIA's driver is installed, below the root; /run/nvidia/driver for a driver in a container.",
+            allowed="an absolute path without ..",
+            stays_below=True,
+        ),
     ] = Path("/")
     log_level: Annotated[
         LogLevel,

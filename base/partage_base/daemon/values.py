@@ -54,6 +54,8 @@ def _converted(field: Field, raw: object, *, text: bool) -> object:
         raise NotAllowed from error
     for item in value if isinstance(value, tuple) else (value,):
         _refuse_odd(item)
+        if field.setting.stays_below and isinstance(item, Path) and not (item.is_absolute() and ".." not in item.parts):
+            raise NotAllowed
     return value
 
 

@@ -2,31 +2,36 @@
 
 A server of our own on the daemon's loop, since all it must do is answer three GETs; a thread for each connection, as
 libraries bring, would let a hostile scraper fill the process. Every conversation has a bounded request, a deadline and
-one answer; of too many at once the newest are dropped. It stands before the service starts and until it has stopped.
+one answer. Of too many at once the oldest goes, by `acceptor`'s rules, and so does the oldest of those that read too
+slowly what is too much together: a probe, which asks at once and reads little, is answered whoever else is there. It
+stands before the service starts and until it has stopped.
 
-A port that another process has ends the start. A daemon that takes over from a predecessor, which still has the port,
-waits for it instead: what it is there for must not.
+An address that can't be listened on ends the start. A daemon that takes over from a predecessor, which still has the
+port, goes on and tries again instead: what it is there for must not wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import structlog
 
+from partage_base.acceptor import Acceptor, Guest
 from partage_base.daemon.errors import CannotListen
 from partage_base.daemon.exposition import CONTENT_TYPE
 from partage_base.daemon.health import Health
 from partage_base.daemon.metrics import Metrics
 
 MOST_REQUEST_BYTES: Final = 8192
-MOST_CONVERSATIONS: Final = 16
+MOST_HELD_BYTES: Final = 16 << 20
+"""Of answers that are not read yet; one that is larger is alone."""
 DEADLINE_S: Final = 5.0
+METRICS: Final = "metrics"
+"""The condition that the address can be listened on."""
 _TRY_EVERY_S: Final = 1.0
 
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -53,14 +58,14 @@ class Web:
     """The server; an async context manager that is silent where `address` is empty."""
 
     def __init__(self, address: str, *, metrics: Metrics, health: Health, waits: bool = False) -> None:
-        """`waits`: while another process has the port, this one tries again."""
+        """`waits`: while the address can't be listened on, the daemon lives without and this tries again."""
         self._address = address
         self._metrics = metrics
         self._health = health
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._waits = waits
         self._waiting: asyncio.Task[None] | None = None
-        self._conversations = 0
+        self._held: dict[Guest, int] = {}
         self.port = 0  # the one that was opened, where the address asked for any
 
     async def __aenter__(self) -> Self:
@@ -68,59 +73,76 @@ class Web:
         if self._address:
             try:
                 await self._listen()
-            except OSError as error:
-                if not (self._waits and error.errno == errno.EADDRINUSE):
-                    raise self._cannot(error) from error
-                _log.warning("metrics are served as soon as nobody else has the port", address=self._address)
+            except (OSError, UnicodeError) as error:
+                cannot = self._cannot(error)
+                if not self._waits:
+                    raise cannot from error
+                self._health.unready(METRICS, str(cannot))
+                _log.warning("metrics are not served yet; it will be tried again", why=str(cannot))
                 self._waiting = asyncio.create_task(self._listen_later())
-            except UnicodeError as error:
-                raise self._cannot(error) from error
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listens no more; conversations have their own deadline."""
+        """Listens no more, and ends what conversations there are."""
         if self._waiting:
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
-        if self._server:
-            self._server.close()
+        if self._acceptor:
+            await self._acceptor.abort()
 
     async def _listen(self) -> None:
         host, _, port = self._address.rpartition(":")
-        self._server = await asyncio.start_server(self._converse, host.strip("[]"), int(port), limit=MOST_REQUEST_BYTES)
-        self.port = self._server.sockets[0].getsockname()[1]
+        acceptor = Acceptor(host.strip("[]"), int(port), self._converse)
+        await acceptor.open()
+        self._acceptor, self.port = acceptor, acceptor.port
         _log.info("metrics are served", address=f"{host}:{self.port}")
 
     async def _listen_later(self) -> None:
-        while not self._server:
+        while not self._acceptor:
             await asyncio.sleep(_TRY_EVERY_S)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, UnicodeError):
                 await self._listen()
+                self._health.ready(METRICS)
 
     def _cannot(self, error: OSError | UnicodeError) -> CannotListen:
         why = getattr(error, "strerror", None) or error
         return CannotListen(f"cannot listen on {self._address}: {why}; change metrics_address")
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._conversations += 1
+    async def _converse(self, guest: Guest) -> None:
+        """It stays a guest: whatever it asks for is soon told."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=MOST_REQUEST_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, guest.sock)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
-            if self._conversations <= MOST_CONVERSATIONS:
-                await self._reply(reader, writer)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the asker's own fault, and not worth a line that it could fill the log with
+            with contextlib.suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                await self._reply(guest, reader, writer)
         finally:
-            self._conversations -= 1
-            writer.transport.abort()
+            self._held.pop(guest, None)
+            transport.abort()
 
-    async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _reply(self, guest: Guest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(DEADLINE_S):
             request = await reader.readuntil(b"\r\n\r\n")
-            writer.write(_encoded(self._answer(request), head_only=request.startswith(b"HEAD ")))
+            answer = _encoded(self._answer(request), head_only=request.startswith(b"HEAD "))
+            self._hold(guest, len(answer))
+            writer.write(answer)
             writer.write_eof()
+            await writer.drain()
+            self._held.pop(guest, None)
             while await reader.read(MOST_REQUEST_BYTES):
                 pass  # until the asker has it all and closes: an abort would overtake what is under way
+
+    def _hold(self, guest: Guest, size: int) -> None:
+        """Until it is read."""
+        while self._held and sum(self._held.values()) + size > MOST_HELD_BYTES:
+            oldest = next(iter(self._held))
+            del self._held[oldest]
+            oldest.leave()
+        self._held[guest] = size
 
     def _answer(self, request: bytes) -> Answer:
         method, _, rest = request.partition(b"\r\n")[0].partition(b" ")

@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from partage_base.files import UNFINISHED, write_all, write_whole
 from partage_base.keyring.errors import KeyKept
 
-_UNFINISHED: Final = ".unfinished-"
 _NO_NAMELESS_FILES: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL})
 _DESCRIPTORS: Final = "/proc/self/fd"
 
@@ -40,7 +40,7 @@ def locked(folder: Path, *others: Path) -> Generator[None]:
     with _descriptor(folder) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         for each in (folder, *others):
-            for left in each.glob(f"{_UNFINISHED}*"):
+            for left in each.glob(f"{UNFINISHED}*"):
                 left.unlink(missing_ok=True)
         yield
 
@@ -62,10 +62,7 @@ def create(file: Path, content: bytes, mode: int) -> None:
 
 def replace(file: Path, content: bytes, mode: int) -> None:
     """Makes a file or puts a new one in its place: readers see the old content or the new."""
-    with _telling(file), _descriptor(file.parent) as folder:
-        with _named(folder, content, mode) as unfinished:
-            os.rename(unfinished, file.name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
+    write_whole(file, content, mode=mode, synced=True)
 
 
 def remove(file: Path) -> None:
@@ -111,7 +108,7 @@ def _created_named(folder: int, name: str, content: bytes, mode: int) -> None:
 @contextmanager
 def _named(folder: int, content: bytes, mode: int) -> Generator[str]:
     """A complete file under a name that nobody reads; gone afterwards, at the latest when the next writer comes."""
-    unfinished = _UNFINISHED + secrets.token_hex(8)
+    unfinished = UNFINISHED + secrets.token_hex(8)
     descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         try:
@@ -125,8 +122,7 @@ def _named(folder: int, content: bytes, mode: int) -> Generator[str]:
 
 
 def _fill(descriptor: int, content: bytes, mode: int) -> None:
-    while content:
-        content = content[os.write(descriptor, content) :]
+    write_all(descriptor, content)
     os.fchmod(descriptor, mode)
     os.fsync(descriptor)
 

@@ -10,8 +10,8 @@ what is expected to go wrong.
         node = await server.get(node_path("n1"), Node)
 
 What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks
-HTTP: calls by `connections` and `http1`, which is pure, watches by aiohttp. `answers`, `events` and `folding` decide
-what bytes mean and are pure. Nothing here decides what is written or when.
+HTTP: calls by `connections` and `http1`, which is pure, watches by aiohttp. `answers`, `pages`, `events`, `unread` and
+`folding` decide what bytes mean and are pure. Nothing here decides what is written or when.
 """
 
 from partage_base.kube.access import Access
@@ -28,6 +28,7 @@ from partage_base.kube.errors import (
     NotFound,
     ServerFailed,
     Throttled,
+    TooLarge,
     Unreachable,
 )
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
@@ -35,6 +36,7 @@ from partage_base.kube.following import Listed, Lost, Seen, follow
 from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, NodeEvent, ObjectReference, micro_time
 from partage_base.kube.paths import (
     binding_path,
+    endpoint_slice_path,
     events_path,
     eviction_path,
     lease_path,
@@ -46,6 +48,7 @@ from partage_base.kube.paths import (
     pods_path,
 )
 from partage_base.kube.server import ApiServer, Listing, PatchKind
+from partage_base.kube.unread import Unread
 
 __all__ = [
     "Access",
@@ -77,8 +80,11 @@ __all__ = [
     "Seen",
     "ServerFailed",
     "Throttled",
+    "TooLarge",
     "Unreachable",
+    "Unread",
     "binding_path",
+    "endpoint_slice_path",
     "events_path",
     "eviction_path",
     "follow",

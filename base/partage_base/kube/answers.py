@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from partage_base.kube.errors import (
+    HEAD_BYTES,
     Answered,
     Conflict,
     Gone,
@@ -16,6 +17,7 @@ from partage_base.kube.errors import (
     NotFound,
     ServerFailed,
     Throttled,
+    TooLarge,
 )
 
 T = TypeVar("T")
@@ -40,30 +42,16 @@ class _Status(msgspec.Struct, frozen=True):
     details: _Details | None = None
 
 
-class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class Page(msgspec.Struct, Generic[T], frozen=True):
-    """One page of a list."""
-
-    metadata: _PageMeta = _PageMeta()
-    items: tuple[T, ...] | None = ()
-    """Some servers write null for none."""
-
-
 def decoded(call: str, body: bytes | msgspec.Raw, type_: type[T]) -> T:
-    """The object; raises `Nonsense`, which names the path to what is wrong."""
+    """The object; raises `Nonsense`, which names the path to what is wrong, or `TooLarge` for what is too deep."""
     try:
         return cast("T", _decoder(cast("Any", type_)).decode(body))
+    except RecursionError:
+        raise TooLarge(
+            call, "the answer is nested too deeply to be read", bytes(memoryview(body)[:HEAD_BYTES])
+        ) from None
     except _UNREADABLE as error:
         raise Nonsense(call, f"the answer can't be read: {error}") from None
-
-
-def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
-    """One page of a list; raises `Nonsense`."""
-    return cast("Page[T]", decoded(call, body, _page_type(cast("Any", item_type))))
 
 
 def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: str | None = None) -> Answered:
@@ -84,11 +72,6 @@ def refusal(call: str, status: int, body: bytes | msgspec.Raw, *, retry_after: s
 @lru_cache(maxsize=256)
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN401  (any type that msgspec takes)
     return msgspec.json.Decoder(type_)
-
-
-@lru_cache(maxsize=256)
-def _page_type(item_type: Any) -> Any:  # noqa: ANN401
-    return Page[item_type]
 
 
 def _status(body: bytes | msgspec.Raw) -> _Status:

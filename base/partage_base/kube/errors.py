@@ -5,7 +5,8 @@ PartageError
     ├── BadAccess      nothing says where the API server is and who we are, or what says so can't be used
     ├── BadName        an object can't have this name, so nobody was asked
     ├── Unreachable    no answer: refused, cut, too slow, a certificate that does not hold
-    ├── Nonsense       an answer that is none: no JSON of that type, too large, a redirect
+    ├── Nonsense       an answer that is none: no JSON of that type, a redirect
+    │   └── TooLarge       larger, or nested deeper, than is read
     └── Answered       it said no: its status, reason and words
         ├── NotAllowed     401 or 403
         ├── NotFound       404
@@ -24,6 +25,8 @@ from typing import Final
 from partage_plugins.errors import PartageError
 
 LONGEST_WORDS: Final = 512
+HEAD_BYTES: Final = 4096
+"""Of what is too large so much is waited for and kept: enough for an object's names."""
 _IS_IT_UP: Final = "is the API server up and reachable from here?"
 
 
@@ -70,6 +73,18 @@ class Nonsense(KubeError):
 
     def __str__(self) -> str:
         return f"{self.call}: {_shown(self.why)}; is it an API server that answers there, and no proxy or login page?"
+
+
+class TooLarge(Nonsense):
+    """An answer that is larger, or nested deeper, than is read."""
+
+    def __init__(self, call: str, why: str, head: bytes) -> None:
+        """`head` is how it begins."""
+        super().__init__(call, why)
+        self.head = head[:HEAD_BYTES]
+
+    def __str__(self) -> str:
+        return f"{self.call}: {_shown(self.why)}"
 
 
 class Answered(KubeError):

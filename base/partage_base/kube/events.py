@@ -1,4 +1,8 @@
-"""What a watch tells. Pure: pieces of bytes in, lines and events out."""
+"""What a watch tells. Pure: pieces of bytes in, lines and events out.
+
+What is held at once is bounded by bytes: one line, however many large ones follow each other. Of a line that is longer
+only the beginning is kept, by which its object is named.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,14 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from partage_base.kube.answers import decoded, refusal
-from partage_base.kube.errors import Nonsense
+from partage_base.kube.errors import HEAD_BYTES, Nonsense, TooLarge
+from partage_base.kube.unread import Unread, unread, unread_line
 
 T = TypeVar("T")
-LONGEST_LINE_BYTES: Final = 8 << 20
-"""One object; etcd takes no more than a quarter of that by default."""
+LONGEST_LINE_BYTES: Final = 10 << 20
+"""One object: etcd takes 1.5 MiB by default, of which the API server writes a byte such as `<` as six; and some."""
+MOST_SKIPPED_BYTES: Final = 64 << 20
+"""Of a line that is longer: no API server writes an object of that size."""
 LIST_ENDS: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the last item of a list that is streamed."""
 
@@ -43,8 +50,14 @@ class Bookmark(msgspec.Struct, frozen=True):
     """All that there is has been told: what comes next are changes."""
 
 
-Event = Changed[T] | Deleted[T] | Bookmark
+Event = Changed[T] | Deleted[T] | Unread | Bookmark
 """What a watch tells."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A line that is too long: how it begins, which is as one that names an object."""
+
+    text: bytes
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -73,41 +86,94 @@ class _Marked(msgspec.Struct, frozen=True):
 class Lines:
     """Cuts what arrives into lines, however it is split on its way."""
 
-    def __init__(self, call: str, *, longest: int = LONGEST_LINE_BYTES) -> None:
-        self._call, self._longest = call, longest
+    def __init__(self, call: str, *, longest: int = LONGEST_LINE_BYTES, most_skipped: int = MOST_SKIPPED_BYTES) -> None:
+        self._call, self._longest, self._most_skipped = call, longest, most_skipped
         self._begun = bytearray()
+        self._skipped = 0
+        """Bytes of a line that is too long; then only its head is kept."""
 
     @property
     def is_between(self) -> bool:
         """Whether the last line is whole."""
         return not self._begun
 
-    def take(self, piece: bytes) -> list[bytes]:
-        """The lines that are whole now; raises `Nonsense` for one that is too long."""
+    def take(self, piece: bytes) -> list[bytes | Head]:
+        """The lines that are whole now; raises `Nonsense` for one that is too long and names no object."""
         *whole, rest = piece.split(b"\n")
-        if whole and self._begun:
-            whole[0] = bytes(self._begun) + whole[0]
-            self._begun.clear()
-        self._begun += rest
-        if max(len(self._begun), *map(len, whole), 0) > self._longest:
+        lines: list[bytes | Head] = []
+        for part in whole:
+            line: bytes | Head = part
+            if self._begun or len(part) > self._longest:
+                self._add(part)
+                line = self._ended()
+            if isinstance(line, Head) or line.strip():
+                lines.append(line)
+        self._add(rest)
+        return lines
+
+    def _add(self, part: bytes) -> None:
+        if not self._skipped and len(self._begun) + len(part) <= self._longest:
+            self._begun += part
+            return
+        if not self._skipped:
+            self._behead(part)
+        self._skipped += len(part)
+        if self._skipped > self._most_skipped:
+            raise Nonsense(self._call, f"a line of more than {self._most_skipped} bytes")
+
+    def _behead(self, part: bytes) -> None:
+        """From now on its head alone is kept."""
+        head = bytes(self._begun[:HEAD_BYTES] + part[:HEAD_BYTES])[:HEAD_BYTES]
+        if unread_line(head, "") is None:
             raise Nonsense(self._call, f"a line of more than {self._longest} bytes")
-        return [line for line in whole if line.strip()]
+        self._skipped = len(self._begun)
+        self._begun = bytearray(head)
+
+    def _ended(self) -> bytes | Head:
+        line = bytes(self._begun)
+        was_skipped, self._skipped = self._skipped, 0
+        self._begun.clear()
+        return Head(line) if was_skipped else line
 
 
-def event_of(call: str, line: bytes, item_type: type[T]) -> Event[T]:
+def event_of(call: str, line: bytes | Head, item_type: type[T]) -> Event[T]:
     """What a line tells; raises what the server wrote as the end of the watch, such as `Gone`, or `Nonsense`."""
-    read = decoded(call, line, _Line)
+    if isinstance(line, Head):
+        return _named(TooLarge(call, "it is larger than is read", line.text), line.text)
+    try:
+        return _event(call, decoded(call, line, _Line), item_type)
+    except TooLarge as error:
+        return _named(error, line)
+
+
+def _named(error: TooLarge, line: bytes) -> Unread:
+    found = unread_line(line, error.why)
+    if found is None:
+        raise error
+    return found
+
+
+def _event(call: str, read: _Line, item_type: type[T]) -> Event[T]:
     if read.type == "ERROR":
         raise refusal(call, 0, read.object)
     meta = decoded(call, read.object, _Versioned).metadata
     key = (meta.namespace, meta.name)
     match read.type:
         case "ADDED" | "MODIFIED":
-            return Changed(decoded(call, read.object, item_type), meta.resource_version, key)
+            item = _item(call, read, item_type)
+            return item if isinstance(item, Unread) else Changed(item, meta.resource_version, key)
         case "DELETED":
-            return Deleted(decoded(call, read.object, item_type), meta.resource_version, key)
+            item = _item(call, read, item_type)
+            return item if isinstance(item, Unread) else Deleted(item, meta.resource_version, key)
         case "BOOKMARK":
             marks = decoded(call, read.object, _Marked).metadata.annotations or {}
             return Bookmark(meta.resource_version, ends_list=marks.get(LIST_ENDS) == "true")
         case other:
             raise Nonsense(call, f"an event of type {other!r}")
+
+
+def _item(call: str, read: _Line, item_type: type[T]) -> T | Unread:
+    try:
+        return decoded(call, read.object, item_type)
+    except Nonsense as error:
+        return unread(call, read.object, error.why, is_gone=read.type == "DELETED")

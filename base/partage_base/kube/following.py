@@ -3,7 +3,7 @@
 First all items are told (how one comes by them is `listing`'s), then every change. What breaks is mended without a word
 as long as nothing is missed: a watch that ends, is cut once or is too old to go on from. When the API server can't be
 reached or refuses, that is told once, and the next that is told is the whole list again. Nothing is hammered: whatever
-did not get further waits longer.
+did not get further waits longer. An object that can't be read is told as such and keeps no other back.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from partage_base.kube.errors import Gone, KubeError
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
 from partage_base.kube.listing import Beginning
 from partage_base.kube.server import ApiServer
+from partage_base.kube.unread import Unread
 
 T = TypeVar("T")
 LONG_S: Final = 30.0
@@ -30,6 +31,8 @@ class Listed(msgspec.Struct, Generic[T], frozen=True):
     """All items there are; whatever is not among them is gone."""
 
     items: tuple[T, ...]
+    unread: tuple[Unread, ...] = ()
+    """Those that are there too, and can't be read."""
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -38,7 +41,7 @@ class Lost(msgspec.Struct, frozen=True):
     error: KubeError
 
 
-Seen = Listed[T] | Changed[T] | Deleted[T] | Lost
+Seen = Listed[T] | Changed[T] | Deleted[T] | Unread | Lost
 """What following tells."""
 
 
@@ -92,7 +95,7 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
             async with aclosing(watch), aclosing(_moving(watch, place, backoff)) as changes:
                 if listing is not None:
                     place.listed(listing.resource_version)
-                    yield Listed(listing.items)
+                    yield Listed(listing.items, listing.unread)
                 listing = None  # it would be kept, as it stood then, for as long as the watch lasts
                 async for change in changes:
                     yield change
@@ -106,11 +109,11 @@ async def follow(  # noqa: PLR0913  (what to follow, and by what to wait)
 
 async def _moving(
     watch: AsyncGenerator[Event[T]], place: _Place, backoff: Backoff
-) -> AsyncGenerator[Changed[T] | Deleted[T]]:
+) -> AsyncGenerator[Changed[T] | Deleted[T] | Unread]:
     """What a watch tells, but for its bookmarks; keeps `place`."""
     began_at = asyncio.get_running_loop().time()
     async for event in watch:
-        place.moved(event.version)
+        place.moved(event.version or place.since)
         backoff.reset()
         if not isinstance(event, Bookmark):
             yield event

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
+from partage_base.kube.errors import HEAD_BYTES
+
 MOST_HEAD_BYTES: Final = 64 << 10
 MOST_REFUSAL_BYTES: Final = 64 << 10
 _START: Final = b"HTTP/1."
@@ -28,6 +30,14 @@ _END: Final = b"\r\n"
 
 class Malformed(Exception):
     """This is no answer."""
+
+
+class TooLong(Malformed):
+    """It has more bytes than are read; `head` is how its body begins."""
+
+    def __init__(self, most_bytes: int, head: bytes) -> None:
+        super().__init__(f"an answer of more than {most_bytes} bytes")
+        self.head = head
 
 
 class Cut(Exception):
@@ -78,7 +88,18 @@ def written(request: Request, prefix: str, of_us: bytes) -> bytes:
 class Answer:
     """One answer, as its bytes come."""
 
-    __slots__ = ("_buffer", "_chunked", "_left", "_most", "body", "headers", "is_kept", "is_whole", "status")
+    __slots__ = (
+        "_buffer",
+        "_chunked",
+        "_is_over",
+        "_left",
+        "_most",
+        "body",
+        "headers",
+        "is_kept",
+        "is_whole",
+        "status",
+    )
 
     def __init__(self, most_bytes: int) -> None:
         self.status = 0
@@ -92,6 +113,8 @@ class Answer:
         self._most = most_bytes
         self._buffer = bytearray()
         self._chunked = False
+        self._is_over = False
+        """Whether it has said that it will be longer than is read."""
         self._left: int | None = None
         """Bytes of the body, or of this chunk, that are still to come; None: until the end, or before a chunk."""
 
@@ -172,7 +195,7 @@ class Answer:
             if not _LENGTH.fullmatch(length):
                 raise Malformed("its length is no number")
             self._left = int(length)
-            self._bounded(self._left)
+            self._is_over = self._left > self._most
         else:
             self.is_kept = False
 
@@ -201,7 +224,7 @@ class Answer:
         size = int(found[1], 16)
         if size:
             self._left = size
-            self._bounded(size)
+            self._is_over = len(self.body) + size > self._most
             return True
         while (trailer := self._line()) is not None:
             if not trailer:
@@ -232,15 +255,20 @@ class Answer:
     def _moved(self, most: int | None) -> None:
         """What has come goes to the body, as far as it belongs there."""
         taken = len(self._buffer) if most is None else min(most, len(self._buffer))
-        self._bounded(taken)
+        self._is_over |= len(self.body) + taken > self._most
+        if self._is_over and len(self.body) + taken >= HEAD_BYTES:
+            raise self._too_long()
         self.body += self._buffer[:taken]
         del self._buffer[:taken]
         if most is not None:
             self._left = most - taken
 
-    def _bounded(self, more: int) -> None:
-        if len(self.body) + more > self._most:
-            raise Malformed(f"an answer of more than {self._most} bytes")
+    def _too_long(self) -> TooLong:
+        """Holds nothing more: errors may live until garbage is collected."""
+        head = bytes(self.body[:HEAD_BYTES] + self._buffer[:HEAD_BYTES])[:HEAD_BYTES]
+        self.body.clear()
+        self._buffer.clear()
+        return TooLong(self._most, head)
 
 
 def _headers(lines: list[bytes]) -> dict[bytes, bytes]:

@@ -28,7 +28,7 @@ from partage_base.kube.server import ApiServer, Listing
 
 T = TypeVar("T")
 PAGE: Final = 1000
-"""So that nothing that one cluster can hold is more than an answer may be."""
+"""Fewer where these are more than an answer may be."""
 SILENT_S: Final = 15.0
 """Nothing more is coming after that: an answer begins within 10 s, and an API server waits 3 s for its cache."""
 WHOLE_S: Final = 60.0
@@ -97,7 +97,7 @@ async def _whole(call: str, watch: AsyncGenerator[Event[T]]) -> Listing[T]:
             if not isinstance(event, Bookmark):
                 fold.take(event)
             elif event.ends_list:
-                return Listing(fold.items, event.version)
+                return Listing(fold.items, event.version, fold.unread)
             if len(fold) > MOST_ITEMS:
                 raise Nonsense(call, f"a list of more than {MOST_ITEMS} items")
     raise Unreachable(call, "it ended before all items were told", may_be_done=False)

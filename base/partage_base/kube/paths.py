@@ -35,6 +35,12 @@ def leases_path(namespace: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{_checked('namespace', namespace)}/leases"
 
 
+def endpoint_slice_path(namespace: str, name: str) -> str:
+    """Where a Service finds who serves."""
+    checked = _checked("namespace", namespace), _checked("endpoint slice", name)
+    return "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices/{}".format(*checked)
+
+
 def pod_path(namespace: str, name: str) -> str:
     """One pod."""
     return f"{pods_path(namespace)}/{_checked('pod', name)}"

@@ -11,20 +11,23 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import TracebackType
-from typing import Final, Generic, Literal, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeVar
 
 import msgspec
 
 from partage_base.kube.access import Access
-from partage_base.kube.answers import decoded, page_of
-from partage_base.kube.errors import Unreachable
+from partage_base.kube.answers import decoded
+from partage_base.kube.errors import TooLarge, Unreachable
 from partage_base.kube.events import Event, Lines, event_of
 from partage_base.kube.http1 import Request
+from partage_base.kube.pages import Batch, Page, page_of
 from partage_base.kube.transport import Transport
+from partage_base.kube.unread import Unread, skipped
 
 T = TypeVar("T")
 PatchKind = Literal["merge", "strategic", "json"]
-MOST_ANSWER_BYTES: Final = 64 << 20
+MOST_ANSWER_BYTES: Final = 16 << 20
+"""A page of a list, or one object: more than the largest has, and all that one call ever holds."""
 _PATCHES: Final[dict[PatchKind, str]] = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -40,10 +43,13 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
 
     items: tuple[T, ...]
     resource_version: str
+    unread: tuple[Unread, ...] = ()
+    """Those that are there too, and can't be read."""
 
 
-class _OnlyIf(msgspec.Struct, frozen=True, rename="camel"):
-    preconditions: dict[str, str]
+class _DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
+    preconditions: dict[str, str] | msgspec.UnsetType
+    grace_period_seconds: int | msgspec.UnsetType
     kind: str = "DeleteOptions"
     api_version: str = "v1"
 
@@ -64,7 +70,7 @@ class ApiServer:
         self._transport = Transport(
             access, user_agent=user_agent, connections=connections, most_answer_bytes=most_answer_bytes
         )
-        self._deadline_s = deadline_s
+        self._deadline_s, self._most_answer_bytes = deadline_s, most_answer_bytes
 
     async def close(self) -> None:
         """Ends every connection; calls that are under way raise `Unreachable`."""
@@ -99,25 +105,45 @@ class ApiServer:
         request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
 
-    async def delete(self, path: str, *, uid: str = "") -> None:
-        """Deletes one object; with a `uid`: only if it is that one, else `Conflict`."""
-        body = msgspec.json.encode(_OnlyIf(preconditions={"uid": uid})) if uid else None
+    async def delete(self, path: str, *, uid: str = "", grace_s: int | None = None) -> None:
+        """Deletes one object; with a `uid`: only if it is that one, else `Conflict`.
+
+        `grace_s` in place of the grace that it asked for; of one that is being deleted it can only shorten it.
+        """
+        options = _DeleteOptions(
+            preconditions={"uid": uid} if uid else msgspec.UNSET,
+            grace_period_seconds=msgspec.UNSET if grace_s is None else grace_s,
+        )
+        body = None if not uid and grace_s is None else msgspec.json.encode(options)
         await self._call(Request("DELETE", path, body=body), msgspec.Raw)
 
     async def list(
         self, path: str, item_type: type[T], *, labels: str = "", fields: str = "", limit: int = 0
     ) -> Listing[T]:
-        """All of a collection that the selectors choose, `limit` at a time; each page has its own deadline."""
+        """All of a collection that the selectors choose, `limit` at a time; each page has its own deadline.
+
+        Where a page is too large it is asked for in smaller ones, down to one object; what can't be read even so, or is
+        not what it should be, is passed over and named.
+        """
         items: list[T] = []
+        left_out: list[Unread] = []
+        batch = Batch(limit, most_bytes=self._most_answer_bytes)
         onward = ""
         while True:
-            query = _query(labelSelector=labels, fieldSelector=fields, limit=str(limit or ""), **{"continue": onward})
-            request = Request("GET", path, query)
-            page = page_of(request.call, await self._transport.answer(request, deadline_s=self._deadline_s), item_type)
-            items += page.items or ()
-            onward = page.metadata.continue_
+            query = _query(
+                labelSelector=labels, fieldSelector=fields, limit=str(batch.count or ""), **{"continue": onward}
+            )
+            try:
+                page = await self._page(Request("GET", path, query), item_type, batch)
+            except TooLarge as error:
+                if batch.halve():
+                    continue
+                page = _page_without(error)
+            items += page.items
+            left_out += page.unread
+            onward = page.onward
             if not onward:
-                return Listing(tuple(items), page.metadata.resource_version)
+                return Listing(tuple(items), page.version, tuple(left_out))
 
     async def watch(  # noqa: PLR0913  (as the API has them; all but three have defaults)
         self,
@@ -157,8 +183,22 @@ class ApiServer:
         if not lines.is_between:
             raise Unreachable(call, "it was cut in the middle of a line", may_be_done=False)
 
+    async def _page(self, request: Request, item_type: type[T], batch: Batch) -> Page[T]:
+        body = await self._transport.answer(request, deadline_s=self._deadline_s)
+        page = page_of(request.call, body, item_type)
+        batch.came(len(page.items) + len(page.unread), len(body))
+        return page
+
     async def _call(self, request: Request, type_: type[T]) -> T:
         return decoded(request.call, await self._transport.answer(request, deadline_s=self._deadline_s), type_)
+
+
+def _page_without(error: TooLarge) -> Page[Any]:
+    """The page of one object that can't be read, as far as its beginning tells."""
+    found = skipped(error.head, error.why)
+    if found is None:
+        raise error
+    return Page((), (found.unread,), found.version, found.onward)
 
 
 def _query(**parts: str) -> tuple[tuple[str, str], ...]:

@@ -24,8 +24,8 @@ from partage_base.kube.access import Access
 from partage_base.kube.answers import refusal
 from partage_base.kube.connections import CONNECT_WITHIN_S, Connections, NotConnected, Place
 from partage_base.kube.credentials import Credentials
-from partage_base.kube.errors import BadAccess, Nonsense, Unreachable
-from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, Malformed, Request, said_of_us, written
+from partage_base.kube.errors import HEAD_BYTES, BadAccess, Nonsense, TooLarge, Unreachable
+from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, Malformed, Request, TooLong, said_of_us, written
 from partage_base.kube.sockets import Sockets
 
 _REDIRECTS: Final = range(300, 400)
@@ -161,13 +161,15 @@ class Transport:
             raise refusal(call, response.status, body, retry_after=response.headers.get("Retry-After"))
 
     async def _body(self, call: str, response: aiohttp.ClientResponse, most: int) -> bytes:
-        """All of it; raises `Nonsense` as soon as it is too much."""
+        """All of it; raises `TooLarge` as soon as it is too much."""
         body = bytearray()
         with _translated(call):
             async for piece in response.content.iter_any():
                 body += piece
                 if len(body) > most:
-                    raise Nonsense(call, f"an answer of more than {most} bytes")
+                    head = bytes(body[:HEAD_BYTES])
+                    body.clear()  # the error may live until garbage is collected
+                    raise TooLarge(call, f"an answer of more than {most} bytes", head)
         return bytes(body)
 
     def _session(self, call: str, *, lasts: bool) -> aiohttp.ClientSession:
@@ -231,6 +233,8 @@ def _told(call: str, answer: Answer) -> Generator[None]:
         yield
     except NotConnected as failure:
         raise _not_connected(call, failure) from failure
+    except TooLong as error:
+        raise TooLarge(call, str(error), error.head) from None
     except Malformed as error:
         raise Nonsense(call, str(error)) from None
     except Cut:

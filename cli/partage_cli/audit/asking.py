@@ -7,13 +7,14 @@ import http.client
 import os
 import time
 import urllib.request
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from partage_base.cri import CriError, ListedContainer, RuntimeClient, UnaryClient
 from partage_base.keyring import KeyFolders, load_public_keys
-from partage_base.kube import ApiServer, leases_path, nodes_path, pods_path
+from partage_base.kube import ApiServer, Unread, leases_path, nodes_path, pods_path
 from partage_cli.audit.seeing import Keys, SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.looking import Unseen, text_of
 from partage_isolation.control.client import BrokerClient
@@ -46,6 +47,7 @@ async def cluster(server: ApiServer, *, namespace: str, kinds: tuple[AnyKind, ..
         pods=tuple(seen_pods(pods.items, kinds, keys)),
         nodes={node.name: seen_node(node, kinds, ages.get(node.name)) for node in nodes.items},
         keys=keys,
+        unread=(*_unread("node", nodes.unread), *_unread("lease", leases.unread), *_unread("pod", pods.unread)),
     )
 
 
@@ -97,6 +99,12 @@ def _broker(root: Path) -> Told | Unseen:
         return BrokerClient(root).tell()
     except (ControlError, Refused) as error:
         return Unseen(root / BROKER_SOCKET, str(error))
+
+
+def _unread(kind: str, passed_over: Iterable[Unread]) -> Iterator[str]:
+    for each in passed_over:
+        where = f" on node {each.node}" if each.node else ""
+        yield f"{kind} {'/'.join(filter(None, each.key))}{where}: {each.why}"
 
 
 def _age(lease: ApiLease, now: float) -> float | None:

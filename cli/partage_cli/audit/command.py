@@ -18,7 +18,9 @@ from partage_cli.doctor.findings import Finding, Status
 from partage_cli.doctor.shown import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_plugins.vocabulary import AnyKind
+from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.brain import plugins
+from partage_scheduler.cluster import Asks
 from partage_scheduler.plugged import decider_over
 
 
@@ -65,11 +67,12 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     logs.configure("partage", level="warning", log_format="text")
     registry = plugins()
     kinds, (_, side) = tuple(registry.kinds), decider_over(registry)
+    asks = Asks(side.requests, (PREFIX, *side.resources()))
     question = functools.partial(asking.cluster, namespace=namespace, kinds=kinds, keys=asking.keys_below(root))
     cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
     findings = [
         *_of_cluster(cluster, side.requests),
-        *(of_scheduler.scheduler(asking.page_of(scheduler), cluster) if scheduler else ()),
+        *(of_scheduler.scheduler(asking.page_of(scheduler), cluster, asks.of) if scheduler else ()),
         *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
     ]
     _print(findings, output)
@@ -77,6 +80,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
 
 
 def _of_cluster(cluster: SeenCluster, read: of_pods.Read) -> Iterator[Finding]:
+    yield from of_pods.unread(cluster)
     yield from of_pods.signatures(cluster)
     yield from of_pods.keys(cluster)
     yield from of_pods.requests(cluster, read)

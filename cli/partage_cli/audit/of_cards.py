@@ -81,8 +81,7 @@ def _strange(about: About, node: str, uses: Uses, known: Cards) -> Iterator[Find
         if card is None:
             yield about.wrong(f"{who} which is not there", do=_MOVE)
         elif card.is_lost:
-            why = f": {card.lost_because}" if card.lost_because else ""
-            yield about.warning(f"{who} which is lost{why}", do=_MOVE)
+            yield about.warning(f"{who} which is {card.condition}", do=_MOVE)
         elif card.pool != "shared":
             yield about.wrong(f"{who} which kubelet hands out, too", do="reserve the card for one of both")
 

@@ -18,6 +18,12 @@ _FORGED = "delete the pod, and find who writes alloc.partage.dev/ annotations"
 _ANEW = "delete the pod: it is placed anew"
 
 
+def unread(cluster: SeenCluster) -> Iterator[Finding]:
+    """Nothing is known of what can't be read."""
+    about = About("unread")
+    yield from (about.wrong(each, do="delete it, or write it anew") for each in cluster.unread)
+
+
 def signatures(cluster: SeenCluster) -> Iterator[Finding]:
     """Every allocation is signed, for this pod on this node; nobody else wrote one."""
     about = About("signatures")
@@ -58,7 +64,8 @@ def _of_pod(each: SeenPod, read: Read) -> Iterator[str]:
         return
     given = {} if each.allocation is None else dict(each.allocation.of(GPU))
     if asked and ALLOCATION not in each.pod.metadata.annotations:
-        yield f"asks for cards and has no allocation; it was bound by {each.pod.spec.scheduler_name or 'somebody else'}"
+        by = each.pod.spec.scheduler_name or "somebody else"
+        yield f"asks for cards and has no allocation, so it may count on every card of the node; it was bound by {by}"
         return
     for container in sorted({*asked, *given}):
         yield from _of_container(container, asked.get(container), given.get(container, ()))

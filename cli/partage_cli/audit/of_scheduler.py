@@ -1,27 +1,33 @@
 """What the scheduler counts, by its metrics page, against what stands on nodes and pods. Pure.
 
-It counts every 15 s, and what is under way stands nowhere yet: so a difference is a warning, worth a second look.
+It counts every 15 s, what is under way stands nowhere yet, and of allocations that were changed since it saw them it
+still counts the old ones: so a difference is a warning, worth a second look.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from partage_cli.audit.seeing import SeenCluster
+from partage_cli.audit.seeing import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import Unseen
-from partage_plugins.vocabulary import GPU
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary import GPU, Allocation, Inventory, NodeName
+from partage_scheduler.cluster import Unknown
+from partage_scheduler.cluster.unknown import everywhere
+from partage_scheduler.fullness import fullness
+from partage_scheduler.objects import ApiPod
 
+Asked = Callable[[ApiPod], Unknown | None]
+"""What a pod without an allocation asks for, if anything."""
 _LINE: Final = re.compile(r"^partage_scheduler_(\w+) ([-+.0-9eE]+|NaN)$", re.MULTILINE)
 _CLOSE: Final = 1e-6
 _LEADS, _IN_FLIGHT, _CARDS = "leads", "in_flight_pods", "cards"
 _SHARE, _MEMORY = "allocated_share_ratio", "allocated_memory_ratio"
 
 
-def scheduler(page: str | Unseen, cluster: SeenCluster) -> Iterator[Finding]:
+def scheduler(page: str | Unseen, cluster: SeenCluster, asks: Asked) -> Iterator[Finding]:
     """It knows the same cards, and has given away the same of them."""
     about = About("scheduler")
     if isinstance(page, Unseen):
@@ -35,7 +41,7 @@ def scheduler(page: str | Unseen, cluster: SeenCluster) -> Iterator[Finding]:
     elif not said[_LEADS]:
         yield about.unknown("this one does not lead, and knows nothing", do="ask the one that is ready")
     else:
-        yield from _compared(about, said, _counted(cluster))
+        yield from _compared(about, said, _counted(cluster, asks))
 
 
 def _compared(about: About, said: Mapping[str, float], counted: Mapping[str, float]) -> Iterator[Finding]:
@@ -51,14 +57,19 @@ def _compared(about: About, said: Mapping[str, float], counted: Mapping[str, flo
 _AGAIN: Final = "ask again in 15 s; if it stays so, look at its log and restart it"
 
 
-def _counted(cluster: SeenCluster) -> dict[str, float]:
-    parts = [part for node in cluster.nodes.values() if node.inventory and (part := node.inventory.part(GPU))]
-    cards = [card for part in parts for card in part.cards if card.pool == "shared" and not card.is_lost]
-    held = [each.allocation for each in cluster.pods if each.allocation is not None and each.pod.node in cluster.nodes]
-    grants = [grant for allocation in held for grants in allocation.of(GPU).values() for grant in grants]
-    share, memory = WHOLE_MILLI * len(cards), sum(card.memory_bytes for card in cards)
-    return {
-        _CARDS: len(cards),
-        _SHARE: sum(grant.share_milli for grant in grants) / (share or 1),
-        _MEMORY: sum(grant.memory_bytes for grant in grants) / (memory or 1),
-    }
+def _counted(cluster: SeenCluster, asks: Asked) -> dict[str, float]:
+    held: dict[str, list[Allocation]] = {}
+    for each in cluster.pods:
+        node = cluster.nodes.get(each.pod.node)
+        if node is not None and node.inventory is not None:
+            held.setdefault(each.pod.node, []).extend(_allocations(each, node.inventory, asks))
+    full = fullness((node.inventory, held.get(name, ())) for name, node in cluster.nodes.items() if node.inventory)
+    return {_CARDS: full.cards, _SHARE: full.share_given, _MEMORY: full.memory_given}
+
+
+def _allocations(each: SeenPod, inventory: Inventory, asks: Asked) -> Iterator[Allocation]:
+    """What counts of a pod, by what stands on it now: its allocation, or else what it asks for, on every card."""
+    if each.allocation is not None:
+        yield each.allocation
+    elif (unknown := asks(each.pod)) is not None:
+        yield everywhere(unknown, each.pod.uid, NodeName(each.pod.node), inventory, (GPU,)).allocation

@@ -56,6 +56,8 @@ class SeenCluster:
     nodes: Mapping[str, SeenNode]
     keys: Keys = field(default_factory=dict[KeyId, Ed25519PublicKey])
     """Empty where there are none here: then no signature was checked."""
+    unread: tuple[str, ...] = ()
+    """Objects that can't be read: which, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)

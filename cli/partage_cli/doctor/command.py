@@ -25,6 +25,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "driver": driver.driver,
     "kubelet-endpoint": kubelet.endpoint,
     "crishim": daemons.crishim,
+    "crishim-condition": daemons.crishim_condition,
     "kubelet-speaks": daemons.kubelet_speaks,
     "broker": broker.broker,
     "library": broker.library,
@@ -55,9 +56,8 @@ Examples:
 @click.option(
     "--driver-root",
     type=click.Path(path_type=Path),
-    default=Path("/"),
     envvar="PARTAGE_DRIVER_ROOT",
-    help="Where the driver is installed, below the root.  [default: /]",
+    help="Where the driver is installed, below the root.  [default: as the daemons are told]",
 )
 @click.option("--node-name", metavar="NAME", help="As kubelet registered it.  [default: as the daemons are told]")
 @KUBECONFIG
@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     root: Path,
     *,
     output: str,
-    driver_root: Path,
+    driver_root: Path | None,
     node_name: str | None,
     kubeconfig: Path | None,
     namespace: str,
@@ -81,7 +81,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     node = LocalNode(
         root=root,
         name=node_name or settings.node_name,
-        driver_root=driver_root,
+        driver_root=driver_root or settings.driver_root,
         crishim=settings,
         kubeconfig=kubeconfig,
         namespace=namespace,
@@ -100,7 +100,8 @@ def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:
     except BadConfiguration as error:
         about = About("configuration", (str(path),))
         return CrishimSettings(), [
-            about.wrong(each, do="mend it: crishim does not start so") for each in error.mistakes
+            about.wrong(each, do="mend it: crishim honours no allocation so, and the other daemons do not start")
+            for each in error.mistakes
         ]
 
 

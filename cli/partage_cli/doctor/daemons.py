@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from partage_base.condition import Condition
+from partage_base.condition_file import last_condition
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.tables import age
-from partage_plugins.vocabulary.places import KUBELET_SPOKE
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
 
 ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
 _FRESH_S: Final = 20.0
@@ -34,6 +36,37 @@ def crishim(node: LocalNode) -> Iterator[Finding]:
         )
     else:
         yield about.unknown(answer.why, do="ask again as root")
+
+
+def crishim_condition(node: LocalNode) -> Iterator[Finding]:
+    """What crishim says is wrong with it: then it serves, and may honour no allocation."""
+    path = node.path(CRISHIM_CONDITION)
+    about = About("crishim-condition", (str(path),))
+    condition = last_condition(node.root, within_s=_FRESH_S, clock=time.time)
+    if condition is not None:
+        yield from in_condition(about, condition)
+        return
+    seen = age_of(path)
+    if isinstance(seen, Unseen) and not seen.is_missing:
+        yield about.unknown(str(seen), do="ask again as root")
+        return
+    since = "" if isinstance(seen, Unseen) else f" for {age(seen)}"
+    yield about.wrong(
+        f"crishim has not said{since} whether it honours allocations, so the node takes no shared pods",
+        do="see crishim; where it runs, `df /run`: it cannot write there, or it is older than this program",
+    )
+
+
+def in_condition(about: About, condition: Condition) -> Iterator[Finding]:
+    """A finding for each fault."""
+    if not condition.faults:
+        yield about.ok("crishim honours allocations")
+    for fault in condition.faults:
+        if fault.refuses:
+            advice = "mend it; until then crishim refuses containers with an allocation and serves all others"
+            yield about.wrong(fault.sentence, do=advice)
+        else:
+            yield about.warning(fault.sentence, do="mend it; no container waits for it")
 
 
 def kubelet_speaks(node: LocalNode) -> Iterator[Finding]:

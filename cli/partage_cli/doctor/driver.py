@@ -95,7 +95,8 @@ def _libraries(facts: DriverFacts, module: str) -> Finding:
     if missing:
         return about.wrong(
             f"{' and '.join(missing)} not found below {facts.driver_root}",
-            do="install them, or say where they are: --driver-root here, PARTAGE_DRIVER_ROOT for the daemons",
+            do="install them, or say where they are: driver_root in [common] of the daemons' file, PARTAGE_DRIVER_ROOT "
+            "for single ones, --driver-root here",
         )
     others = {f"{name} {', '.join(versions)}" for name, versions in facts.libraries if module not in versions}
     if others and module:

@@ -12,7 +12,7 @@ from partage_cli.pauses import said_pauses
 from partage_plugins.builtin.gpu_discovery.native import Registered, has_driver, registered_in
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 
 CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
@@ -43,7 +43,7 @@ def judged(about: About, part: GpuPart | None, pauses: list[str]) -> Finding:
     cards = () if part is None else part.cards
     if pauses:
         return about.warning(f"the cards rest: {'; '.join(pauses)}", do="`partage node resume`, when the work is done")
-    sick = [_how(card) for card in cards if card.health != "ok"]
+    sick = [f"{card.id} is {card.condition}" for card in cards if card.state != "ok"]
     if sick:
         return about.warning(
             f"{len(sick)} of {len(cards)} cards take no new pods: {_some(sick)}",
@@ -52,10 +52,6 @@ def judged(about: About, part: GpuPart | None, pauses: list[str]) -> Finding:
     if not cards:
         return about.warning("the advertiser sees no card", do="see driver; its log says what NVML answered")
     return about.ok(f"{len(cards)} cards, all ok")
-
-
-def _how(card: Card) -> str:
-    return f"{card.id} is {card.health}" + (f": {card.lost_because}" if card.lost_because else "")
 
 
 def inventory_of(node: LocalNode) -> Inventory | Unseen | DecodeError:

@@ -16,9 +16,8 @@ from partage_cli.doctor.daemons import ADVERTISER_LOCK, is_held
 from partage_cli.doctor.inventory import inventory_of
 from partage_cli.doctor.looking import LocalNode
 from partage_cli.node.holders import Holder, holders
-from partage_plugins.vocabulary import GPU, Inventory
+from partage_plugins.vocabulary import GPU, HealthCause, Inventory
 
-_PAUSED: Final = "degraded: paused"
 _AGAIN_S: Final = 0.2
 
 
@@ -57,7 +56,7 @@ def look(root: Path) -> Seen:
     read = inventory_of(LocalNode(root, ""))
     part = read.part(GPU) if isinstance(read, Inventory) else None
     cards = () if part is None else part.cards
-    resting = sum(card.health.startswith(_PAUSED) for card in cards)
+    resting = sum(card.cause == HealthCause.PAUSED for card in cards)
     # A lock that we may not look at is somebody's: the advertiser's.
     return Seen(bool(is_held(root / ADVERTISER_LOCK)), len(cards), resting, holders(root))
 

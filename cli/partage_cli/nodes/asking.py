@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from partage_base.kube import ApiServer, Lease, Node, leases_path, node_path, nodes_path
+from partage_base.kube import ApiServer, Lease, Listing, Node, leases_path, node_path, nodes_path
 from partage_cli.nodes.reports import Report, of_cluster, of_node
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
@@ -21,7 +21,8 @@ async def cluster(server: ApiServer, *, namespace: str, node: str | None) -> Rep
     nodes, leases = await asyncio.gather(
         _nodes(server, node), server.list(leases_path(namespace), Lease, limit=_AT_A_TIME)
     )
-    return of_cluster(nodes, leases.items, datetime.now(UTC))
+    unread = {each.key[1]: each.why for each in nodes.unread}
+    return of_cluster(nodes.items, leases.items, datetime.now(UTC), unread=unread)
 
 
 def local(root: Path, name: str) -> Report:
@@ -34,7 +35,7 @@ def local(root: Path, name: str) -> Report:
         return Report(faults={name: str(error)})
 
 
-async def _nodes(server: ApiServer, name: str | None) -> tuple[Node, ...]:
+async def _nodes(server: ApiServer, name: str | None) -> Listing[Node]:
     if name is not None:
-        return (await server.get(node_path(name), Node),)
-    return (await server.list(nodes_path(), Node, limit=_AT_A_TIME)).items
+        return Listing((await server.get(node_path(name), Node),), "")
+    return await server.list(nodes_path(), Node, limit=_AT_A_TIME)

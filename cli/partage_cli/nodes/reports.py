@@ -48,12 +48,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """By node: why its inventory cannot be read."""
 
 
-def of_cluster(nodes: Iterable[Node], leases: Iterable[Lease], now: datetime) -> Report:
-    """By the nodes' annotations and the Leases of their names."""
+def of_cluster(
+    nodes: Iterable[Node], leases: Iterable[Lease], now: datetime, *, unread: Mapping[str, str] | None = None
+) -> Report:
+    """By the nodes' annotations and the Leases of their names; `unread` are nodes that can't be read, and why."""
     beats = {lease.metadata.name: lease for lease in leases}
     reports: list[NodeReport] = []
     without: list[str] = []
-    faults: dict[str, str] = {}
+    faults = dict(unread or {})
     for node in sorted(nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
         text = node.metadata.annotations.get(INVENTORY)

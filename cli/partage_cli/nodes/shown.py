@@ -10,11 +10,11 @@ import msgspec
 
 from partage_cli.nodes.reports import Heartbeat, NodeReport, Report
 from partage_cli.tables import age, printable, table
-from partage_plugins.vocabulary import Card
+from partage_plugins.vocabulary import Card, State
 
 _HEADER: Final = ("NODE", "CARD", "MODEL", "MEMORY", "HEALTH", "POOL", "READY", "DRIVER", "HEARTBEAT")
 _WIDE: Final = ("ID", "MIG", "PCI", "NUMA", "CC", "CUDA", "WHY")
-_COLOURS: Final = {"ok": "green", "degraded": "yellow", "lost": "red"}
+_COLOURS: Final[dict[State, str]] = {"ok": "green", "degraded": "yellow", "lost": "red"}
 _UNITS: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 _SHORT: Final = 12
 
@@ -47,13 +47,12 @@ def _rows(node: NodeReport, *, wide: bool) -> Iterator[tuple[str, ...]]:
 
 
 def _cells(node: NodeReport, card: Card) -> tuple[str, ...]:
-    health = card.health.partition(":")[0]
     return (
         node.node,
         f"- {_short(card)}" if card.parent else f"{card.index} {_short(card)}",
         printable(card.model),
         _amount(card.memory_bytes),
-        click.style(health, fg=_COLOURS.get(health)),
+        click.style(card.state, fg=_COLOURS[card.state]),
         card.pool,
         *_of_node(node),
     )
@@ -71,7 +70,7 @@ def _more(node: NodeReport, card: Card) -> tuple[str, ...]:
         "-" if card.numa_node is None else str(card.numa_node),
         card.compute_capability,
         printable(node.cuda or "-"),
-        printable(card.lost_because or card.health.partition(": ")[2] or "-"),
+        printable(card.condition.why or "-"),
     )
 
 

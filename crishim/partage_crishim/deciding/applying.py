@@ -11,7 +11,9 @@ from typing import Final
 
 from partage_base.cri.creating import Changes, CreateRequest, RequestDevice, RequestMount
 from partage_crishim.deciding.claims import Claim
+from partage_crishim.deciding.errors import PlacementRefused
 from partage_plugins.codecs import container_key, encode_container
+from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import (
     Adjustment,
     Container,
@@ -26,7 +28,7 @@ from partage_plugins.vocabulary import (
     PodUid,
     Security,
 )
-from partage_plugins.vocabulary.containers import DevicePermissions
+from partage_plugins.vocabulary.containers import LONGEST_PATH, DevicePermissions
 from partage_plugins.vocabulary.keys import CONTAINER
 
 _PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {
@@ -56,7 +58,7 @@ def security_of(request: CreateRequest, runtime_handler: str) -> Security:
 
 
 def shown(request: CreateRequest, key: ContainerKey, security: Security) -> Container:
-    """The request as plugins see it. What their types cannot say (an image's volume, a relative path) is left out."""
+    """The request as plugins see it, without volumes that are images; refuses paths that nobody could show them."""
     return Container(
         key=key,
         pod=PodRef(namespace=Namespace(request.namespace), name=PodName(request.pod), uid=PodUid(request.uid)),
@@ -67,19 +69,20 @@ def shown(request: CreateRequest, key: ContainerKey, security: Security) -> Cont
         env=tuple((_clean(name), value) for name, value in request.env),
         mounts=tuple(
             Mount(
-                container_path=_clean(mount.container_path), host_path=_clean(mount.host_path), readonly=mount.readonly
+                container_path=_inside(mount.container_path),
+                host_path=_path(mount.host_path, at=mount.container_path),
+                readonly=mount.readonly,
             )
             for mount in request.mounts
-            if _is_path(mount.container_path) and _is_path(mount.host_path)
+            if mount.host_path  # an image has none
         ),
         devices=tuple(
             Device(
-                container_path=_clean(device.container_path),
-                host_path=_clean(device.host_path),
+                container_path=_inside(device.container_path),
+                host_path=_path(device.host_path, at=device.container_path),
                 permissions=_permissions(device.permissions),
             )
             for device in request.devices
-            if _is_path(device.container_path) and _is_path(device.host_path)
         ),
         security=security,
     )
@@ -106,8 +109,18 @@ def changes_of(adjustment: Adjustment, claim: Claim, key: ContainerKey, guard: C
     )
 
 
-def _is_path(text: str) -> bool:
-    return text.startswith("/") and "\0" not in text and len(text) <= 4096  # noqa: PLR2004  as the vocabulary says
+def _inside(path: str) -> str:
+    """As the runtime will read it: cleaned first, so that no length hides where it leads."""
+    return _path(clean_path(path), at=path)
+
+
+def _path(path: str, *, at: str) -> str:
+    if not path.startswith("/") or "\0" in path or len(path) > LONGEST_PATH:
+        raise PlacementRefused(
+            f"partage: the mount or device at {at!a:.200} has a path that plugins cannot be shown; allowed: an "
+            f"absolute path of at most {LONGEST_PATH} characters, on the node and in the container"
+        )
+    return _clean(path)
 
 
 def _permissions(text: str) -> DevicePermissions:

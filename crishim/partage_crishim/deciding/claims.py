@@ -1,8 +1,9 @@
-"""What a pod's allocation says of one container, before anybody believes it. Pure.
+"""What a pod's allocation says of one container. Pure.
 
-A pod claims an allocation by its annotation. One that cannot be decoded refuses every container of the pod: nobody can
-tell what it was to mean. A container that the allocation does not name has no grant, whatever the signature is worth:
-init containers, sidecars and ephemeral containers alike are known by their name alone.
+A pod claims an allocation by its annotation. One that is not signed, or cannot be decoded, refuses every container of
+the pod: it might mean any. The signature is looked at first, so that only a scheduler can make a node parse. A
+container that the allocation does not name has no grant: init containers, sidecars and ephemeral containers alike are
+known by their name alone.
 
 A request that cannot be read at all is containerd's to answer, unless its bytes name an allocation: then whoever reads
 it otherwise than we do must not create a container from it. `may_claim` is that look at the bytes; text stands in one
@@ -19,7 +20,7 @@ import msgspec
 
 from partage_base.cri.creating import CreateRequest
 from partage_crishim.deciding.errors import AllocationRefused
-from partage_plugins.codecs import decode_allocation
+from partage_plugins.codecs import decode_allocation, decode_raw_grants
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, Kind
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
@@ -27,20 +28,13 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 _ALLOCATION_BYTES: Final = ALLOCATION.encode()
 
 
-_Decoded = tuple[Allocation, Mapping[str, Mapping[Kind, msgspec.Raw]]]
-
-
-class _Raw(msgspec.Struct, frozen=True):
-    containers: dict[str, dict[str, msgspec.Raw]]
-
-
-_RAW: Final = msgspec.json.Decoder(_Raw)
+_Decoded = tuple[Allocation, Mapping[ContainerName, Mapping[Kind, msgspec.Raw]]]
 _LONGEST_REMEMBERED: Final = 16384
 """Of a text; one that no scheduler writes is read each time."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation that names this container; not yet trusted."""
+    """An allocation that names this container; whether it was made for this pod and node is `trust`'s to say."""
 
     text: str
     signature: str | None
@@ -57,12 +51,12 @@ def may_claim(message: bytes) -> bool:
 
 
 def claim_of(request: CreateRequest) -> Claim | None:
-    """What the pod's allocation gives this container; None where it gives nothing."""
+    """What the pod's allocation gives this container; None where it gives nothing. Its signature was found good."""
     text = request.annotations.get(ALLOCATION)
     if text is None:
         return None
     allocation, by_container = decoded(text)
-    raw = by_container.get(request.container)
+    raw = by_container.get(ContainerName(request.container))
     if not raw:
         return None
     mine = allocation.of(GPU).get(ContainerName(request.container), ())
@@ -79,12 +73,7 @@ def decoded(text: str) -> _Decoded:
 
 
 def _decoded(text: str) -> _Decoded:
-    allocation = decode_allocation(text, (GPU,))
-    by_container = {
-        name: {Kind(kind): given.copy() for kind, given in grants.items() if msgspec.json.decode(given)}
-        for name, grants in _RAW.decode(text).containers.items()
-    }
-    return allocation, by_container
+    return decode_allocation(text, (GPU,)), decode_raw_grants(text)
 
 
 _remembered: Final = lru_cache(maxsize=64)(_decoded)

@@ -1,4 +1,6 @@
-"""Keeps containers without a grant from cards: what NVIDIA's runtime would read is true, or says `void`. Pure.
+"""Keeps containers from cards that were not given to them: what NVIDIA's runtime reads is true, or `void`. Pure.
+
+There is one rule for every container. One with a grant meets it as well, in all that the plugins leave alone.
 
 NVIDIA's runtime gives cards to whoever names them in `NVIDIA_VISIBLE_DEVICES`, and images may name all. So a value is
 kept only if kubelet confirms every card in it: a container that kubelet's own device manager served keeps its request
@@ -12,28 +14,29 @@ A container that kubelet gave a card on which our grants live is refused: it wou
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from partage_base.cri.creating import Changes, CreateRequest
 from partage_crishim.deciding.capacity import Held
 from partage_crishim.deciding.errors import CardsBesideUs
-from partage_crishim.deciding.placing import is_below
+from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import Card, CardId, GpuPart
+from partage_plugins.vocabulary.nvidia import (
+    ANNOTATIONS,
+    CHANNELS,
+    HANDLERS,
+    MIG_VARIABLES,
+    MOUNTED,
+    VISIBLE,
+    VOID,
+    mounted_name,
+)
 
-VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
-VOID: Final = b"void"
-MOUNTED: Final = "/var/run/nvidia-container-devices"
-"""A mount below it asks for the card it is named after, where NVIDIA's runtime is set to read mounts."""
-_CHANNELS: Final = MOUNTED + "/imex"
-"""These stand for channels between machines, and for no card."""
-_HARMLESS: Final = frozenset((b"", b"void", b"none"))
-_CONFIGURING: Final = ("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES")
-_POD_ANNOTATIONS: Final = "nvidia.cdi.k8s.io/"
-_CONTAINER_ANNOTATIONS: Final = ("cdi.k8s.io/", "nvidia.cdi.k8s.io/")
-NVIDIA_HANDLERS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
+_VOID: Final = VOID.encode()
+_HARMLESS: Final = frozenset((b"", _VOID, b"none"))
+_VARIABLES: Final = MIG_VARIABLES | {VISIBLE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,7 @@ class GuardPolicy:
     mode: Literal["auto", "on", "off"] = "auto"
     trusted: frozenset[str] = frozenset()
     """Namespaces whose pods may ask for any card: monitoring, device plugins."""
-    nvidia_handlers: frozenset[str] = NVIDIA_HANDLERS
+    nvidia_handlers: frozenset[str] = HANDLERS
     nvidia_is_default: bool = False
     """Whether the runtime runs NVIDIA's where a pod names no handler."""
 
@@ -55,50 +58,78 @@ class GuardPolicy:
 def require_no_annotations(request: CreateRequest) -> None:
     """Refuses pod annotations by which users name cards to NVIDIA's runtime: they cannot be taken back for one pod."""
     for name in request.annotations:
-        if name.startswith(_POD_ANNOTATIONS):
+        if name.startswith(ANNOTATIONS):
             raise CardsBesideUs(
                 f"partage: annotation {name!a:.200} of the pod asks for cards past every allocation; ask for "
                 "partage.dev/ resources instead, or have the namespace trusted"
             )
 
 
-def names_cards(request: CreateRequest) -> bool:
-    """Whether the request names cards in a way that kubelet must confirm."""
-    return any(value not in _HARMLESS for value in _visible(request)) or bool(_mounted(request))
+@dataclass(frozen=True)
+class Asked:
+    """What a request says to NVIDIA's runtime."""
+
+    visible: tuple[bytes, ...]
+    """Every value of the variable that names cards."""
+    configuring: tuple[str, ...]
+    """Variables that open the configuration of cards."""
+    mounted: Mapping[str, str]
+    """The cards that mounts stand for, by their paths as written."""
+
+    @property
+    def names_cards(self) -> bool:
+        """Whether it names any in a way that kubelet must confirm."""
+        return bool(self.mounted) or any(value not in _HARMLESS for value in self.visible)
+
+    def without(self, replaced: Container[str]) -> Asked:
+        """What is left to look at where plugins replace these variables, whatever they say."""
+        return Asked(
+            visible=() if VISIBLE in replaced else self.visible,
+            configuring=tuple([name for name in self.configuring if name not in replaced]),
+            mounted=self.mounted,
+        )
 
 
-def says_nothing(request: CreateRequest) -> bool:
-    """Whether the image's own variable would count."""
-    return not _visible(request)
+def asked_by(request: CreateRequest) -> Asked:
+    """What it says."""
+    said = [(name, value) for name, value in request.env if name in _VARIABLES]
+    mounted: dict[str, str] = {}
+    for mount in request.mounts:
+        name = mounted_name(clean_path(mount.container_path))
+        if name and not name.startswith(CHANNELS):
+            mounted[mount.container_path] = name.rpartition("/")[2]
+    return Asked(
+        visible=tuple([value for name, value in said if name == VISIBLE]),
+        configuring=tuple([name for name, value in said if name != VISIBLE and value]),
+        mounted=mounted,
+    )
 
 
-def guarded(
-    request: CreateRequest, served: frozenset[CardId] | None, part: GpuPart | None, *, adds_void: bool
-) -> Changes:
+def guarded(asked: Asked, served: frozenset[CardId] | None, part: GpuPart | None, *, adds_void: bool) -> Changes:
     """What to change; nothing where all is true. `served` is what kubelet gave, None where that is not known."""
     confirmed = served or frozenset[CardId]()
-    env: dict[str, bytes] = {name: b"" for name, value in request.env if name in _CONFIGURING and value}
-    false_mounts = frozenset(path for path, name in _mounted(request).items() if not _named(name, part) <= confirmed)
-    by_mounts = len(false_mounts) < len(_mounted(request))
-    values = _visible(request)
+    env = dict.fromkeys(asked.configuring, b"")
+    false_mounts = frozenset(path for path, name in asked.mounted.items() if not _named(name, part) <= confirmed)
+    by_mounts = len(false_mounts) < len(asked.mounted)
+    values = asked.visible
     true = [value for value in values if value in _HARMLESS or _is_true(value, confirmed, part, by_mounts=by_mounts)]
     if len(true) < len(values):
-        env[VISIBLE] = next((value for value in true if value not in _HARMLESS), VOID)
+        env[VISIBLE] = next((value for value in true if value not in _HARMLESS), _VOID)
     elif not values and adds_void:
-        env[VISIBLE] = VOID
+        env[VISIBLE] = _VOID
     return Changes(env=env, without_mounts=false_mounts)
 
 
 def void(request: CreateRequest) -> Changes:
     """What is certainly safe, for when nothing can be told."""
-    return guarded(request, None, None, adds_void=True)
+    return guarded(asked_by(request), None, None, adds_void=True)
 
 
 def native_cards(request: CreateRequest, served: frozenset[CardId], part: GpuPart | None) -> frozenset[CardId]:
     """The cards that kubelet gave this container, by what it says and by what only its plugins can have written."""
     names = [*request.cdi]
     for key, value in request.own_annotations.items():
-        if key.startswith(_CONTAINER_ANNOTATIONS):
+        if key.startswith(ANNOTATIONS):
             names += value.split(",")
     return served.union(*(_named(name, part) for name in names if "=" in name))
 
@@ -119,21 +150,6 @@ def require_unshared(native: Iterable[CardId], held: Iterable[Held], part: GpuPa
 def card_ids(devices: Iterable[str]) -> frozenset[CardId]:
     """The cards among device ids as plugins tell kubelet: replicas and CDI names are still their card."""
     return frozenset(CardId(device.partition("::")[0].rpartition("=")[2]) for device in devices)
-
-
-def _visible(request: CreateRequest) -> list[bytes]:
-    return [value for name, value in request.env if name == VISIBLE]
-
-
-def _mounted(request: CreateRequest) -> Mapping[str, str]:
-    """What mounts stand for, by their paths as written."""
-    found: dict[str, str] = {}
-    for mount in request.mounts:
-        cleaned = "/" + posixpath.normpath(mount.container_path).lstrip("/")
-        folder, _, name = cleaned.rpartition("/")
-        if is_below(folder, MOUNTED) and not is_below(folder, _CHANNELS):
-            found[mount.container_path] = name
-    return found
 
 
 def _is_true(value: bytes, confirmed: frozenset[CardId], part: GpuPart | None, *, by_mounts: bool) -> bool:

@@ -9,7 +9,6 @@ a plugin names must be there, and end below a folder that the operator allows; a
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +16,9 @@ from typing import Final, Literal, Protocol
 
 from partage_base.cri.creating import RequestMount
 from partage_crishim.deciding.errors import PlacementRefused
+from partage_plugins.rules.paths import clean_path, is_below
 from partage_plugins.vocabulary import Adjustment, PluginName
+from partage_plugins.vocabulary.containers import LONGEST_PATH
 
 IN_CONTAINER: Final = "/run/partage"
 """Where the broker's socket and the library appear in a container."""
@@ -74,11 +75,6 @@ def require_sources(adjustment: Adjustment, owners: Owners, files: Files, roots:
             raise PlacementRefused(f"partage: plugin {who} names {device.host_path} as a device, which it is not")
 
 
-def is_below(path: str, folder: str) -> bool:
-    """Whether a clean path is that folder or lies below it."""
-    return folder in ("/", path) or path.startswith(folder + "/")
-
-
 def _found(files: Files, path: str, roots: tuple[str, ...], who: str) -> Found:
     found = files.look(path)
     if found is None:
@@ -99,10 +95,16 @@ def _meet(one: str, other: str) -> bool:
     return is_below(one, other) or is_below(other, one)
 
 
-@lru_cache(maxsize=256)
 def _cleaned(path: str) -> str:
-    path = "/" + posixpath.normpath(path).lstrip("/")
+    return _remembered(path) if len(path) <= LONGEST_PATH else _without_aliases(path)
+
+
+def _without_aliases(path: str) -> str:
+    path = clean_path(path)
     for alias, real in _ALIASES:
         if is_below(path, alias):
             return real + path[len(alias) :]
     return path
+
+
+_remembered: Final = lru_cache(maxsize=256)(_without_aliases)

@@ -142,6 +142,20 @@ class Account:
         self.overhead += max(0, rest - max(base, self.lent) - self.unproved)
         return learned
 
+    def unseen(self, began: Seen) -> bool:
+        """A sample of a card that tells nothing: what the process said before it is believed; whether that is news.
+
+        Its context takes what was kept for it, for good.
+        """
+        before = self.charge, self.lent
+        since = self.doubted - began.doubted
+        self.unproved = min(self.unproved, since)
+        self.lent = max(self.lent, self.used)
+        if began.is_made and self.is_made:
+            self.overhead, self.reserved, self.is_made = self.overhead + self.reserved, 0, False
+            return True  # it is measured now, as far as it ever will be
+        return (self.charge, self.lent) != before
+
     def _measure(self, shown: int, exact_used: int | None, *, is_made: bool) -> int | None:
         """What is overhead; only where nothing else is uncertain, such as a context that is being made."""
         if self.reserved and not is_made:

@@ -16,6 +16,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+from partage_base.files import write_whole
 from partage_isolation.errors import NoFolder
 from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.names import ContainerKey
@@ -97,15 +98,7 @@ def _write_preload(folder: Path) -> None:
     with contextlib.suppress(OSError):
         if path.read_bytes() == text and stat.S_IMODE(path.lstat().st_mode) == _READABLE:
             return
-    new = folder / f".{PRELOAD}.{os.getpid()}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _READABLE)
-    try:
-        os.fchmod(descriptor, _READABLE)
-        if os.write(descriptor, text) != len(text):
-            raise OSError(28, "No space left on device")
-    finally:
-        os.close(descriptor)
-    new.rename(path)
+    write_whole(path, text, mode=_READABLE)
 
 
 def _listening(folder: Path) -> socket.socket:

@@ -19,7 +19,7 @@ from partage_isolation.broker.sampler import Sampler, SignalsOf
 from partage_isolation.broker.served import Session
 from partage_isolation.broker.verdicts import Decide, Park, Patience, Refused, Verdict
 from partage_isolation.broker.wire import Packet
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import Sample
 from partage_plugins.vocabulary.names import CardId
 
 LONGEST_S: Final = 0.100
@@ -95,7 +95,7 @@ class Parking:
             await asyncio.sleep(min(pause_s, max(0.0, until - time.monotonic())))
         return decide(patience=Patience.NONE)
 
-    async def _sample(self, card: CardId, until: float) -> CardUse | None:
+    async def _sample(self, card: CardId, until: float) -> Sample | None:
         """None where NVML does not answer in time."""
         try:
             async with asyncio.timeout(max(_SHORTEST_S, until - time.monotonic())):
@@ -103,7 +103,7 @@ class Parking:
         except TimeoutError:
             return None
 
-    def _is_worth_another(self, card: CardId, sample: CardUse | None) -> bool:
+    def _is_worth_another(self, card: CardId, sample: Sample | None) -> bool:
         """The living show all that they have in one sample; a driver takes a moment with what the dead had."""
         if sample is None:
             return self._settling or not self._sampler.has_answered

@@ -18,7 +18,7 @@ from partage_isolation.broker.processes import start_of
 from partage_isolation.broker.sockets import Connection
 from partage_isolation.broker.states import State
 from partage_isolation.broker.wire import Amounts
-from partage_isolation.watching.use import CardUse, Nvml
+from partage_isolation.watching.use import Blind, CardUse, Nvml, Sample
 from partage_plugins.vocabulary.names import CardId
 
 SignalsOf = Callable[[Process], Connection | None]
@@ -43,7 +43,7 @@ class Sampler:
         self.has_answered = False
         """NVML did, once since the broker was started; to wake up takes it seconds."""
 
-    async def sample(self, card: CardId, *, exact_of: Iterable[Process] | None = ()) -> CardUse | None:
+    async def sample(self, card: CardId, *, exact_of: Iterable[Process] | None = ()) -> Sample | None:
         """One sample, applied; None where NVML does not answer.
 
         `exact_of` are asked what they use, so that their overhead is known; None: everybody on the card.
@@ -56,11 +56,13 @@ class Sampler:
         if use is None or use.taken_ns < beginning.began_ns:
             self._counters.samples["failed"] += 1
             return None
-        after = await self._hints.report([each for each in asked if each[0] in before]) if before else {}
-        exact = dict(_exact(before, after))
-        shown = rules.Shown(use.processes, self._starts(card, use), exact)
-        for size in rules.apply(self._ledger, beginning, shown):
-            self._learned(card, size)
+        if isinstance(use, Blind):
+            rules.apply_blind(self._ledger, beginning)
+        else:
+            after = await self._hints.report([each for each in asked if each[0] in before]) if before else {}
+            shown = rules.Shown(use.processes, self._starts(card, use), dict(_exact(before, after)))
+            for size in rules.apply(self._ledger, beginning, shown):
+                self._learned(card, size)
         self._counters.samples["taken"] += 1
         self.has_answered = True
         return use

@@ -1,5 +1,8 @@
 """What a sample of NVML changes in the books: freed memory is believed, the dead are let go, overhead is known.
 
+Of a blind card a sample shows nothing. There a process's own word is believed, what contexts usually take is what they
+take, and the dead are let go some time after the kernel said that they are gone: it closes their files before it does.
+
 Pure. A sample has three moments: it begins (`begin`), NVML is called, its figures arrive (`apply`). Only what was said
 before it began is judged by it.
 """
@@ -8,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from partage_isolation.broker.accounts import Seen
 from partage_isolation.broker.containers import Container, Process
 from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.pieces import ProcessId
-from partage_isolation.broker.states import State
+from partage_isolation.broker.states import SPEAKING, State
 from partage_isolation.broker.wire import Amounts
 from partage_plugins.vocabulary.names import CardId
+
+BLIND_SETTLE_NS: Final = 1_000_000_000
+"""So long a driver may take with what a process had whose files are closed; it usually takes milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +38,15 @@ class Beginning:
 class Shown:
     """What NVML showed, and what is known of it beyond NVML."""
 
-    processes: Mapping[int, int]
-    """Bytes by pid."""
+    processes: Mapping[int, int | None]
+    """Bytes by pid; None: the driver does not say."""
     starts: Mapping[int, int]
     """When those processes began that live; without an entry for those that do not."""
     exact: Mapping[ProcessId, int] = field(default_factory=dict[ProcessId, int])
     """What a process used all the while, where that is sure."""
 
-    def of(self, process: Process) -> int:
-        """Bytes of that process, and not of another that has its pid by now."""
+    def of(self, process: Process) -> int | None:
+        """Bytes of that process, and not of another that has its pid by now; None where nobody knows."""
         if self.starts.get(process.pid, process.start) != process.start:
             return 0
         return self.processes.get(process.pid, 0)
@@ -60,11 +67,25 @@ def apply(ledger: Ledger, beginning: Beginning, shown: Shown) -> tuple[int, ...]
     return tuple(learned)
 
 
+def apply_blind(ledger: Ledger, beginning: Beginning) -> None:
+    """There are no figures and will be none: what is known without them."""
+    for container, card, process, account in list(ledger.on_card(beginning.card)):
+        seen = beginning.seen.get(process.id)
+        if seen is None:
+            continue
+        if process.state is State.DEAD and process.died_ns + BLIND_SETTLE_NS <= beginning.began_ns:
+            ledger.lives.absent(container, card, process)
+        elif process.state in SPEAKING and account.unseen(seen):
+            ledger.entries.note(process, card)
+
+
 def _applied(
     ledger: Ledger, where: tuple[Container, int, Process], beginning: Beginning, shown: Shown, seen: Seen
 ) -> tuple[int, ...]:
     container, card, process = where
     account, amount = process.accounts[card], shown.of(process)
+    if amount is None:
+        return ()
     if process.state is State.DEAD:
         if process.died_ns <= beginning.began_ns:
             _left_behind(ledger, where, amount)

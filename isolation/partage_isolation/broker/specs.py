@@ -7,13 +7,13 @@ from here alone.
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from partage_base.files import write_whole
 from partage_isolation.broker.containers import CardBook
 from partage_isolation.control.questions import Prepare, SetLimits
 from partage_isolation.errors import NoFolder, SpecRefused
@@ -186,14 +186,10 @@ class Specs:
 
     def write(self, spec: Spec) -> None:
         """Puts it in place; raises `NoFolder`."""
-        new = self._folder / f".{spec.key}.{os.getpid()}"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_all(new, msgspec.json.encode(spec))
-            new.rename(self._path(spec.key))
+            write_whole(self._path(spec.key), msgspec.json.encode(spec))
         except OSError as error:
-            with contextlib.suppress(OSError):
-                new.unlink(missing_ok=True)
             raise NoFolder(
                 f"cannot write down container {spec.key} in {self._folder}: {error.strerror}; make room there"
             ) from error
@@ -212,12 +208,3 @@ def _read(path: Path) -> Spec:
     if spec.key != path.stem:
         raise ValueError(f"it is of container {spec.key}")
     return spec
-
-
-def _write_all(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        if os.write(descriptor, content) != len(content):
-            raise OSError(28, "No space left on device")
-    finally:
-        os.close(descriptor)

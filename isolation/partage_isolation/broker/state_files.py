@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from partage_base.files import write_whole
 from partage_isolation.errors import AnotherRuns, NoRows
 
 STATE: Final = "run/partage/state"
@@ -42,9 +43,7 @@ def read_sizes(root: Path) -> Mapping[str, int]:
 
 def write_sizes(root: Path, sizes: Mapping[str, int]) -> None:
     """Raises `OSError`."""
-    new = root / f"{_SIZES}.new"
-    new.write_bytes(msgspec.json.encode(sizes))
-    new.rename(root / _SIZES)
+    write_whole(root / _SIZES, msgspec.json.encode(sizes))
 
 
 class Lock:

@@ -10,7 +10,7 @@ from partage_isolation.broker.ledger import Ledger
 from partage_isolation.broker.pieces import ProcessId
 from partage_isolation.broker.processes import start_of
 from partage_isolation.broker.wire import TOKEN_BYTES
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import CardUse, Sample
 from partage_plugins.vocabulary.names import CardId
 
 
@@ -20,10 +20,10 @@ class Unannounced:
     def __init__(self, ledger: Ledger, identities: Identities) -> None:
         self._ledger, self._identities = ledger, identities
 
-    def seen(self, card: CardId, use: CardUse | None) -> None:
+    def seen(self, card: CardId, use: Sample | None) -> None:
         """What a card says of everybody on it."""
-        for pid, amount in use.processes.items() if use else ():
-            if not self._is_known(pid, card) and (start := start_of(pid)) is not None:
+        for pid, amount in use.processes.items() if isinstance(use, CardUse) else ():
+            if amount is not None and not self._is_known(pid, card) and (start := start_of(pid)) is not None:
                 self.charge((pid, start), card, amount)
 
     def charge(self, who: ProcessId, card: CardId, amount: int) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
+from partage_base.files import write_whole
 from partage_isolation.compiling import Compilation, cache_folder
 from partage_isolation.library.building import CARRIED, CHECKOUT, READY_MADE
 from partage_isolation.library.errors import NotBuilt, NotInstalled
@@ -49,7 +48,7 @@ def install_page(folder: Path, *, built: Path | None = None) -> Path:
     try:
         content = source.read_bytes()
         if not (target.is_file() and target.read_bytes() == content):
-            _put(target, content)
+            write_whole(target, content, mode=0o755, synced=True)
     except OSError as error:
         raise NotInstalled(f"{PAGE} cannot be written to {folder}: {error}") from error
     return target
@@ -67,17 +66,3 @@ def line_writer(folder: Path) -> WriteLine:
         ) from error
     function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int), None
     return cast("WriteLine", function)
-
-
-def _put(target: Path, content: bytes) -> None:
-    descriptor, fresh = tempfile.mkstemp(prefix=f".{PAGE}.", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), 0o755)
-            os.fsync(file.fileno())
-        Path(fresh).rename(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(fresh).unlink()
-        raise

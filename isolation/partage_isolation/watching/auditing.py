@@ -67,13 +67,13 @@ def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]
 
 
 def _strikes(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dict[Hashable, Strikes]:
-    blind = {card for card, use in seen.uses.items() if use is None}
-    blind_runtime = {RUNTIME} if seen.running is None else set[str]()
-    blind_mounts = {key for key in seen.after if seen.first_mounts(key) is None}
+    silent_cards = {card for card, use in seen.uses.items() if use is None}
+    silent_runtime = {RUNTIME} if seen.running is None else set[str]()
+    unseen_mounts = {key for key in seen.after if seen.first_mounts(key) is None}
     strikes = {
         evidence: one
         for evidence, one in memory.strikes.items()
-        if one.suspicion.source in blind | blind_runtime | blind_mounts
+        if one.suspicion.source in silent_cards | silent_runtime | unseen_mounts
     }
     for suspicion in suspicions(seen, rules, allowed):
         _, times, last_s = memory.strikes.get(suspicion.evidence, (None, 0, float("-inf")))

@@ -25,7 +25,7 @@ from partage_isolation.watching.runtime import RuntimeContainer
 from partage_isolation.watching.stopping import Stopper, Stopping
 from partage_isolation.watching.suspecting import Rules
 from partage_isolation.watching.threads import in_thread
-from partage_isolation.watching.use import CardUse, Nvml
+from partage_isolation.watching.use import CardUse, Nvml, Sample
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 _LOOK_S: Final = 5.0
@@ -82,7 +82,7 @@ class Auditor:
         self._memory = Memory()
         self.listed: Mapping[ContainerKey, RuntimeContainer] = {}
         """Granted containers, as the runtime listed them last."""
-        self.uses: Mapping[CardId, CardUse | None] = {}
+        self.uses: Mapping[CardId, Sample | None] = {}
         """What the cards said last; None: they did not."""
         self._stuck = 0
         self._since_s: dict[Finding, float] = {}
@@ -122,16 +122,16 @@ class Auditor:
             running=None if listing is None else {key: one.running for key, one in listing.items()},
             folders=frozenset(map(ContainerKey, self._folders())),
         )
-        pids = frozenset(pid for use in uses.values() if use is not None for pid in use.processes)
+        pids = frozenset(pid for use in uses.values() if isinstance(use, CardUse) for pid in use.processes)
         looked = await self._looked(Wanted(pids, self.listed, after.keys(), seen.rows))
         return seen.with_looked(sights=looked.sights, firsts=looked.firsts, gone=looked.gone)
 
     def _facts(self) -> dict[ContainerKey, ContainerFacts]:
         return {container.key: container for container in self._books.facts()}
 
-    async def _uses(self, cards: Sequence[CardId]) -> dict[CardId, CardUse | None]:
+    async def _uses(self, cards: Sequence[CardId]) -> dict[CardId, Sample | None]:
         uses = dict(zip(cards, await asyncio.gather(*map(self._nvml.use, cards)), strict=True))
-        self._figures.blind.set(sum(use is None for use in uses.values()))
+        self._figures.blind.set(sum(not isinstance(use, CardUse) for use in uses.values()))
         self.uses = uses
         return uses
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from partage_base.files import write_whole
 from partage_base.findings import FINDINGS_FOLDER, MOST, SUFFIX, Findings, Found, encode_findings
 from partage_isolation.broker.facts import ContainerFacts
 from partage_isolation.watching.findings import Finding
@@ -61,9 +62,7 @@ class Board:
             return
         try:
             self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            new = self._folder / f".{name}.new"
-            new.write_bytes(encode_findings(findings))
-            new.replace(self._folder / name)
+            write_whole(self._folder / name, encode_findings(findings), mode=0o644)
         except OSError as error:
             _log.error("what was found can't be written down; events will lack it", file=name, why=str(error))
             return

@@ -23,7 +23,8 @@ class Figures:
             "partage_broker_stops_total", "Containers stopped because limits were not in force.", labels=("outcome",)
         )
         self.blind = metrics.gauge(
-            "partage_broker_blind_cards", "Cards that did not say who uses them when the last audit asked."
+            "partage_broker_blind_cards",
+            "Cards that did not say what processes hold when the last audit asked: no answer, or blind.",
         )
         self.seconds = metrics.histogram("partage_broker_audit_seconds", "What an audit took.", buckets=_BUCKETS)
         self._kinds: set[str] = set()

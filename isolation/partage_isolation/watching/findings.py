@@ -136,6 +136,26 @@ class RowWithoutProcess(OfContainer):
 
 
 @dataclass(frozen=True)
+class BlindCard(Finding):
+    """The driver does not say what processes hold of the card, so nothing that the books say is checked."""
+
+    card: CardId
+
+    @property
+    def subject(self) -> str:
+        """The card."""
+        return self.card
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return (
+            f"NVML does not tell how much memory of card {self.card} a process holds: limits hold there by the word of"
+            " the library alone, and what goes past it is not found"
+        )
+
+
+@dataclass(frozen=True)
 class ProcessOfNobody(Finding):
     """The card shows a process of no container of ours."""
 

@@ -2,6 +2,9 @@
 
 By ctypes and without pynvml, which would cost this process half of its memory. A process may be in the compute, the
 graphics and the MPS list, in each with all that it holds; and several times in one list, once for each MIG instance.
+
+A card that has no list, or of whose processes no one's bytes are told, is blind. It stays so until the bytes of some
+process are told: an empty list proves nothing there.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import ctypes
 import time
 from typing import Any, Final
 
-from partage_isolation.watching.speech import MOST_PROCESSES, Used
+from partage_isolation.watching.speech import MOST_PROCESSES, Unseen, Used
 from partage_plugins.builtin.gpu_discovery.libraries import LIBRARY, library_below
 
 _LISTS: Final = ("Compute", "Graphics", "MPSCompute")
@@ -74,8 +77,9 @@ class Library:
         if number:
             raise NoDriver(f"NVML does not start: {self._words(number)}")
         self._handles: dict[str, ctypes.c_void_p] = {}
+        self._blind: set[str] = set()
 
-    def use(self, card: str) -> Used:
+    def use(self, card: str) -> Used | Unseen:
         """Now; raises `NoAnswer` or `NoDriver`."""
         try:
             try:
@@ -89,36 +93,51 @@ class Library:
                 raise NoAnswer(self._words(failed.number)) from None
             raise NoDriver(f"NVML does not answer any more: {self._words(failed.number)}") from None
 
-    def _used(self, card: str) -> Used:
+    def _used(self, card: str) -> Used | Unseen:
         if card not in self._handles:
             self._handles[card] = self._handle(card)
-        taken_ns, most = time.monotonic_ns(), dict[tuple[int, int, int], int]()
-        for number, one in enumerate(self._lists):
-            for entry in self._entries(one, self._handles[card], may_lack=number > 0):
-                place = entry.pid, entry.gpu_instance, entry.compute_instance
-                most[place] = max(most.get(place, 0), 0 if entry.bytes == _UNKNOWN else entry.bytes)
-        processes = dict[int, int]()
-        for (pid, _, _), held in most.items():
-            processes[pid] = processes.get(pid, 0) + held
+        taken_ns, processes = time.monotonic_ns(), self._processes(self._handles[card])
+        if processes is None or (processes and all(held is None for held in processes.values())):
+            self._blind.add(card)
+        elif processes:
+            self._blind.discard(card)
+        if processes is None or card in self._blind:
+            return Unseen(card, taken_ns)
         if len(processes) > MOST_PROCESSES:
             raise NoAnswer(f"{len(processes)} processes are on it; allowed: {MOST_PROCESSES}")
         return Used(card, taken_ns, processes)
+
+    def _processes(self, handle: ctypes.c_void_p) -> dict[int, int | None] | None:
+        """Bytes by pid; None where the card has no list of those that compute."""
+        places = dict[tuple[int, int, int], int | None]()
+        for number, one in enumerate(self._lists):
+            entries = self._entries(one, handle)
+            if entries is None and number == 0:
+                return None
+            for entry in entries or ():
+                place = entry.pid, entry.gpu_instance, entry.compute_instance
+                places[place] = _greater(places.get(place, 0), None if entry.bytes == _UNKNOWN else entry.bytes)
+        processes = dict[int, int | None]()
+        for (pid, _, _), held in places.items():
+            before = processes.get(pid, 0)
+            processes[pid] = None if held is None or before is None else before + held
+        return processes
 
     def _handle(self, card: str) -> ctypes.c_void_p:
         handle = ctypes.c_void_p()
         _check(self._nvml.nvmlDeviceGetHandleByUUID(card.encode(), ctypes.byref(handle)))
         return handle
 
-    def _entries(self, one: Any, handle: ctypes.c_void_p, *, may_lack: bool) -> list[_Process]:  # noqa: ANN401
-        """One list; a card may have no graphics, and no MPS, but computes."""
+    def _entries(self, one: Any, handle: ctypes.c_void_p) -> list[_Process] | None:  # noqa: ANN401
+        """One list; None where the card has no such thing."""
         room, number = _FIRST_ROOM, _TOO_SMALL
         for _ in range(_TRIES):
             entries, count = (_Process * room)(), ctypes.c_uint(room)
             number = one(handle, ctypes.byref(count), entries)
             if number == 0:
                 return entries[: count.value]
-            if may_lack and number in (_NOT_SUPPORTED, _NO_FUNCTION):
-                return []
+            if number in (_NOT_SUPPORTED, _NO_FUNCTION):
+                return None
             if number != _TOO_SMALL:
                 break
             room = 2 * count.value + _FIRST_ROOM  # more may come before the next call
@@ -137,6 +156,11 @@ class Library:
     def _words(self, number: int) -> str:
         words: bytes | None = self._nvml.nvmlErrorString(number)
         return f"{(words or b'no words for it').decode(errors='replace')} ({number})"
+
+
+def _greater(one: int | None, other: int | None) -> int | None:
+    """What is not known in one list is not known."""
+    return None if one is None or other is None else max(one, other)
 
 
 def _check(number: int) -> None:

@@ -22,9 +22,9 @@ import structlog
 
 from partage_base.daemon.repeats import Repeats
 from partage_isolation.urgency import goes_as_others
-from partage_isolation.watching.speech import Ask, Ended, Ready, Refused, Told, Used, asked, told
+from partage_isolation.watching.speech import Ask, Ended, Ready, Refused, Told, Unseen, Used, asked, told
 from partage_isolation.watching.threads import soon
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import Blind, CardUse, Sample
 from partage_plugins.builtin.gpu_discovery.facts import TroubleKind
 from partage_plugins.builtin.gpu_discovery.process import ChildProcess
 from partage_plugins.builtin.gpu_discovery.starting import Starting
@@ -38,7 +38,7 @@ _ANEW_S: Final = 30.0
 _MOST_LEFT: Final = 1
 """Killed ones that do not die."""
 _log: Final = structlog.get_logger()
-_Asked = asyncio.Future[CardUse | None]
+_Asked = asyncio.Future[Sample | None]
 _Child = ChildProcess[Ask, Told]
 
 
@@ -72,7 +72,7 @@ class NvmlChild:
         """The child's, while there is one."""
         return self._child.pid if self._child else None
 
-    async def use(self, card: CardId) -> CardUse | None:
+    async def use(self, card: CardId) -> Sample | None:
         """See `use.Nvml`."""
         until = time.monotonic() + self._deadline_s
         while self._runs():
@@ -190,6 +190,9 @@ class NvmlChild:
             case Used():
                 card = CardId(message.card)
                 self._answer(card, CardUse(card, message.taken_ns, message.processes))
+            case Unseen():
+                card = CardId(message.card)
+                self._answer(card, Blind(card, message.taken_ns))
             case Refused():
                 self._has_refused = True
                 self._answer(CardId(message.card), None)
@@ -200,7 +203,7 @@ class NvmlChild:
             case Ended():
                 self._died(born, message.why, "failed" if message.has_library else "no-library")
 
-    def _answer(self, card: CardId, use: CardUse | None) -> None:
+    def _answer(self, card: CardId, use: Sample | None) -> None:
         question = self._open.pop(card, None)
         if question is not None and not question.done():
             question.set_result(use)

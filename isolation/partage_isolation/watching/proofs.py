@@ -17,6 +17,8 @@ _WORD: Final = re.compile(r"[0-9A-Za-z_]+")
 _DELETED: Final = "//deleted"
 """Behind the root of a mount whose file was replaced or removed on the node since."""
 _MOST_NESTED: Final = 64
+_MOST_DIGITS: Final = 20
+"""Of a number that the kernel writes."""
 _UNLINKED: Final = " (deleted)"
 Source = tuple[str, str]
 """Device and root of a mount."""
@@ -105,7 +107,7 @@ class _Mapping(NamedTuple):
 
 def _mapping(line: str) -> _Mapping | None:
     match line.split(maxsplit=5):
-        case [_, permissions, _, device, inode, *path] if inode.isdecimal():
+        case [_, permissions, _, device, inode, *path] if _is_number(inode):
             return _Mapping(permissions, FileId(device, int(inode)), "".join(path))
         case _:
             return None
@@ -118,12 +120,16 @@ def mounts(mountinfo: str) -> tuple[MountLine, ...]:
 
 def _mount(line: str) -> MountLine | None:
     match line.split(" "):
-        case [id_, parent, device, root, point, options, *_] if id_.isdecimal() and parent.isdecimal():
+        case [id_, parent, device, root, point, options, *_] if _is_number(id_) and _is_number(parent):
             return MountLine(
                 int(id_), int(parent), device, _unescaped(root), _unescaped(point), "ro" in options.split(",")
             )
         case _:
             return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _unescaped(text: str) -> str:

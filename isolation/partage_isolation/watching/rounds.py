@@ -12,7 +12,7 @@ from functools import cached_property
 
 from partage_isolation.broker.facts import ContainerFacts, ProcessFacts
 from partage_isolation.watching.proofs import Birth
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import Sample
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 Facts = Mapping[ContainerKey, ContainerFacts]
@@ -38,7 +38,8 @@ class Round:
     now_s: float
     before: Facts
     after: Facts
-    uses: Mapping[CardId, CardUse | None]
+    uses: Mapping[CardId, Sample | None]
+    """None: the driver did not answer."""
     running: Mapping[ContainerKey, bool] | None
     """Containers that the runtime has, and whether they run; None: it did not answer."""
     sights: Mapping[int, Sight] = field(default_factory=dict)

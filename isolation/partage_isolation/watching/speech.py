@@ -17,7 +17,8 @@ MOST_PROCESSES: Final = 10_000
 _HEAD: Final = struct.Struct("<BxHIQ")
 """What it is, bytes of text, processes, when."""
 _PROCESS: Final = struct.Struct("<IxxxxQ")
-_READY, _ASK, _USED, _REFUSED, _ENDED, _NO_LIBRARY = range(1, 7)
+_READY, _ASK, _USED, _REFUSED, _ENDED, _NO_LIBRARY, _BLIND = range(1, 8)
+_UNKNOWN: Final = 2**64 - 1
 
 
 class NotUnderstood(ValueError):
@@ -39,8 +40,15 @@ class Used(NamedTuple):
 
     card: str
     taken_ns: int
-    processes: dict[int, int]
-    """Bytes by pid."""
+    processes: dict[int, int | None]
+    """Bytes by pid; None: the driver does not say."""
+
+
+class Unseen(NamedTuple):
+    """The answer where the driver says of no process on that card what it holds."""
+
+    card: str
+    taken_ns: int
 
 
 class Refused(NamedTuple):
@@ -58,7 +66,7 @@ class Ended(NamedTuple):
     """False: there is none, so most likely no card either."""
 
 
-Told = Ready | Used | Refused | Ended
+Told = Ready | Used | Unseen | Refused | Ended
 
 
 def asked(question: Ask) -> bytes:
@@ -78,6 +86,8 @@ def encoded(message: Told) -> bytes:
     """What the child says, as a packet."""
     if isinstance(message, Used):
         return _packed(_USED, message.card, message.processes, message.taken_ns)
+    if isinstance(message, Unseen):
+        return _packed(_BLIND, message.card, taken_ns=message.taken_ns)
     if isinstance(message, Refused):
         return _packed(_REFUSED, f"{message.card}\n{message.why}")
     if isinstance(message, Ended):
@@ -92,6 +102,8 @@ def told(packet: bytes) -> Told:
         return Ready()
     if what == _USED:
         return Used(text, taken_ns, processes)
+    if what == _BLIND:
+        return Unseen(text, taken_ns)
     if what == _REFUSED:
         card, _, why = text.partition("\n")
         return Refused(card, why)
@@ -100,13 +112,13 @@ def told(packet: bytes) -> Told:
     raise NotUnderstood(f"a message of kind {what}, which the child has not")
 
 
-def _packed(what: int, text: str, processes: dict[int, int] | None = None, taken_ns: int = 0) -> bytes:
+def _packed(what: int, text: str, processes: dict[int, int | None] | None = None, taken_ns: int = 0) -> bytes:
     words, rows = text.encode()[:_LONGEST_TEXT], (processes or {}).items()
     head = _HEAD.pack(what, len(words), len(rows), taken_ns)
-    return b"".join((head, words, *(_PROCESS.pack(*row) for row in rows)))
+    return b"".join((head, words, *(_PROCESS.pack(pid, _UNKNOWN if held is None else held) for pid, held in rows)))
 
 
-def _read(packet: bytes) -> tuple[int, str, int, dict[int, int]]:
+def _read(packet: bytes) -> tuple[int, str, int, dict[int, int | None]]:
     try:
         what, length, count, taken_ns = _HEAD.unpack_from(packet)
     except struct.error:
@@ -114,7 +126,7 @@ def _read(packet: bytes) -> tuple[int, str, int, dict[int, int]]:
     words, rows = packet[_HEAD.size : _HEAD.size + length], packet[_HEAD.size + length :]
     if len(words) != length or len(rows) != count * _PROCESS.size:
         raise NotUnderstood("a message of another length than it says")
-    processes = dict[int, int](_PROCESS.iter_unpack(rows))
+    processes = {pid: None if held == _UNKNOWN else held for pid, held in _PROCESS.iter_unpack(rows)}
     if len(processes) != count:
         raise NotUnderstood("a process that is named twice")
     return what, words.decode(errors="replace"), taken_ns, processes

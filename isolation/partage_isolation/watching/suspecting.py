@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from partage_isolation.broker.facts import ProcessFacts
 from partage_isolation.watching.findings import (
+    BlindCard,
     BytesBeyondLedger,
     BytesBeyondLimit,
     ContainerWithoutRow,
@@ -23,7 +24,7 @@ from partage_isolation.watching.findings import (
     RowWithoutProcess,
 )
 from partage_isolation.watching.rounds import Round, rows_of
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import Blind, CardUse
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 RUNTIME: Final = "runtime"
@@ -64,7 +65,9 @@ class Suspicion(NamedTuple):
 def suspicions(seen: Round, rules: Rules, allowed: Allowed) -> Iterator[Suspicion]:
     """All of one round; some perhaps twice."""
     for use in seen.uses.values():
-        if use is not None:
+        if isinstance(use, Blind):
+            yield _suspicion(BlindCard(use.card), None, use.card, rules.rounds)
+        elif use is not None:
             for pid in use.processes:
                 yield from _of_process(seen, rules, use, pid)
             yield from _beyond_limits(seen, rules, use, allowed)
@@ -73,7 +76,7 @@ def suspicions(seen: Round, rules: Rules, allowed: Allowed) -> Iterator[Suspicio
 
 
 def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[Suspicion]:
-    sight, key, card = seen.sights.get(pid), seen.owner(pid), use.card
+    sight, key, card, held = seen.sights.get(pid), seen.owner(pid), use.card, use.processes[pid]
     if sight is None:
         return  # it died since
     if key is None:
@@ -85,7 +88,7 @@ def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[S
             yield _suspicion(ProcessWithoutLibrary(key, card, pid), sight.birth, card, rules.rounds)
         elif sight.has_library and not any(row.state != "dead" for row in rows):
             yield _suspicion(ProcessWithoutRow(key, card, pid), sight.birth, card, rules.doubtful_rounds)
-        if rows and use.processes[pid] > seen.ledger.get((pid, card), 0) + rules.tolerance_bytes:
+        if rows and held is not None and held > seen.ledger.get((pid, card), 0) + rules.tolerance_bytes:
             yield _suspicion(BytesBeyondLedger(key, card, pid), sight.birth, card, rules.rounds)
 
 
@@ -93,7 +96,7 @@ def _beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) ->
     held = dict[ContainerKey, list[int]]()
     for pid, amount in use.processes.items():
         key = seen.owner(pid)
-        if key is not None and key in seen.after:
+        if amount is not None and key is not None and key in seen.after:
             held.setdefault(key, []).append(amount)
     for key, amounts in held.items():
         on_top = 0 if rules.context_in_limit else _overhead(seen, key, use.card)
@@ -126,7 +129,7 @@ def _is_left(row: ProcessFacts, seen: Round) -> bool:
     if row.state != "dead":
         return row.pid in seen.gone
     uses = [seen.uses.get(card) for card, amounts in row.cards.items() if amounts.charged]
-    return bool(uses) and all(use is not None and row.pid not in use.processes for use in uses)
+    return bool(uses) and all(isinstance(use, CardUse) and row.pid not in use.processes for use in uses)
 
 
 def _suspicion(finding: Finding, birth: Hashable, source: Hashable, rounds: int) -> Suspicion:

@@ -1,10 +1,30 @@
-/* Captures: launches that are written down are not gated, and nothing that we do disturbs one. */
+/* Captures: launches that are written down are not gated, and nothing that we do disturbs one.
+ *
+ * While a stream captures no event can be recorded there, nor in the legacy stream where it waits for that one. So
+ * before a stream may capture, an event is recorded everywhere that has work: it is metered by that, for however long
+ * the capture lasts. What is launched later beside it is asked for one by one.
+ */
 #include "compute.h"
+
+#include <string.h>
 
 REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
 REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
 
 _Atomic uint32_t captures;
+
+/* Streams that began a capture whose end was not seen. One for which there is no room is taken to go on for ever:
+ * then the driver is asked more often than need be. Under the desk. */
+enum { MOST_ORIGINS = 256 };
+static struct origin {
+    CUstream stream;
+    CUcontext context;
+    const void *thread;
+} origins[MOST_ORIGINS];
+
+/* Held by who launches into a capture, and by whose call may end one: a launch is either written down or gated. Before
+ * the desk. */
+static struct os_lock writing;
 
 bool is_capturing(CUstream stream) {
     int status = 0;
@@ -12,11 +32,22 @@ bool is_capturing(CUstream stream) {
     return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && status;
 }
 
-/* The legacy stream waits for streams that capture, which is an error in them. */
+/* Of the legacy stream the driver says no where one captures that it waits for. */
 bool may_record(CUstream stream) {
+    int status = 0;
     if (!atomic_load_explicit(&captures, memory_order_acquire)) return true;
-    return stream != CU_STREAM_LEGACY && !is_capturing(stream);
+    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && !status;
 }
+
+bool capture_enter(CUstream stream) {
+    if (!atomic_load_explicit(&captures, memory_order_acquire)) return false;
+    os_lock(&writing);
+    if (is_capturing(stream)) return true;
+    os_unlock(&writing);
+    return false;
+}
+
+void capture_leave(void) { os_unlock(&writing); }
 
 int unnoticed_begin(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -29,48 +60,62 @@ void unnoticed_end(int before) {
     if (before != CU_STREAM_CAPTURE_MODE_RELAXED) DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&before));
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------ */
+/* ---- beginning -------------------------------------------------------------------------------------------------- */
 
-/* Known before it begins; under the desk, so that the helper does not record anything in between. */
+static struct origin origin_of(CUstream stream) {
+    struct origin origin = {stream, NULL, stream == CU_STREAM_PER_THREAD ? &lane_cache : NULL};
+    unsigned card;
+    current_card(&card, &origin.context);
+    return origin;
+}
+
+/* Nothing is recorded anywhere by the helper until it has begun: it has the desk. */
 static void begins(void) {
-    KEEP_ERRNO;
     os_lock(&desk);
     atomic_fetch_add(&captures, 1);
+    gates_review();
+    lanes_stand();
+}
+
+static CUresult begun(CUresult result, CUstream stream) {
+    unsigned place = 0;
+    if (result == CUDA_SUCCESS) {
+        while (place < MOST_ORIGINS && origins[place].stream) place++;
+        if (place < MOST_ORIGINS) origins[place] = origin_of(stream);
+    } else {
+        atomic_fetch_sub(&captures, 1);
+    }
     lanes_void();
     os_unlock(&desk);
-}
-
-static void ended(void) {
-    uint32_t before = atomic_load(&captures);
-    while (before && !atomic_compare_exchange_weak(&captures, &before, before - 1)) continue;
-}
-
-static CUresult begun(CUresult result) {
-    if (result != CUDA_SUCCESS) ended();
     return result;
 }
 
-#define BEGIN(name, ...)                                                                                               \
+static CUstream named(CUstream stream, bool per_thread) {
+    return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
+#define BEGIN(per_thread, name, stream, ...)                                                                           \
     do {                                                                                                               \
+        KEEP_ERRNO;                                                                                                    \
         begins();                                                                                                      \
-        return begun(DRIVER(REAL(name)(__VA_ARGS__)));                                                                 \
+        return begun(DRIVER(REAL(name)(stream, ##__VA_ARGS__)), named(stream, per_thread));                            \
     } while (0)
 
-HOOK_CALL(cuStreamBeginCapture, CUstream stream) { BEGIN(cuStreamBeginCapture, stream); }
-HOOK_CALL(cuStreamBeginCapture_ptsz, CUstream stream) { BEGIN(cuStreamBeginCapture_ptsz, stream); }
-HOOK_CALL(cuStreamBeginCapture_v2, CUstream stream, int mode) { BEGIN(cuStreamBeginCapture_v2, stream, mode); }
+HOOK_CALL(cuStreamBeginCapture, CUstream stream) { BEGIN(false, cuStreamBeginCapture, stream); }
+HOOK_CALL(cuStreamBeginCapture_ptsz, CUstream stream) { BEGIN(true, cuStreamBeginCapture_ptsz, stream); }
+HOOK_CALL(cuStreamBeginCapture_v2, CUstream stream, int mode) { BEGIN(false, cuStreamBeginCapture_v2, stream, mode); }
 HOOK_CALL(cuStreamBeginCapture_v2_ptsz, CUstream stream, int mode) {
-    BEGIN(cuStreamBeginCapture_v2_ptsz, stream, mode);
+    BEGIN(true, cuStreamBeginCapture_v2_ptsz, stream, mode);
 }
 
 HOOK_CALL(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode *after, const void *edges,
           size_t count, int mode) {
-    BEGIN(cuStreamBeginCaptureToGraph, stream, graph, after, edges, count, mode);
+    BEGIN(false, cuStreamBeginCaptureToGraph, stream, graph, after, edges, count, mode);
 }
 
 HOOK_CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, const CUgraphNode *after, const void *edges,
           size_t count, int mode) {
-    BEGIN(cuStreamBeginCaptureToGraph_ptsz, stream, graph, after, edges, count, mode);
+    BEGIN(true, cuStreamBeginCaptureToGraph_ptsz, stream, graph, after, edges, count, mode);
 }
 
 /* `mismatch` is called for what is no longer as it was. */
@@ -78,20 +123,59 @@ typedef int CUgraphRecaptureCallback(void *about, void *node, const void *before
 
 HOOK_CALL(cuStreamBeginRecaptureToGraph, CUstream stream, int mode, CUgraph graph, CUgraphRecaptureCallback *mismatch,
           void *about) {
-    BEGIN(cuStreamBeginRecaptureToGraph, stream, mode, graph, mismatch, about);
+    BEGIN(false, cuStreamBeginRecaptureToGraph, stream, mode, graph, mismatch, about);
 }
 
 HOOK_CALL(cuStreamBeginRecaptureToGraph_ptsz, CUstream stream, int mode, CUgraph graph,
           CUgraphRecaptureCallback *mismatch, void *about) {
-    BEGIN(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, mismatch, about);
+    BEGIN(true, cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, mismatch, about);
+}
+
+/* A stream that waits for an event of a capture is part of it from then on. */
+static CUresult join(CUstream stream, CUevent event, unsigned flags, CUresult (*call)(CUstream, CUevent, unsigned)) {
+    if (!atomic_load_explicit(&captures, memory_order_acquire)) return DRIVER(call(stream, event, flags));
+    KEEP_ERRNO;
+    os_lock(&desk);
+    lanes_stand();
+    const CUresult result = DRIVER(call(stream, event, flags));
+    lanes_void();
+    os_unlock(&desk);
+    return result;
+}
+
+HOOK_CALL(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned flags) {
+    return join(stream, event, flags, REAL(cuStreamWaitEvent));
+}
+
+HOOK_CALL(cuStreamWaitEvent_ptsz, CUstream stream, CUevent event, unsigned flags) {
+    return join(stream, event, flags, REAL(cuStreamWaitEvent_ptsz));
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+static void ended(struct origin *origin) {
+    *origin = (struct origin){0};
+    atomic_fetch_sub(&captures, 1);
+}
+
+static void forget(const struct origin *which) {
+    for (struct origin *origin = origins; origin < origins + MOST_ORIGINS; origin++)
+        if (origin->stream == which->stream && origin->thread == which->thread &&
+            (!is_default(which->stream) || origin->context == which->context))
+            return ended(origin);
 }
 
 /* A capture that failed ends too; one that is of another thread or stream goes on. */
 static CUresult end(CUstream stream, CUgraph *graph, CUresult (*call)(CUstream, CUgraph *), bool per_thread) {
-    const CUstream named = stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-    const bool was = is_capturing(named);
+    const struct origin origin = origin_of(named(stream, per_thread));
+    KEEP_ERRNO;
+    os_lock(&writing);
+    const bool was = is_capturing(origin.stream);
     const CUresult result = DRIVER(call(stream, graph));
-    if (was && !is_capturing(named)) ended();
+    os_lock(&desk);
+    if (was && !is_capturing(origin.stream)) forget(&origin);
+    os_unlock(&desk);
+    os_unlock(&writing);
     return result;
 }
 
@@ -101,4 +185,27 @@ HOOK_CALL(cuStreamEndCapture, CUstream stream, CUgraph *graph) {
 
 HOOK_CALL(cuStreamEndCapture_ptsz, CUstream stream, CUgraph *graph) {
     return end(stream, graph, REAL(cuStreamEndCapture_ptsz), true);
+}
+
+/* Its own capture ends with a stream. */
+void capture_stream_ends(CUstream stream) {
+    const struct origin origin = {.stream = stream};
+    os_lock(&writing);
+    if (!stream || is_default(stream)) return;
+    os_lock(&desk);
+    forget(&origin);
+    os_unlock(&desk);
+}
+
+void capture_stream_ended(void) { os_unlock(&writing); }
+
+void capture_context_ended(CUcontext context) {
+    for (struct origin *origin = origins; origin < origins + MOST_ORIGINS; origin++)
+        if (origin->stream && origin->context == context) ended(origin);
+}
+
+void captures_forget(void) {
+    memset(origins, 0, sizeof origins);
+    memset(&writing, 0, sizeof writing);
+    atomic_store(&captures, 0);
 }

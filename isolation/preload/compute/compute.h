@@ -11,6 +11,7 @@
 struct passage {
     struct lane *lane; /* NULL: nobody counts it */
     CUgraphExec graph; /* what is launched, if that is a graph */
+    bool is_written_down;
 };
 
 /* CUDA_SUCCESS, now or later: it may be launched. */

@@ -38,42 +38,48 @@ static bool is_done(const struct lane *lane) {
     return lane->drained == atomic_load_explicit(&lane->launched, memory_order_acquire);
 }
 
-/* A thread's own stream can be named by that thread alone, and the legacy one waits for it. */
-static CUstream nameable(const struct lane *lane) {
-    return lane->stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : lane->stream;
-}
-
-/* Done, or nothing that can be known: a stream that captures is left alone, and stays undrained. */
+/* Where there can't be an event yet, what it was given may still run. */
 static bool drains(struct lane *lane) {
-    const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_acquire);
-    if (lane->recorded != launched && (lane->gone || !lane_record(lane, nameable(lane)))) return true;
-    const CUresult result = DRIVER(REAL(cuEventQuery)(lane->drain));
-    if (result == CUDA_ERROR_NOT_READY) return false;
+    const enum standing standing = lane_record(lane);
+    if (standing == LOST) return lane_free_lost(lane), true;
+    if (standing == NOT_YET || DRIVER(REAL(cuEventQuery)(lane->drain)) == CUDA_ERROR_NOT_READY) return false;
     lane->drained = lane->recorded;
-    return is_done(lane);
+    if (!is_done(lane)) return false;
+    lane_free_if_gone(lane);
+    return true;
 }
 
 static void drain_lane(struct lane *lane, void *all) {
     os_lock(&desk);
-    if (atomic_load(&lane->used) && !is_done(lane)) {
-        if (!drains(lane)) *(bool *)all = false;
-        if (is_done(lane)) lane_free_if_gone(lane);
-    }
+    const bool is_inside = atomic_load(&lane->inside);
+    if (is_inside) lane_suspect(lane);
+    if (is_inside || (atomic_load(&lane->used) && !is_done(lane) && (lane_is_ending(lane) || !drains(lane))))
+        *(bool *)all = false;
     os_unlock(&desk);
 }
 
-static bool all_drained(unsigned card) {
-    bool all = true;
-    lanes_each(card, drain_lane, &all);
-    return all;
-}
+struct inside {
+    unsigned card;
+    bool is_any;
+};
 
-/* Launches went into it that nobody counted. */
-static void suspect(struct lane *lane, void *unused) {
-    (void)unused;
+/* Two that leave at once may be counted as one: so the event that stands for it is recorded when all have left. */
+static void find_inside(struct lane *lane, void *found) {
+    struct inside *const inside = found;
+    if (gate_card(lane->gate) != inside->card) return;
+    inside->is_any = true;
     os_lock(&desk);
-    if (atomic_load(&lane->used)) lane->drained = lane->recorded = atomic_load(&lane->launched) - 1;
+    lane_suspect(lane);
     os_unlock(&desk);
+}
+
+/* A launch from which the driver has not returned runs, or soon will. */
+static bool all_drained(unsigned card) {
+    struct inside inside = {card, false};
+    bool all = true;
+    callers_each(find_inside, &inside);
+    if (!inside.is_any) lanes_each(card, drain_lane, &all);
+    return all && !inside.is_any;
 }
 
 static void count_launched(struct lane *lane, void *sum) {
@@ -97,7 +103,9 @@ static uint64_t closed(struct gate *gate, struct watch *watch, uint64_t word, ui
         watch->closed = now;
         atomic_store(&gate->open, GATE_SHUT);
         gates_review();
-        if (atomic_exchange(&gate->blind, false)) lanes_each(gate_card(gate), suspect, NULL);
+        os_lock(&desk);
+        if (atomic_exchange(&gate->blind, false)) lanes_suspect(gate_card(gate));
+        os_unlock(&desk);
     }
     if (watch->drained) return now + SELDOM_NS;
     if (!all_drained(gate_card(gate))) return now + clamp((now - watch->closed) / 64);
@@ -113,6 +121,7 @@ static bool say_idle(struct gate *gate, struct watch *watch, uint64_t word) {
     atomic_store(&gate->idle, watch->epoch + 1);
     gate_shut(gate, word);
     if (atomic_load(&gate->blocked) || launched_on(gate_card(gate)) != watch->launched) return false;
+    if (!all_drained(gate_card(gate))) return false;
     return gate_say(gate, WIRE_IDLE, watch->epoch);
 }
 

@@ -9,19 +9,28 @@ _Atomic uint32_t gate_passes;
 
 /* ---- unseen ----------------------------------------------------------------------------------------------------- */
 
-/* Without a context on it nothing is launched on a card. */
-static bool passes(const struct gate *gate) {
-    const uint32_t kind = atomic_load(&gate->kind);
-    if (kind == GATE_UNKNOWN) return !atomic_load(&gate->reached);
-    return kind == GATE_UNMETERED || (kind == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
-                                      word_state(atomic_load(&gate->open)) == WIRE_FREE);
+static bool is_calm(const struct gate *gate) {
+    return atomic_load(&gate->kind) == GATE_METERED && atomic_load(&gate->calm) && gate_is_open(gate) &&
+           word_state(atomic_load(&gate->open)) == WIRE_FREE;
 }
 
+/* Contexts can be made past our hooks, so that none is known on a card says little: the first launch of a process is
+ * always looked at. Beside a calm card, whose launches are looked at again and again, it is soon found. */
+static bool passes(const struct gate *gate, bool beside_calm) {
+    const uint32_t kind = atomic_load(&gate->kind);
+    if (kind == GATE_UNKNOWN) return beside_calm && !atomic_load(&gate->reached);
+    return kind == GATE_UNMETERED || is_calm(gate);
+}
+
+/* While a stream captures, all that is launched beside it is counted: what is not yet done when the next one begins
+ * must be known by then. */
 static bool all_pass(void) {
     const unsigned cards = session_cards();
+    bool calm = false;
+    for (unsigned card = 0; card < cards; card++) calm |= is_calm(&gates[card]);
     for (unsigned card = 0; card < cards; card++)
-        if (!passes(&gates[card])) return false;
-    return cards && session_listens();
+        if (!passes(&gates[card], calm)) return false;
+    return cards && session_listens() && !atomic_load(&captures);
 }
 
 /* Only the helper sees a line that changes while nobody looks, so without one nothing is unseen. Who says that all

@@ -7,8 +7,6 @@ REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
 REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
-REAL_CALL(cuEventCreate, CUevent *event, unsigned flags);
-REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
 
 __thread struct lane_cache lane_cache;
 _Atomic uint32_t lanes_serial = 1;
@@ -90,34 +88,44 @@ static struct lane *find_known(CUstream stream) {
     return lane;
 }
 
-/* A stream that was made before anybody looked may be another context's. */
+/* A stream is a context's, whichever is current: that may be none. */
 static bool owner_of(CUstream stream, struct owner *owner, unsigned *card) {
     *owner = (struct owner){stream, NULL, stream == CU_STREAM_PER_THREAD ? &lane_cache : NULL};
-    if (!current_card(card, &owner->context)) return false;
+    const bool known = current_card(card, &owner->context);
     CUcontext other;
     CUdevice device;
-    if (is_default(stream) || DRIVER(REAL(cuStreamGetCtx)(stream, &other)) != CUDA_SUCCESS) return true;
-    if (other == owner->context || DRIVER(REAL(cuCtxPushCurrent_v2)(other)) != CUDA_SUCCESS) return true;
-    if (DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS) *card = card_of(device);
-    owner->context = other;
+    if (is_default(stream) || DRIVER(REAL(cuStreamGetCtx)(stream, &other)) != CUDA_SUCCESS) return known;
+    if (known && other == owner->context) return true;
+    if (DRIVER(REAL(cuCtxPushCurrent_v2)(other)) != CUDA_SUCCESS) return known;
+    const bool found = DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS;
+    if (found) *card = card_of(device);
+    if (found) owner->context = other;
     lane_context_pop();
-    return true;
+    return known || found;
 }
 
 static void remember(CUstream stream, struct lane *lane, uint32_t serial) {
     const struct wire_line *line = atomic_load(&lane->gate->line);
-    if (atomic_load(&captures)) return;
+    struct caller *const caller = caller_here();
+    if (!caller) return;
     atomic_store(&lane->word, line ? &line->word : &line_shut.word);
-    if (lane_cache.serial != serial) lane_cache = (struct lane_cache){.serial = serial};
+    if (lane_cache.serial != serial) lane_cache = (struct lane_cache){.serial = serial, .caller = caller};
     if (lane_cached(stream) == lane) return;
     lane_cache.places[1] = lane_cache.places[0];
     lane_cache.places[0] = (struct lane_place){stream, lane};
+}
+
+/* A context can become current without our hooks. */
+static bool is_here(const struct lane *lane) {
+    CUcontext now;
+    return !is_default(lane->stream) || (DRIVER(REAL(cuCtxGetCurrent)(&now)) == CUDA_SUCCESS && now == lane->context);
 }
 
 struct lane *lane_of(CUstream stream, unsigned *card) {
     struct owner owner;
     const uint32_t serial = atomic_load(&lanes_serial);
     struct lane *lane = lane_cached(stream);
+    if (lane && !is_here(lane)) lanes_switch(), lane = NULL;
     if (lane && atomic_load(&lane->word) != &line_shut.word) return *card = gate_card(lane->gate), lane;
     lane = is_default(stream) ? NULL : find_known(stream);
     if (lane)
@@ -195,6 +203,7 @@ void compute_context_ended(CUcontext context, bool gone) {
     if (gone) {
         lanes_void();
         drop_all_of(context);
+        capture_context_ended(context);
     }
     os_unlock(&desk);
 }
@@ -207,17 +216,9 @@ void lane_made(CUstream stream) {
     lane_of(stream, &card);
 }
 
-/* Whether there is an event now that stands for all that the stream was given. */
-bool lane_record(struct lane *lane, CUstream stream) {
-    const uint32_t launched = atomic_load(&lane->launched);
-    if (is_ending(lane->context) || !may_record(stream) || !lane_context_push(lane)) return false;
-    if (!lane->drain) DRIVER(REAL(cuEventCreate)(&lane->drain, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
-    const bool done = lane->drain && DRIVER(REAL(cuEventRecord)(lane->drain, stream)) == CUDA_SUCCESS;
-    lane_context_pop();
-    if (done) lane->recorded = launched;
-    return done;
-}
+bool lane_is_ending(const struct lane *lane) { return is_ending(lane->context); }
 
+/* What it was given is not forgotten with it. */
 void lane_ends(CUstream stream) {
     KEEP_ERRNO;
     if (!stream || is_default(stream)) return;
@@ -225,14 +226,25 @@ void lane_ends(CUstream stream) {
     struct lane *lane = find_known(stream);
     if (lane) {
         lanes_void();
-        lane->gone = true; /* what it was given is not forgotten with it */
-        if (lane->drained == atomic_load(&lane->launched) || !lane_record(lane, stream)) drop(lane, false);
+        if (atomic_load(&lane->gate->blind)) lane_suspect(lane);
+        if (lane->drained == atomic_load(&lane->launched))
+            drop(lane, false);
+        else if (lane_record(lane) == LOST)
+            drop(lane, true);
+        else
+            lane->gone = true;
     }
     os_unlock(&desk);
 }
 
 void lane_free_if_gone(struct lane *lane) {
     if (lane->gone) drop(lane, false);
+}
+
+/* Its events are of a context that may be gone too. */
+void lane_free_lost(struct lane *lane) {
+    lanes_void();
+    drop(lane, true);
 }
 
 /* ---- a forked child --------------------------------------------------------------------------------------------- */
@@ -247,7 +259,8 @@ void compute_forget(void) {
     lanes_void();
     for (unsigned card = 0; card < MOST_CARDS; card++) gates[card] = (struct gate){.open = GATE_SHUT};
     atomic_store(&gate_passes, 0);
-    atomic_store(&captures, 0);
+    callers_forget();
+    captures_forget();
     costs_forget_all();
     compute_watch_anew();
 }

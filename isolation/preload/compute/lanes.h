@@ -16,6 +16,15 @@
 
 enum { MOST_LANES = 2048, BATCHES = 16, CACHED = 2 };
 
+struct lane;
+
+/* A thread that launches: the lane of the launch from which the driver has not returned; NULL: none. It may wait in
+ * there for as long as its kernel runs. Each has a cache line of its own, and only the thread itself writes there. */
+struct caller {
+    struct lane *_Atomic inside __attribute__((aligned(64)));
+    _Atomic int thread; /* the kernel's number of it; 0: none's */
+};
+
 /* Launches between two events. What it takes from the first to the second is the time of one of them; exact where the
  * stream was never idle in between, else too much. */
 struct batch {
@@ -37,6 +46,7 @@ struct lane {
     CUcontext context;
     const void *thread; /* whose per-thread stream it is */
     _Atomic bool used;
+    _Atomic uint32_t inside; /* launches the long way from which the driver has not returned */
 
     struct os_lock lock; /* of what follows */
     struct batch batches[BATCHES];
@@ -63,6 +73,7 @@ extern HIDDEN struct os_lock desk;
 
 struct lane_cache {
     uint32_t serial;
+    struct caller *caller; /* who has none remembers no lane */
     struct lane_place {
         CUstream stream;
         struct lane *lane;
@@ -73,6 +84,7 @@ extern HIDDEN _Atomic uint32_t lanes_serial; /* never 0 */
 
 _Static_assert(offsetof(struct lane_cache, serial) == 0 && offsetof(struct lane_cache, places) == CACHE_PLACES,
                "places");
+_Static_assert(offsetof(struct lane_cache, caller) == CACHE_CALLER && offsetof(struct caller, inside) == 0, "places");
 _Static_assert(sizeof(struct lane_place) == PLACE_BYTES && offsetof(struct lane_place, stream) == 0, "places");
 _Static_assert(offsetof(struct lane_place, lane) == PLACE_LANE && CACHED == 2, "places");
 _Static_assert(offsetof(struct lane, word) == LANE_WORD && offsetof(struct lane, gate) == LANE_GATE, "places");
@@ -103,12 +115,20 @@ static inline void lanes_switch(void) {
         if (is_default(lane_cache.places[n].stream)) lane_cache.places[n].stream = NULL;
 }
 
-/* All threads' caches are void: a gate has another line, a stream or context is gone, or a capture begins: while one is
- * under way nothing is remembered. */
+/* All threads' caches are void: a gate has another line, a stream or context is gone, or a stream captures. */
 HIDDEN void lanes_void(void);
 
-/* The lane of a stream in the current context, made if need be; NULL: there is no context, or no room. */
+/* The lane of a stream, made if need be; a default one's in the context that is current by the driver's word. NULL:
+ * there is no context, or no room. */
 HIDDEN struct lane *lane_of(CUstream stream, unsigned *card);
+
+/* ---- who is inside the driver: callers.c ------------------------------------------------------------------------- */
+
+/* This thread's place; NULL: all are taken. */
+HIDDEN struct caller *caller_here(void);
+/* Calls `each` for the lane of every launch the short way from which the driver has not returned. */
+HIDDEN void callers_each(void (*each)(struct lane *lane, void *argument), void *argument);
+HIDDEN void callers_forget(void);
 
 /* ---- what is known of streams ----------------------------------------------------------------------------------- */
 
@@ -122,12 +142,21 @@ HIDDEN void lanes_each(unsigned card, void (*each)(struct lane *lane, void *argu
 
 /* ---- captures: capture.c ---------------------------------------------------------------------------------------- */
 
-extern HIDDEN _Atomic uint32_t captures; /* that may be under way, in any stream */
+extern HIDDEN _Atomic uint32_t captures; /* that may be under way; while there are none the driver is not asked */
 
 /* Whether launches into it are written down instead of done. */
 HIDDEN bool is_capturing(CUstream stream);
-/* Whether an event may be recorded there now without any capture noticing. */
+/* Whether an event may be recorded there now without any capture noticing; the stream's context is current. */
 HIDDEN bool may_record(CUstream stream);
+/* Whether the launch that comes is written down. Then no capture ends until capture_leave. */
+HIDDEN bool capture_enter(CUstream stream);
+HIDDEN void capture_leave(void);
+/* Around the driver's call that destroys a stream. */
+HIDDEN void capture_stream_ends(CUstream stream);
+HIDDEN void capture_stream_ended(void);
+/* What captured in a context that is gone; under the desk. */
+HIDDEN void capture_context_ended(CUcontext context);
+HIDDEN void captures_forget(void);
 
 /* Calls of ours between these are nothing that a capture minds. */
 HIDDEN int unnoticed_begin(void);
@@ -140,10 +169,6 @@ HIDDEN void unnoticed_end(int before);
 HIDDEN bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph);
 /* The credit is used up: an event ends the batch. */
 HIDDEN void window_close(struct lane *lane);
-/* Records `drain` there; false: that can't be now. Under the desk. */
-HIDDEN bool lane_record(struct lane *lane, CUstream stream);
-/* A lane of a destroyed stream whose work is done goes. Under the desk. */
-HIDDEN void lane_free_if_gone(struct lane *lane);
 
 /* The lane is nobody's: its events go, or are gone with the context. */
 HIDDEN void window_drop(struct lane *lane, bool with_context);
@@ -151,6 +176,23 @@ HIDDEN void window_drop(struct lane *lane, bool with_context);
 /* Pushes the lane's context; false: it can't be. */
 HIDDEN bool lane_context_push(const struct lane *lane);
 HIDDEN void lane_context_pop(void);
+
+/* ---- events that stand for all that a lane was given: events.c; all under the desk ------------------------------ */
+
+/* There is one now, there can't be one yet, or there is nothing left that could run. */
+enum standing { STANDS, NOT_YET, LOST };
+HIDDEN enum standing lane_record(struct lane *lane);
+/* One in every lane that has work none stands for, as long as there can be. */
+HIDDEN void lanes_stand(void);
+/* It was given what was not counted, or all of a card's were: what is recorded there stands for nothing. */
+HIDDEN void lane_suspect(struct lane *lane);
+HIDDEN void lanes_suspect(unsigned card);
+
+/* Whether nothing is to be done with it, as its context is about to end. */
+HIDDEN bool lane_is_ending(const struct lane *lane);
+/* A lane of a destroyed stream whose work is done goes, and one that is lost. */
+HIDDEN void lane_free_if_gone(struct lane *lane);
+HIDDEN void lane_free_lost(struct lane *lane);
 
 /* ---- costs.c ---------------------------------------------------------------------------------------------------- */
 

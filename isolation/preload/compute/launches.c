@@ -17,18 +17,24 @@ static CUresult enter_unseen(struct gate *gate) {
     return CUDA_SUCCESS;
 }
 
+/* What the driver will refuse, as there is no context, goes on to it; so does what is for a card that was not granted.
+ * But without a broker it can't be known whose the card is. */
+static CUresult enter_elsewhere(void) { return session_cards() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }
+
 static __attribute__((noinline)) CUresult enter(struct passage *passage, CUstream stream) {
     KEEP_ERRNO;
     unsigned card;
     uint64_t word;
     passage->lane = NULL;
-    if (is_capturing(stream)) return CUDA_SUCCESS;
+    passage->is_written_down = capture_enter(stream);
+    if (passage->is_written_down) return CUDA_SUCCESS;
     struct lane *lane = lane_of(stream, &card);
-    if (card >= MOST_CARDS) return CUDA_SUCCESS; /* the driver refuses it */
+    if (card >= MOST_CARDS) return enter_elsewhere();
     if (!lane) return enter_unseen(&gates[card]);
     do {
         if (!gate_enter(lane->gate, &word)) return CUDA_ERROR_NOT_INITIALIZED;
     } while (!window_open(lane, word, passage->graph));
+    atomic_fetch_add(&lane->inside, 1);
     passage->lane = lane;
     return CUDA_SUCCESS;
 }
@@ -45,20 +51,28 @@ static inline bool passes(struct lane *lane) {
     return lane_word(lane) == atomic_load_explicit(&gate->open, memory_order_relaxed) && lane_spend(lane);
 }
 
-/* Counted when the driver has it: what the helper has not seen in a stream that it drained it sees then. */
-static inline void end(struct lane *lane) {
+/* Counted when the driver has it, so that an event which is recorded then stands for it. Until then its thread is
+ * inside. */
+static inline void count(struct lane *lane) {
     const uint32_t launched = atomic_load_explicit(&lane->launched, memory_order_relaxed);
     atomic_store_explicit(&lane->launched, launched + 1, memory_order_release);
+}
+
+static inline void end(struct lane *lane) {
     if (!LIKELY(atomic_load_explicit(&lane->credit, memory_order_relaxed) > 0)) window_close(lane);
 }
 
 CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread) {
-    *passage = (struct passage){NULL, graph};
+    *passage = (struct passage){.graph = graph};
     return enter(passage, named(stream, per_thread));
 }
 
 void passage_end(const struct passage *passage) {
-    if (passage->lane) end(passage->lane);
+    if (passage->is_written_down) capture_leave();
+    if (!passage->lane) return;
+    count(passage->lane);
+    atomic_fetch_sub(&passage->lane->inside, 1);
+    end(passage->lane);
 }
 
 /* `into` is the stream, the rest the call. The long way is a function of its own with the same arguments, so that the
@@ -67,18 +81,22 @@ void passage_end(const struct passage *passage) {
 #define LAUNCH_HOOK(name, into, parameters, arguments)                                                                 \
     DECLARE_REAL(CUresult, name, UNPACK parameters);                                                                   \
     static __attribute__((noinline)) CUresult enter_##name(UNPACK parameters) {                                        \
-        struct passage passage = {NULL, NULL};                                                                         \
+        struct passage passage = {0};                                                                                  \
         TRY(enter(&passage, into));                                                                                    \
         const CUresult result = DRIVER(REAL(name) arguments);                                                          \
-        if (passage.lane) end(passage.lane);                                                                           \
+        passage_end(&passage);                                                                                         \
         return result;                                                                                                 \
     }                                                                                                                  \
     HOOK_CALL(name, UNPACK parameters) {                                                                               \
         struct lane *lane = lane_cached(into);                                                                         \
         if (!LIKELY(passes(lane))) return enter_##name arguments;                                                      \
+        struct caller *const caller = lane_cache.caller;                                                               \
+        atomic_store_explicit(&caller->inside, lane, memory_order_relaxed);                                            \
         driver_depth = 1;                                                                                              \
         const CUresult result = REAL(name) arguments;                                                                  \
         driver_depth = 0;                                                                                              \
+        count(lane);                                                                                                   \
+        atomic_store_explicit(&caller->inside, NULL, memory_order_release);                                            \
         end(lane);                                                                                                     \
         return result;                                                                                                 \
     }
@@ -119,12 +137,18 @@ LAUNCH_HOOK(cuLaunchGrid, CU_STREAM_LEGACY, (CUfunction f, int width, int height
 LAUNCH_HOOK(cuLaunchGridAsync, named(stream, false), (CUfunction f, int width, int height, CUstream stream),
             (f, width, height, stream))
 
-/* One kernel on each of several cards: all gates first, then the launch. */
-HOOK_CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned count, unsigned flags) {
-    struct passage passages[MOST_CARDS] = {{NULL, NULL}};
-    const unsigned gated = each && count <= MOST_CARDS ? count : 0;
-    for (unsigned n = 0; n < gated; n++) TRY(enter(&passages[n], named(each[n].stream, false)));
-    const CUresult result = DRIVER(REAL(cuLaunchCooperativeKernelMultiDevice)(each, count, flags));
-    for (unsigned n = 0; n < gated; n++) passage_end(&passages[n]);
+/* One kernel on each of several cards: all gates first, then the launch. None can be written down. */
+HOOK_CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned many, unsigned flags) {
+    struct passage passages[MOST_CARDS] = {{0}};
+    const unsigned gated = each && many <= MOST_CARDS ? many : 0;
+    CUresult result = CUDA_SUCCESS;
+    unsigned entered = 0;
+    for (; entered < gated && result == CUDA_SUCCESS; entered++) {
+        result = enter(&passages[entered], named(each[entered].stream, false));
+        if (passages[entered].is_written_down) capture_leave();
+        passages[entered].is_written_down = false;
+    }
+    if (result == CUDA_SUCCESS) result = DRIVER(REAL(cuLaunchCooperativeKernelMultiDevice)(each, many, flags));
+    for (unsigned n = 0; n < entered; n++) passage_end(&passages[n]);
     return result;
 }

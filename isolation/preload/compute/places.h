@@ -2,7 +2,8 @@
  * abi.h assert each. */
 #pragma once
 
-#define CACHE_PLACES 8
+#define CACHE_CALLER 8
+#define CACHE_PLACES 16
 #define PLACE_BYTES 16
 #define PLACE_LANE 8
 #define LANE_WORD 0

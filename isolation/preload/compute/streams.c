@@ -18,15 +18,17 @@ HOOK_CALL(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx context, unsigned
     return made(DRIVER(REAL(cuGreenCtxStreamCreate)(stream, context, flags, priority)), stream);
 }
 
-HOOK_CALL(cuStreamDestroy, CUstream stream) {
+static CUresult destroy(CUstream stream, CUresult (*call)(CUstream)) {
+    capture_stream_ends(stream);
     lane_ends(stream);
-    return DRIVER(REAL(cuStreamDestroy)(stream));
+    const CUresult result = DRIVER(call(stream));
+    capture_stream_ended();
+    return result;
 }
 
-HOOK_CALL(cuStreamDestroy_v2, CUstream stream) {
-    lane_ends(stream);
-    return DRIVER(REAL(cuStreamDestroy_v2)(stream));
-}
+HOOK_CALL(cuStreamDestroy, CUstream stream) { return destroy(stream, REAL(cuStreamDestroy)); }
+
+HOOK_CALL(cuStreamDestroy_v2, CUstream stream) { return destroy(stream, REAL(cuStreamDestroy_v2)); }
 
 /* ---- the current context ---------------------------------------------------------------------------------------- */
 

@@ -20,6 +20,8 @@ typedef enum {
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_PERMITTED = 800,
     CUDA_ERROR_NOT_SUPPORTED = 801,
+    CUDA_ERROR_CAPTURE_FIRST = 900, /* from here to the last: a capture is under way */
+    CUDA_ERROR_CAPTURE_LAST = 908,
     CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 

@@ -42,6 +42,8 @@ HIDDEN void os_be_prompt(void);
 /* The same number for as long as this process lives; another in a forked child. Asks the kernel. */
 HIDDEN int os_pid(void);
 HIDDEN int os_tid(void);
+/* Whether that thread of this process has not ended. Asks the kernel. */
+HIDDEN bool os_thread_lives(int thread);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

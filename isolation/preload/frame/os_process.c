@@ -22,6 +22,11 @@ int os_pid(void) { return (int)SYSTEM(getpid, 0); }
 
 int os_tid(void) { return (int)SYSTEM(gettid, 0); }
 
+bool os_thread_lives(int thread) {
+    KEEP_ERRNO;
+    return SYSTEM(tgkill, os_pid(), thread, 0) == 0 || errno != ESRCH;
+}
+
 /* Before glibc 2.34 threads are in a library of their own, which this one cannot need: most processes would load it for
  * nothing. The driver needs it, so it is there. */
 static void *thread_symbol(const char *name) {

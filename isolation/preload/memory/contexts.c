@@ -5,13 +5,15 @@ REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *act
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
 REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
 REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
+REAL_CALL(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green);
+REAL_CALL(cuGreenCtxDestroy, CUgreenCtx green);
 
 /* ---- made ------------------------------------------------------------------------------------------------------- */
 
 static CUresult made(unsigned card, CUresult result, const CUcontext *context) {
     account_tell(card, result == CUDA_SUCCESS ? WIRE_CONTEXT_MADE : WIRE_CONTEXT_FAILED);
     if (result == CUDA_SUCCESS) compute_reaches(card);
-    if (result == CUDA_SUCCESS && context) compute_context_made(card, *context);
+    if (result == CUDA_SUCCESS && context) context_noted(card, *context), compute_context_made(card, *context);
     return result;
 }
 
@@ -83,11 +85,19 @@ HOOK_CALL(cuGreenCtxCreate, CUgreenCtx *context, CUdevResourceDesc resources, CU
     MAKE(device, NULL, REAL(cuGreenCtxCreate)(context, resources, device, flags));
 }
 
+/* It lives in the primary context, and takes next to nothing itself. */
+HOOK_CALL(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green) {
+    const CUresult result = DRIVER(REAL(cuCtxFromGreenCtx)(context, green));
+    if (result == CUDA_SUCCESS && context) context_noted(NO_CARD, *context);
+    return result;
+}
+
 /* ---- gone ------------------------------------------------------------------------------------------------------- */
 
 /* `since`: a moment before the driver was asked. What another thread has allocated in a new life of the context, at
  * whatever address, is younger. */
 static void gone(unsigned card, CUcontext context, uint32_t since) {
+    context_forgotten(context);
     if (context) held_context_gone(context, since);
     if (card >= MOST_CARDS) return;
     virtual_check(card);
@@ -102,13 +112,18 @@ static CUresult end(unsigned card, CUresult result, CUcontext context, uint32_t 
     return result;
 }
 
+/* False: it is none. */
+static bool device_of_context(CUcontext context, CUdevice *device) {
+    CUcontext popped;
+    if (!context || DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return false;
+    const bool found = DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
+    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
+    return found;
+}
+
 static unsigned card_of_context(CUcontext context) {
     CUdevice device;
-    CUcontext popped;
-    if (!context || DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return NO_CARD;
-    const bool found = DRIVER(REAL(cuCtxGetDevice)(&device)) == CUDA_SUCCESS;
-    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
-    return found ? card_of(device) : NO_CARD;
+    return device_of_context(context, &device) ? card_of(device) : NO_CARD;
 }
 
 static CUresult destroy(CUcontext context, CUresult (*call)(CUcontext)) {
@@ -124,6 +139,18 @@ static CUresult destroy(CUcontext context, CUresult (*call)(CUcontext)) {
 HOOK_CALL(cuCtxDestroy, CUcontext context) { return destroy(context, REAL(cuCtxDestroy)); }
 
 HOOK_CALL(cuCtxDestroy_v2, CUcontext context) { return destroy(context, REAL(cuCtxDestroy_v2)); }
+
+/* It goes with the last that attached to it. */
+HOOK_CALL(cuCtxDetach, CUcontext context) {
+    const unsigned card = card_of_context(context);
+    const uint32_t since = held_now();
+    account_begin_free(card);
+    compute_context_ends(context);
+    const CUresult result = DRIVER(REAL(cuCtxDetach)(context));
+    const bool is_gone = result == CUDA_SUCCESS && card_of_context(context) == NO_CARD;
+    compute_context_ended(context, is_gone);
+    return end(card, result, context, since, is_gone);
+}
 
 static CUresult end_primary(CUdevice device, CUresult (*call)(CUdevice), bool surely) {
     if (device < 0 || device >= MOST_DEVICES) return DRIVER(call(device));
@@ -150,4 +177,29 @@ HOOK_CALL(cuDevicePrimaryCtxReset, CUdevice device) { return end_primary(device,
 
 HOOK_CALL(cuDevicePrimaryCtxReset_v2, CUdevice device) {
     return end_primary(device, REAL(cuDevicePrimaryCtxReset_v2), true);
+}
+
+/* The primary context in which it lives is there for it, and may go with it. */
+static CUresult end_green(CUgreenCtx green, CUcontext context, CUdevice device) {
+    const unsigned card = card_of(device);
+    const uint32_t since = held_now();
+    const CUcontext primary = device < MOST_DEVICES ? atomic_load(&primaries[device]) : NULL;
+    account_begin_free(card);
+    compute_context_ends(context);
+    compute_context_ends(primary);
+    const CUresult result = DRIVER(REAL(cuGreenCtxDestroy)(green));
+    const bool is_gone = !primary_is_there(device);
+    compute_context_ended(primary, result == CUDA_SUCCESS && is_gone);
+    compute_context_ended(context, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS && is_gone) held_context_gone(context, since);
+    return end(card, result, primary, since, is_gone);
+}
+
+HOOK_CALL(cuGreenCtxDestroy, CUgreenCtx green) {
+    CUcontext context;
+    CUdevice device;
+    if (!green || DRIVER(REAL(cuCtxFromGreenCtx)(&context, green)) != CUDA_SUCCESS ||
+        !device_of_context(context, &device))
+        return DRIVER(REAL(cuGreenCtxDestroy)(green));
+    return end_green(green, context, device);
 }

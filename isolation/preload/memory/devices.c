@@ -44,7 +44,27 @@ bool current_card(unsigned *card, CUcontext *context) {
     if (DRIVER(REAL(cuCtxGetDevice)(&device)) != CUDA_SUCCESS) return false;
     if (DRIVER(REAL(cuCtxGetCurrent)(context)) != CUDA_SUCCESS || !*context) return false;
     *card = card_of(device);
+    context_met(*card, *context);
     return true;
+}
+
+static unsigned card_of_managed(void) {
+    unsigned card;
+    CUcontext context;
+    return current_card(&card, &context) ? card : 0;
+}
+
+unsigned card_at(const CUmemLocation *location, unsigned type) {
+    switch (location->type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE: return card_of(location->id);
+    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN: return card_of(location->id & 0xff);
+    case CU_MEM_LOCATION_TYPE_NONE:
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+        return type == CU_MEM_ALLOCATION_TYPE_PINNED ? HOST_MEMORY : card_of_managed();
+    default: return NO_CARD;
+    }
 }
 
 void devices_forget(void) {

@@ -20,14 +20,14 @@ enum { DEEPEST = 32 };
 
 struct needs {
     uint64_t bytes[MOST_CARDS];
-    bool any, elsewhere; /* elsewhere: on a card that was not granted */
+    bool any, elsewhere; /* elsewhere: where nothing was granted, or nobody knows how much */
 };
 
 static void add_allocation(CUgraphNode node, struct needs *needs) {
     CUDA_MEM_ALLOC_NODE_PARAMS params;
-    if (DRIVER(REAL(cuGraphMemAllocNodeGetParams)(node, &params)) != CUDA_SUCCESS) return;
-    if (params.pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
-    const unsigned card = card_of(params.pool.location.id);
+    const bool told = DRIVER(REAL(cuGraphMemAllocNodeGetParams)(node, &params)) == CUDA_SUCCESS;
+    const unsigned card = told ? card_at(&params.pool.location, params.pool.type) : NO_CARD;
+    if (card == HOST_MEMORY) return;
     if (card < MOST_CARDS)
         needs->bytes[card] += round_up(params.bytes, BLOCK_BYTES);
     else

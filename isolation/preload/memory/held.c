@@ -156,4 +156,5 @@ void held_forget(void) {
     reserves_forget();
     graphs_forget();
     devices_forget();
+    contexts_forget();
 }

@@ -33,11 +33,27 @@ static inline uint64_t round_up(uint64_t bytes, uint64_t step) { return (bytes +
 /* The container's number of the driver's device: NO_CARD for one that it was not granted. */
 HIDDEN unsigned card_of(CUdevice device);
 
+/* Whose memory there is at a place of the driver's. Managed memory moves: it counts in full where it prefers to be, and
+ * without that, or on the host, on the current card or else the first. NO_CARD: of a card that was not granted, or at a
+ * place of a kind that is not known here. */
+enum { HOST_MEMORY = NO_CARD - 1 };
+HIDDEN unsigned card_at(const CUmemLocation *location, unsigned type);
+
 /* The card of the current context and the context. False: there is none, so the driver refuses whatever it is. */
 HIDDEN bool current_card(unsigned *card, CUcontext *context);
 
 /* The device of that card; -1: this process sees none. */
 HIDDEN CUdevice device_of(unsigned card);
+
+/* ---- which contexts have room: rooms.c -------------------------------------------------------------------------- */
+
+/* One whose room was asked for, or that needs none of its own. False: it was known before. Without room for the note it
+ * is met again. */
+HIDDEN bool context_noted(unsigned card, CUcontext context);
+HIDDEN void context_forgotten(CUcontext context);
+
+/* Whatever is about to take memory is in this context: one that was made without us is charged from now on. */
+HIDDEN void context_met(unsigned card, CUcontext context);
 
 /* ---- what is held: held.c --------------------------------------------------------------------------------------- */
 
@@ -74,3 +90,4 @@ HIDDEN void virtual_forget(void);
 HIDDEN void sharing_forget(void);
 HIDDEN void graphs_forget(void);
 HIDDEN void devices_forget(void);
+HIDDEN void contexts_forget(void);

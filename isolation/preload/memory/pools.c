@@ -8,7 +8,6 @@ REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);
 REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
 REAL_CALL(cuStreamIsCapturing_ptsz, CUstream stream, int *status);
 REAL_CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice device);
-REAL_CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice device);
 REAL_CALL(cuCtxGetCurrent, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
 REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
@@ -33,30 +32,22 @@ static bool device_of_context(CUcontext context, CUdevice *device) {
 /* Default streams are of the current context; others mostly too. */
 static bool device_of_stream(CUstream stream, CUdevice *device) {
     CUcontext current, context;
-    if (stream > PER_THREAD_STREAM && DRIVER(REAL(cuCtxGetCurrent)(&current)) == CUDA_SUCCESS &&
-        DRIVER(REAL(cuStreamGetCtx)(stream, &context)) == CUDA_SUCCESS && context != current)
+    if (DRIVER(REAL(cuCtxGetCurrent)(&current)) != CUDA_SUCCESS) return false;
+    if (stream > PER_THREAD_STREAM && DRIVER(REAL(cuStreamGetCtx)(stream, &context)) == CUDA_SUCCESS &&
+        context != current)
         return device_of_context(context, device);
-    return DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
+    if (DRIVER(REAL(cuCtxGetDevice)(device)) != CUDA_SUCCESS) return false;
+    context_met(card_of(*device), current);
+    return true;
 }
+
+static CUmemLocation place_of(CUdevice device) { return (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device}; }
 
 static struct reserve *current_pool(CUdevice device) {
     CUmemoryPool pool;
-    const unsigned card = card_of(device);
-    return DRIVER(REAL(cuDeviceGetMemPool)(&pool, device)) == CUDA_SUCCESS ? reserve_of_pool(pool, card) : NULL;
-}
-
-/* One that the program made, or a device's own. All others have no memory of a card of ours: they are on the host or
- * another process's. */
-static struct reserve *named_pool(CUmemoryPool pool) {
-    struct reserve *reserve = reserve_of_pool(pool, NO_CARD);
-    for (unsigned card = 0; !reserve && card < session_cards(); card++) {
-        CUmemoryPool standard;
-        const CUdevice device = device_of(card);
-        if (device >= 0 && DRIVER(REAL(cuDeviceGetDefaultMemPool)(&standard, device)) == CUDA_SUCCESS &&
-            standard == pool)
-            reserve = reserve_of_pool(pool, card);
-    }
-    return reserve;
+    const CUmemLocation place = place_of(device);
+    if (DRIVER(REAL(cuDeviceGetMemPool)(&pool, device)) != CUDA_SUCCESS) return NULL;
+    return reserve_met_pool(pool, &place, CU_MEM_ALLOCATION_TYPE_PINNED);
 }
 
 /* ---- allocating ------------------------------------------------------------------------------------------------- */
@@ -121,9 +112,11 @@ static CUresult allocate_current(CUdeviceptr *address, const struct wish *wish) 
     return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* A pool that nobody was given through us has no memory: an imported one never has, and what it is nobody knows. */
 static CUresult allocate_named(CUdeviceptr *address, const struct wish *wish) {
-    struct reserve *reserve = address && wish->bytes ? named_pool(wish->pool) : NULL;
-    return reserve ? allocate(address, reserve, wish) : ask_driver(address, wish);
+    if (!address || !wish->bytes || reserve_pool_on_host(wish->pool)) return ask_driver(address, wish);
+    struct reserve *reserve = reserve_of_pool(wish->pool);
+    return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_INVALID_VALUE;
 }
 
 HOOK_CALL(cuMemAllocAsync, CUdeviceptr *address, size_t bytes, CUstream stream) {
@@ -166,17 +159,18 @@ HOOK_CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream) {
 /* ---- pools as such ---------------------------------------------------------------------------------------------- */
 
 HOOK_CALL(cuMemPoolDestroy, CUmemoryPool pool) {
-    struct reserve *reserve = reserve_of_pool(pool, NO_CARD);
-    return reserve ? reserve_destroy(reserve) : DRIVER(REAL(cuMemPoolDestroy)(pool));
+    struct reserve *reserve = reserve_of_pool(pool);
+    if (reserve) return reserve_destroy(reserve);
+    const CUresult result = DRIVER(REAL(cuMemPoolDestroy)(pool));
+    if (result == CUDA_SUCCESS) reserve_pool_gone(pool);
+    return result;
 }
 
 HOOK_CALL(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *like) {
     CUmemoryPool made;
-    if (!pool || !like || like->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return DRIVER(REAL(cuMemPoolCreate)(pool, like));
+    if (!pool || !like) return DRIVER(REAL(cuMemPoolCreate)(pool, like));
     TRY(DRIVER(REAL(cuMemPoolCreate)(&made, like)));
-    const unsigned card = card_of(like->location.id);
-    if (!reserve_of_pool(made, card)) {
+    if (!reserve_met_pool(made, &like->location, like->type) && !reserve_pool_on_host(made)) {
         DRIVER(REAL(cuMemPoolDestroy)(made));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -184,8 +178,34 @@ HOOK_CALL(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *like) {
     return CUDA_SUCCESS;
 }
 
+/* What the driver answered about a pool that a program may now name. One that can't be noted is of no use to it. */
+static CUresult met(CUresult result, const CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
+    if (result == CUDA_SUCCESS && pool && location) reserve_met_pool(*pool, location, type);
+    return result;
+}
+
+HOOK_CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice device) {
+    const CUmemLocation place = place_of(device);
+    const CUresult result = DRIVER(REAL(cuDeviceGetDefaultMemPool)(pool, device));
+    return met(result, pool, &place, CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+
+HOOK_CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice device) {
+    const CUmemLocation place = place_of(device);
+    const CUresult result = DRIVER(REAL(cuDeviceGetMemPool)(pool, device));
+    return met(result, pool, &place, CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+
+HOOK_CALL(cuMemGetDefaultMemPool, CUmemoryPool *pool, CUmemLocation *location, unsigned type) {
+    return met(DRIVER(REAL(cuMemGetDefaultMemPool)(pool, location, type)), pool, location, type);
+}
+
+HOOK_CALL(cuMemGetMemPool, CUmemoryPool *pool, CUmemLocation *location, unsigned type) {
+    return met(DRIVER(REAL(cuMemGetMemPool)(pool, location, type)), pool, location, type);
+}
+
 HOOK_CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
-    struct reserve *reserve = named_pool(pool);
+    struct reserve *reserve = reserve_of_pool(pool);
     if (!reserve) return DRIVER(REAL(cuMemPoolTrimTo)(pool, keep));
     if (reserve_is_left(reserve)) return CUDA_ERROR_INVALID_VALUE;
     reserve_begin_shrink(reserve);
@@ -203,7 +223,7 @@ static struct reserve *pool_at(CUdeviceptr address) {
     enum { POOL_OF_ADDRESS = 17 };
     CUmemoryPool pool = NULL;
     if (DRIVER(REAL(cuPointerGetAttribute)(&pool, POOL_OF_ADDRESS, address)) != CUDA_SUCCESS) return NULL;
-    return reserve_of_pool(pool, NO_CARD);
+    return reserve_of_pool(pool);
 }
 
 HOOK_CALL(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) {

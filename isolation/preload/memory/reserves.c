@@ -8,6 +8,9 @@ REAL_CALL(cuMemPoolDestroy, CUmemoryPool pool);
 REAL_CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice device);
 REAL_CALL(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool);
 REAL_CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice device);
+REAL_CALL(cuMemGetMemPool, CUmemoryPool *pool, CUmemLocation *location, unsigned type);
+REAL_CALL(cuMemSetMemPool, CUmemLocation *location, unsigned type, CUmemoryPool pool);
+REAL_CALL(cuMemGetDefaultMemPool, CUmemoryPool *pool, CUmemLocation *location, unsigned type);
 REAL_CALL(cuDeviceGetGraphMemAttribute, CUdevice device, unsigned attribute, void *value);
 REAL_CALL(cuDeviceGraphMemTrim, CUdevice device);
 
@@ -19,6 +22,8 @@ struct reserve {
     struct os_lock lock;
     _Atomic(CUmemoryPool) pool; /* NULL: of graphs */
     _Atomic CUdevice device;
+    CUmemLocation place; /* of a pool: for whom it was made */
+    unsigned type;
     _Atomic unsigned card;
     unsigned calls; /* that may make it grow, now */
     _Atomic uint64_t bytes; /* charged */
@@ -31,6 +36,7 @@ static struct os_lock making;
 static _Atomic uint64_t last_number;
 static _Atomic unsigned made; /* entries of `pools` that were ever in use */
 static struct table by_handle; /* entry.of: index */
+static struct table on_host; /* pools of no card */
 static _Atomic bool active;
 
 unsigned reserve_card(const struct reserve *reserve) { return reserve->card; }
@@ -39,14 +45,30 @@ bool reserve_is_left(const struct reserve *reserve) { return atomic_load(&reserv
 
 /* ---- the driver's number; all locked ---------------------------------------------------------------------------- */
 
+static bool ask_pool(const struct reserve *reserve, unsigned attribute, uint64_t *bytes) {
+    *bytes = 0;
+    return DRIVER(REAL(cuMemPoolGetAttribute)(reserve->pool, attribute, bytes)) == CUDA_SUCCESS;
+}
+
+/* Of managed memory, which may get what is behind it only when it is touched, all that is in use counts. */
+static bool tells(const struct reserve *reserve, uint64_t *bytes) {
+    uint64_t used;
+    if (!ask_pool(reserve, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, bytes)) return false;
+    if (reserve->type == CU_MEM_ALLOCATION_TYPE_PINNED) return true;
+    if (!ask_pool(reserve, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used)) return false;
+    if (used > *bytes) *bytes = used;
+    return true;
+}
+
+static bool tells_of_graphs(const struct reserve *reserve, uint64_t *bytes) {
+    return DRIVER(REAL(cuDeviceGetGraphMemAttribute)(reserve->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, bytes)) ==
+           CUDA_SUCCESS;
+}
+
 /* A reserve that the driver no longer knows has nothing. */
 static uint64_t ask(const struct reserve *reserve) {
     uint64_t bytes = 0;
-    const CUresult result =
-        reserve->pool ? DRIVER(REAL(cuMemPoolGetAttribute)(reserve->pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes))
-                      : DRIVER(REAL(cuDeviceGetGraphMemAttribute)(reserve->device,
-                                                                  CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes));
-    return result == CUDA_SUCCESS ? bytes : 0;
+    return (reserve->pool ? tells(reserve, &bytes) : tells_of_graphs(reserve, &bytes)) ? bytes : 0;
 }
 
 struct change {
@@ -163,11 +185,35 @@ static bool end_pool(struct reserve *reserve, CUresult *result) {
     return true;
 }
 
+/* Drivers before 13.0 have pinned memory of whole devices alone, and only these calls for it. */
+static bool is_plain(const struct reserve *reserve) {
+    return reserve->type == CU_MEM_ALLOCATION_TYPE_PINNED && reserve->place.type == CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+static CUmemoryPool current_of(const struct reserve *reserve) {
+    CUmemoryPool pool;
+    CUmemLocation place = reserve->place;
+    const CUresult result = is_plain(reserve) ? DRIVER(REAL(cuDeviceGetMemPool)(&pool, place.id))
+                                              : DRIVER(REAL(cuMemGetMemPool)(&pool, &place, reserve->type));
+    return result == CUDA_SUCCESS ? pool : NULL;
+}
+
+static CUmemoryPool standard_of(const struct reserve *reserve) {
+    CUmemoryPool pool;
+    CUmemLocation place = reserve->place;
+    const CUresult result = is_plain(reserve) ? DRIVER(REAL(cuDeviceGetDefaultMemPool)(&pool, place.id))
+                                              : DRIVER(REAL(cuMemGetDefaultMemPool)(&pool, &place, reserve->type));
+    return result == CUDA_SUCCESS ? pool : NULL;
+}
+
 static void no_longer_current(const struct reserve *reserve) {
-    CUmemoryPool current, standard;
-    if (DRIVER(REAL(cuDeviceGetMemPool)(&current, reserve->device)) != CUDA_SUCCESS || current != reserve->pool) return;
-    if (DRIVER(REAL(cuDeviceGetDefaultMemPool)(&standard, reserve->device)) == CUDA_SUCCESS)
-        DRIVER(REAL(cuDeviceSetMemPool)(reserve->device, standard));
+    CUmemLocation place = reserve->place;
+    const CUmemoryPool standard = current_of(reserve) == reserve->pool ? standard_of(reserve) : NULL;
+    if (!standard) return;
+    if (is_plain(reserve))
+        DRIVER(REAL(cuDeviceSetMemPool)(place.id, standard));
+    else
+        DRIVER(REAL(cuMemSetMemPool)(&place, reserve->type, standard));
 }
 
 /* A driver that destroys a pool of which something is in use no longer tells how much it is. So it is left until
@@ -183,11 +229,8 @@ static CUresult leave_pool(struct reserve *reserve) {
 
 CUresult reserve_destroy(struct reserve *reserve) {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    CUmemoryPool standard;
     if (reserve_is_left(reserve)) return result;
-    if (DRIVER(REAL(cuDeviceGetDefaultMemPool)(&standard, reserve->device)) == CUDA_SUCCESS &&
-        standard == reserve->pool)
-        return DRIVER(REAL(cuMemPoolDestroy)(reserve->pool));
+    if (standard_of(reserve) == reserve->pool) return DRIVER(REAL(cuMemPoolDestroy)(reserve->pool));
     const unsigned card = reserve->card;
     account_begin_free(card);
     os_lock(&reserve->lock);
@@ -218,28 +261,53 @@ static unsigned free_entry(void) {
 }
 
 /* Locked by `making`. */
-static struct reserve *pool_make(CUmemoryPool pool, unsigned card) {
+static struct reserve *pool_make(CUmemoryPool pool, unsigned card, const CUmemLocation *place, unsigned type) {
+    const struct reserve asked = {.pool = pool, .type = type};
+    uint64_t ignored;
     const unsigned index = free_entry();
     const struct entry entry = {.key = (uint64_t)pool, .of = index, .card = (uint16_t)card, .times = 1};
     struct entry before;
-    if (index == MOST_POOLS || !table_put(&by_handle, &entry, &before)) return NULL;
+    if (index == MOST_POOLS || !tells(&asked, &ignored) || !table_put(&by_handle, &entry, &before)) return NULL;
     struct reserve *reserve = &pools[index];
     reserve->pool = pool;
     reserve->card = card;
-    reserve->device = device_of(card);
+    reserve->place = *place;
+    reserve->type = type;
     atomic_store(&reserve->bytes, 0);
     atomic_store(&reserve->there, true);
     if (index == atomic_load(&made)) atomic_store(&made, index + 1);
     return reserve;
 }
 
-struct reserve *reserve_of_pool(CUmemoryPool pool, unsigned card) {
+struct reserve *reserve_of_pool(CUmemoryPool pool) { return pool_known(pool); }
+
+static void note_on_host(CUmemoryPool pool) {
+    const struct entry entry = {.key = (uint64_t)pool, .times = 1};
+    struct entry before;
+    table_put(&on_host, &entry, &before);
+}
+
+bool reserve_pool_on_host(CUmemoryPool pool) {
+    struct entry entry;
+    return !table_is_empty(&on_host) && table_get(&on_host, (uint64_t)pool, &entry);
+}
+
+void reserve_pool_gone(CUmemoryPool pool) {
+    struct entry entry;
+    table_take(&on_host, (uint64_t)pool, &entry);
+}
+
+struct reserve *reserve_met_pool(CUmemoryPool pool, const CUmemLocation *place, unsigned type) {
     struct reserve *reserve = pool_known(pool);
-    if (reserve || !pool || card >= MOST_CARDS) return reserve;
+    if (reserve || !pool) return reserve;
+    const unsigned card = card_at(place, type);
+    if (card == HOST_MEMORY) return note_on_host(pool), NULL;
+    if (card >= MOST_CARDS) return NULL;
     os_lock(&making);
     reserve = pool_known(pool);
-    if (!reserve) reserve = pool_make(pool, card);
+    if (!reserve) reserve = pool_make(pool, card, place, type);
     os_unlock(&making);
+    reserve_pool_gone(pool); /* one on the host had that handle before */
     return reserve;
 }
 
@@ -312,5 +380,6 @@ void reserves_forget(void) {
     for (unsigned card = 0; card < MOST_CARDS; card++) graphs[card] = (struct reserve){0};
     atomic_store(&made, 0);
     table_forget(&by_handle);
+    table_forget(&on_host);
     atomic_store(&active, false);
 }

@@ -10,8 +10,15 @@
 
 struct reserve;
 
-/* A pool: one that is known, or, on `card`, made known now (NO_CARD: not). NULL: not ours to count, or no room. */
-HIDDEN struct reserve *reserve_of_pool(CUmemoryPool pool, unsigned card);
+/* A pool that is known. NULL: it is not, or is on the host. */
+HIDDEN struct reserve *reserve_of_pool(CUmemoryPool pool);
+/* The same of one that the driver gives out for a place and a type of memory, and that is known from now on. NULL: on
+ * the host, of no card of ours, of a size that the driver does not tell, or one too many. */
+HIDDEN struct reserve *reserve_met_pool(CUmemoryPool pool, const CUmemLocation *location, unsigned type);
+/* Whether a pool that was met is on the host, and costs no card anything. */
+HIDDEN bool reserve_pool_on_host(CUmemoryPool pool);
+/* The driver has destroyed it. */
+HIDDEN void reserve_pool_gone(CUmemoryPool pool);
 /* Of all graphs on a card. */
 HIDDEN struct reserve *reserve_of_graphs(unsigned card);
 

@@ -111,9 +111,9 @@ static bool note_object(CUmemGenericAllocationHandle handle, unsigned card, uint
 HOOK_CALL(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *like,
           unsigned long long flags) {
     CUmemGenericAllocationHandle made;
-    if (!handle || !bytes || !like || like->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return DRIVER(REAL(cuMemCreate)(handle, bytes, like, flags));
-    const unsigned card = card_of(like->location.id);
+    if (!handle || !bytes || !like) return DRIVER(REAL(cuMemCreate)(handle, bytes, like, flags));
+    const unsigned card = card_at(&like->location, like->type);
+    if (card == HOST_MEMORY) return DRIVER(REAL(cuMemCreate)(handle, bytes, like, flags));
     TRY(account_begin(card, bytes));
     CUresult result = DRIVER(REAL(cuMemCreate)(&made, bytes, like, flags));
     if (result == CUDA_SUCCESS && !note_object(made, card, bytes)) {

@@ -14,7 +14,7 @@ enum {
     SIM_LINKS = 18,                /* NVLinks of a card */
     SIM_SAMPLES = 64,              /* latest samples of use that are kept */
     SIM_NODE_MAGIC = 0x5347504e,
-    SIM_NODE_VERSION = 1,
+    SIM_NODE_VERSION = 2,
     SIM_NO_PARENT = -1,
 };
 
@@ -52,6 +52,14 @@ struct sim_model {
     char mig_profile[32];          /* 1g.18gb */
 };
 
+/* What NVML does not tell of a card. */
+enum sim_blindness {
+    SIM_SEES,
+    SIM_NO_BYTES,  /* how much a process holds */
+    SIM_NO_LISTS,  /* who is on it */
+    SIM_NO_AMOUNT, /* how much memory it has, as where it shares the host's */
+};
+
 /* How a card fares. Each is a word of its own. */
 struct sim_live {
     _Atomic u32 health;            /* enum sim_health */
@@ -66,6 +74,8 @@ struct sim_live {
     _Atomic u32 pid[SIM_ROWS];     /* host pid of the row's process; 0: free */
     _Atomic u64 row_bytes[SIM_ROWS];
     _Atomic u64 row_peak[SIM_ROWS];
+    _Atomic u32 blind;             /* enum sim_blindness */
+    u32 pad;
 };
 
 struct sim_sample {

@@ -82,8 +82,13 @@ static CUresult chunk_new(struct heap *heap, u64 bytes, bool whole, struct chunk
     struct segment *all = calloc(1, sizeof *all);
     const u64 address = chunk && all ? arena_take(bytes, 0) : 0;
     u64 piece = 0;
-    const CUresult result =
+    CUresult result =
         address ? piece_take(heap->device, kind_of(heap, whole), bytes, &piece) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS && heap->exposed && !arena_expose(address, bytes)) {
+        piece_give(piece);
+        arena_restore(address, bytes);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
     if (result != CUDA_SUCCESS) {
         if (address) arena_give(address, bytes);
         free(chunk);
@@ -102,6 +107,7 @@ static CUresult chunk_new(struct heap *heap, u64 bytes, bool whole, struct chunk
 static void chunk_drop(struct chunk *chunk) {
     chunk_unlink(chunk);
     piece_give(chunk->piece);
+    if (chunk->heap->exposed) arena_restore(chunk->address, chunk->bytes);
     if (chunk->shared)
         arena_retire(chunk->address, chunk->bytes);
     else
@@ -211,13 +217,14 @@ void heap_empty(struct heap *heap) {
 
 CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind, CUdeviceptr *address) {
     const struct heap *heap = segment->chunk->heap;
+    char *data = heap->exposed ? (char *)segment->start : bytes <= DATA_MOST ? arena_data(segment->start) : NULL;
     const struct range like = {
         .start = segment->start,
         .bytes = bytes,
         .kind = kind,
         .device = heap->device,
         .context = heap->context,
-        .data = bytes <= DATA_MOST ? arena_data(segment->start) : NULL,
+        .data = data,
         .owner = segment,
     };
     if (!range_add(&like)) {

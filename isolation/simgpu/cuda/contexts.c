@@ -156,6 +156,27 @@ CALL(cuCtxDestroy_v2, CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
+CALL(cuCtxAttach, CUcontext *found, unsigned flags) {
+    struct context *context;
+    CUresult result = context_current(&context);
+    if (result) return result;
+    if (!found || flags || context->is_primary) return CUDA_ERROR_INVALID_VALUE;
+    atomic_fetch_add(&context->references, 1);
+    *found = context;
+    return CUDA_SUCCESS;
+}
+
+/* Who detaches last destroys it. */
+CALL(cuCtxDetach, CUcontext handle) {
+    struct context *context;
+    CUresult result = context_current(&context);
+    if (result) return result;
+    if (context != handle || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (atomic_load(&context->references) == 1) return cuCtxDestroy_v2(handle);
+    atomic_fetch_sub(&context->references, 1);
+    return CUDA_SUCCESS;
+}
+
 CALL(cuCtxPushCurrent_v2, CUcontext handle) {
     struct context *context;
     if (!handle) return CUDA_ERROR_INVALID_CONTEXT;

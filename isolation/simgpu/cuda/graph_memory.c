@@ -178,9 +178,8 @@ CUresult memory_alloc_work(struct context *context, void *params, struct work *w
     struct device *device;
     (void)context; /* the pool's location says where */
     if (wanted->pool.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (wanted->pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (wanted->pool.handle_types != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
-    TRY(device_of(wanted->pool.location.id, &device));
+    TRY(location_device(&wanted->pool.location, &device));
     return allocating(device, wanted->bytes, &wanted->address, work);
 }
 

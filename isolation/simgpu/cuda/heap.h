@@ -47,6 +47,7 @@ struct heap {
     struct device *device;
     struct context *context;
     struct pool *pool;       /* NULL: cuMemAlloc's */
+    bool exposed;            /* the host can use its addresses: managed memory */
     u32 kind;                /* of its pieces */
     u64 growth;              /* a chunk is a multiple of this */
     u64 whole_from;          /* such requests get a chunk of their own */
@@ -79,7 +80,7 @@ struct pool {
     u64 threshold; /* what it keeps unused beyond a synchronisation */
     int reuse[3]; /* by event dependencies, opportunistic, by internal dependencies: only remembered */
     u32 handle_types;
-    bool imported, destroyed;
+    bool managed, imported, destroyed;
     u32 access[SIM_CARDS]; /* by ordinal */
     struct pool *next;
 };
@@ -88,10 +89,10 @@ struct pool {
 bool pool_valid(const struct pool *pool);
 
 /* NULL: no memory on the host. */
-struct pool *pool_new(struct device *device, u32 handle_types, u64 most);
-struct pool *pool_standard(struct device *device);
-struct pool *pool_current(struct device *device);
-CUresult pool_choose(struct device *device, struct pool *pool);
+struct pool *pool_new(struct device *device, bool managed, u32 handle_types, u64 most);
+struct pool *pool_standard(struct device *device, bool managed);
+struct pool *pool_current(struct device *device, bool managed);
+CUresult pool_choose(struct device *device, bool managed, struct pool *pool);
 CUresult pool_destroy(struct pool *pool);
 
 /* Somebody synchronised: gives back what pools of the device keep beyond their thresholds. */

@@ -1,7 +1,20 @@
 /* Launches of kernels, in all forms that there ever were. */
 #include "functions.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Whether launches come back when they are done: what CUDA_LAUNCH_BLOCKING asks for. */
+static bool blocking(void) {
+    static _Atomic int asked; /* 1 + the answer */
+    int answer = atomic_load_explicit(&asked, memory_order_relaxed);
+    if (!answer) {
+        const char *value = getenv("CUDA_LAUNCH_BLOCKING");
+        answer = 1 + (value && atoi(value) != 0);
+        atomic_store_explicit(&asked, answer, memory_order_relaxed);
+    }
+    return answer == 2;
+}
 
 /* The hot path of the whole library: no system call but the clock, no lock but the stream's. */
 static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in, void *const *params,
@@ -23,7 +36,8 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
     if (capturing) return capture_kernel(stream, function, shape, duration_ns);
     result = function_load(function, stream->context->device);
     if (result) return result;
-    return stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
+    result = stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
+    return result || !blocking() ? result : stream_finish(stream);
 }
 
 #define SHAPE(gx, gy, gz, bx, by, bz, shared) (&(struct shape){{gx, gy, gz}, {bx, by, bz}, shared})

@@ -83,6 +83,17 @@ CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr add
     return CUDA_SUCCESS;
 }
 
+CUresult location_device(const CUmemLocation *location, struct device **device) {
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
+    switch (location->type) {
+    case CU_MEM_LOCATION_TYPE_INVALID: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_LOCATION_TYPE_DEVICE: return device_of(location->id, device);
+    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
+        return location->id >> 8 & 0xff ? CUDA_ERROR_INVALID_VALUE : device_of(location->id & 0xff, device);
+    default: return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
 /* ---- a context's end --------------------------------------------------------------------------------------------- */
 
 static void range_gone(struct range *range) {

@@ -60,6 +60,9 @@ static inline void errno_restore(const int *kept) { errno = *kept; }
 
 static inline u64 round_up(u64 bytes, u64 step) { return (bytes + step - 1) / step * step; }
 
+/* Which device's memory a place means. Each device is one locality domain here, which is all of it. */
+CUresult location_device(const CUmemLocation *location, struct device **device);
+
 /* ---- pieces.c: bytes of a card ----------------------------------------------------------------------------------- */
 
 /* Locked: takes bytes of the device. On a full card what pools and graphs keep unused goes back first. */

@@ -3,8 +3,6 @@
 
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
 
-static bool on_host_too(const struct range *range) { return range_on_host(range) || range->kind == RANGE_MANAGED; }
-
 static u32 handle_types(const struct range *range) {
     if (range->kind != RANGE_POOL) return 0;
     const struct segment *segment = range->owner;
@@ -16,6 +14,13 @@ static struct pool *pool_of(const struct range *range) {
     const struct segment *segment = range->owner;
     return segment->chunk->heap->pool;
 }
+
+static bool is_managed(const struct range *range) {
+    const struct pool *pool = pool_of(range);
+    return range->kind == RANGE_MANAGED || (pool && pool->managed);
+}
+
+static bool on_host_too(const struct range *range) { return range_on_host(range) || is_managed(range); }
 
 /* Memory without an address of its own on that side has none to tell: an error for one question, NULL among many. */
 static CUresult other_side(u64 address, bool there, void *data) {
@@ -32,7 +37,7 @@ static CUresult answer(const struct range *range, u32 attribute, u64 address, vo
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(u32 *)data = range->sync_memops; break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *(u64 *)data = range->id; break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(u32 *)data = range->kind == RANGE_MANAGED; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(u32 *)data = is_managed(range); break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = range->device->ordinal; break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *(u32 *)data = range->kind == RANGE_BLOCK; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

@@ -3,22 +3,35 @@
 
 /* ---- made and chosen --------------------------------------------------------------------------------------------- */
 
-static CUresult device_at(const CUmemLocation *location, struct device **device) {
-    if (!location) return CUDA_ERROR_INVALID_VALUE;
+/* Managed memory need not prefer a device; here it is charged to the current one then, or to the first. */
+static CUresult managed_device(const CUmemLocation *location, struct device **device) {
+    struct context *context;
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN) return CUDA_ERROR_INVALID_VALUE;
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return device_of(location->id, device);
-    return location->type == CU_MEM_LOCATION_TYPE_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    if (location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA) return CUDA_ERROR_INVALID_VALUE;
+    if (context_current(&context) != CUDA_SUCCESS) return device_of(0, device);
+    *device = context->device;
+    return CUDA_SUCCESS;
 }
+
+static CUresult device_for(const CUmemLocation *location, u32 type, struct device **device) {
+    TRY(driver_ready());
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return managed_device(location, device);
+    return type == CU_MEM_ALLOCATION_TYPE_PINNED ? location_device(location, device) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool is_managed(u32 type) { return type == CU_MEM_ALLOCATION_TYPE_MANAGED; }
 
 CALL(cuMemPoolCreate, CUmemoryPool *made, const CUmemPoolProps *like) {
     struct device *device;
     TRY(driver_ready());
     if (!made || !like) return CUDA_ERROR_INVALID_VALUE;
-    if (like->type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
-    if (like->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (is_managed(like->type) && (like->handle_types || like->most_bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (like->handle_types & ~(u32)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    TRY(device_at(&like->location, &device));
+    TRY(device_for(&like->location, like->type, &device));
     LOCKED;
-    struct pool *pool = pool_new(device, like->handle_types, like->most_bytes);
+    struct pool *pool = pool_new(device, is_managed(like->type), like->handle_types, like->most_bytes);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     *made = pool;
     return CUDA_SUCCESS;
@@ -41,7 +54,7 @@ CALL(cuDeviceGetDefaultMemPool, CUmemoryPool *pool, CUdevice ordinal) {
     TRY(device_of(ordinal, &device));
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
     LOCKED;
-    return answer(pool, pool_standard(device));
+    return answer(pool, pool_standard(device, false));
 }
 
 CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice ordinal) {
@@ -49,29 +62,23 @@ CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice ordinal) {
     TRY(device_of(ordinal, &device));
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
     LOCKED;
-    return answer(pool, pool_current(device));
+    return answer(pool, pool_current(device, false));
 }
 
 CALL(cuDeviceSetMemPool, CUdevice ordinal, CUmemoryPool pool) {
     struct device *device;
     TRY(device_of(ordinal, &device));
     LOCKED;
-    return pool_choose(device, pool);
+    return pool_choose(device, false, pool);
 }
 
-/* The same three by place and type, since 13.0. Only pinned memory of devices is pooled here. */
-static CUresult device_for(const CUmemLocation *location, u32 type, struct device **device) {
-    TRY(driver_ready());
-    if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_NOT_SUPPORTED;
-    return device_at(location, device);
-}
-
+/* The same three by place and type, since 13.0. */
 CALL(cuMemGetDefaultMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
     struct device *device;
     TRY(device_for(location, type, &device));
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
     LOCKED;
-    return answer(pool, pool_standard(device));
+    return answer(pool, pool_standard(device, is_managed(type)));
 }
 
 CALL(cuMemGetMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigned type) {
@@ -79,14 +86,14 @@ CALL(cuMemGetMemPool, CUmemoryPool *pool, const CUmemLocation *location, unsigne
     TRY(device_for(location, type, &device));
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
     LOCKED;
-    return answer(pool, pool_current(device));
+    return answer(pool, pool_current(device, is_managed(type)));
 }
 
 CALL(cuMemSetMemPool, const CUmemLocation *location, unsigned type, CUmemoryPool pool) {
     struct device *device;
     TRY(device_for(location, type, &device));
     LOCKED;
-    return pool_choose(device, pool);
+    return pool_choose(device, is_managed(type), pool);
 }
 
 CALL(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
@@ -154,7 +161,7 @@ CALL(cuMemPoolSetAccess, CUmemoryPool pool, const CUmemAccessDesc *wanted, size_
     TRY(driver_ready());
     struct device *device[SIM_CARDS];
     if (!wanted || !count || count > SIM_CARDS) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t n = 0; n < count; n++) TRY(device_at(&wanted[n].location, &device[n]));
+    for (size_t n = 0; n < count; n++) TRY(location_device(&wanted[n].location, &device[n]));
     LOCKED;
     if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t n = 0; n < count; n++)
@@ -166,7 +173,7 @@ CALL(cuMemPoolSetAccess, CUmemoryPool pool, const CUmemAccessDesc *wanted, size_
 CALL(cuMemPoolGetAccess, u32 *access, CUmemoryPool pool, const CUmemLocation *location) {
     struct device *device;
     TRY(driver_ready());
-    TRY(device_at(location, &device));
+    TRY(location_device(location, &device));
     LOCKED;
     if (!access || !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
     *access = pool->access[device->ordinal];

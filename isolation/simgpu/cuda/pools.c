@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static struct pool *pools;
-static struct pool *standard[SIM_CARDS], *current[SIM_CARDS]; /* by ordinal */
+static struct pool *standard[2][SIM_CARDS], *current[2][SIM_CARDS]; /* by whether managed, and by ordinal */
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
@@ -19,14 +19,15 @@ bool pool_valid(const struct pool *pool) {
     return each && !each->destroyed;
 }
 
-struct pool *pool_new(struct device *device, u32 handle_types, u64 most) {
+struct pool *pool_new(struct device *device, bool managed, u32 handle_types, u64 most) {
     struct pool *pool = calloc(1, sizeof *pool);
     if (!pool) return NULL;
-    *pool = (struct pool){.reuse = {1, 1, 1}, .handle_types = handle_types, .next = pools};
+    *pool = (struct pool){.reuse = {1, 1, 1}, .handle_types = handle_types, .managed = managed, .next = pools};
     pool->heap = (struct heap){
         .device = device,
         .pool = pool,
-        .kind = SIM_POOL,
+        .kind = managed ? SIM_MANAGED : SIM_POOL,
+        .exposed = managed,
         .growth = POOL_GROWTH,
         .whole_from = UINT64_MAX,
         .most = round_up(most < ARENA_BYTES ? most : 0, POOL_GROWTH),
@@ -36,20 +37,21 @@ struct pool *pool_new(struct device *device, u32 handle_types, u64 most) {
     return pool;
 }
 
-struct pool *pool_standard(struct device *device) {
-    struct pool **pool = &standard[device->ordinal];
-    if (!*pool) *pool = pool_new(device, CU_MEM_HANDLE_TYPE_NONE, 0);
+struct pool *pool_standard(struct device *device, bool managed) {
+    struct pool **pool = &standard[managed][device->ordinal];
+    if (!*pool) *pool = pool_new(device, managed, CU_MEM_HANDLE_TYPE_NONE, 0);
     return *pool;
 }
 
-struct pool *pool_current(struct device *device) {
-    struct pool *chosen = current[device->ordinal];
-    return chosen ? chosen : pool_standard(device);
+struct pool *pool_current(struct device *device, bool managed) {
+    struct pool *chosen = current[managed][device->ordinal];
+    return chosen ? chosen : pool_standard(device, managed);
 }
 
-CUresult pool_choose(struct device *device, struct pool *pool) {
+CUresult pool_choose(struct device *device, bool managed, struct pool *pool) {
     if (!pool_valid(pool) || pool->heap.device != device || pool->imported) return CUDA_ERROR_INVALID_VALUE;
-    current[device->ordinal] = pool;
+    if (pool->managed != managed) return CUDA_ERROR_INVALID_VALUE;
+    current[managed][device->ordinal] = pool;
     return CUDA_SUCCESS;
 }
 
@@ -70,8 +72,8 @@ static void pools_reap(void) {
 CUresult pool_destroy(struct pool *pool) {
     if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
     const int ordinal = pool->heap.device->ordinal;
-    if (pool == standard[ordinal]) return CUDA_ERROR_INVALID_VALUE;
-    if (pool == current[ordinal]) current[ordinal] = NULL;
+    if (pool == standard[pool->managed][ordinal]) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == current[pool->managed][ordinal]) current[pool->managed][ordinal] = NULL;
     pool->destroyed = true;
     pools_reap();
     return CUDA_SUCCESS;
@@ -123,7 +125,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, struct pool *pool, 
     TRY(stream_begin(stream, &capturing));
     if (capturing) return graph_memory_capture(stream, bytes, address);
     LOCKED;
-    if (!named) pool = pool_current(stream_device(stream));
+    if (!named) pool = pool_current(stream_device(stream), false);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     if (named && !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
     return pool_take(pool, bytes, stream, address);

@@ -111,7 +111,7 @@ static CUresult get_device(CUstream handle, CUdevice *ordinal, bool per_thread) 
 CALL(cuStreamGetDevice, CUstream stream, CUdevice *ordinal) { return get_device(stream, ordinal, false); }
 CALL(cuStreamGetDevice_ptsz, CUstream stream, CUdevice *ordinal) { return get_device(stream, ordinal, true); }
 
-/* There are no green contexts, so the second version's answer is always a plain one. */
+/* A green context is not told from others: the second version's answer is always a plain one. */
 static CUresult get_context(CUstream handle, CUcontext *found, void **green, bool per_thread) {
     struct stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);

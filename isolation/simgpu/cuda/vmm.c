@@ -69,10 +69,8 @@ static void vmm_drop(struct vmm *memory) {
 /* Which memory can be made: on a device, shown to others as a descriptor or not at all. */
 static CUresult check(const CUmemAllocationProp *like, struct device **device) {
     if (!like || like->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-    if (like->location.type == CU_MEM_LOCATION_TYPE_INVALID) return CUDA_ERROR_INVALID_VALUE;
-    if (like->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (like->handle_types & ~(u32)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    return device_of(like->location.id, device);
+    return location_device(&like->location, device);
 }
 
 CALL(cuMemGetAllocationGranularity, size_t *granularity, const CUmemAllocationProp *like, unsigned which) {
@@ -92,6 +90,7 @@ CALL(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes, const CUme
     TRY(device_fault(device));
     LOCKED;
     struct vmm fresh = {.device = device, .bytes = bytes, .properties = *like, .handles = 1};
+    fresh.properties.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal};
     fresh.address = arena_take(bytes, 0);
     if (!fresh.address) return CUDA_ERROR_OUT_OF_MEMORY;
     fresh.offset = arena_offset(fresh.address);

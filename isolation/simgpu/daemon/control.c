@@ -119,6 +119,17 @@ static bool order_fail(const struct order *order) {
     return true;
 }
 
+static bool order_blind(const struct order *order) {
+    static const char *const what[] = {[SIM_SEES] = "no", "bytes", "lists", "memory"};
+    u32 card, n = 0;
+    if (!card_of(order, &card)) return false;
+    while (n < sizeof what / sizeof *what && strcmp(what[n], order->word[2])) n++;
+    if (n == sizeof what / sizeof *what)
+        return refuse(order, "`%.40s` is none of bytes, lists, memory and no", order->word[2]);
+    fault_blind(order->node, card, n);
+    return true;
+}
+
 static bool order_nvml(const struct order *order) {
     struct sim_trouble *trouble = &order->node->file->trouble;
     const char *what = order->word[1];
@@ -196,6 +207,7 @@ static const struct {
     {"lose", "CARD", 2, 2, order_lose},
     {"restore", "CARD", 2, 2, order_restore},
     {"fail", "CARD COUNT", 3, 3, order_fail},
+    {"blind", "CARD bytes|lists|memory|no", 3, 3, order_blind},
     {"stick", "CARD [PID]", 2, 3, order_stick},
     {"nvml", "hang|resume|delay MILLISECONDS|answer NUMBER", 2, 3, order_nvml},
     {"reload", "", 1, 1, order_reload},

@@ -89,6 +89,11 @@ void fault_xid(struct node *node, u32 card, u32 xid, const struct process *proce
     tell_xid(node, card, xid);
 }
 
+void fault_blind(struct node *node, u32 card, enum sim_blindness blind) {
+    for (u32 part = 0; part < node->file->cards; part++)
+        if (is_part_of(node, part, card)) atomic_store(&node->file->card[part].live.blind, blind);
+}
+
 void fault_ecc(struct node *node, u32 card, bool corrected, u64 count) {
     struct sim_live *live = &node->file->card[card].live;
     atomic_fetch_add(corrected ? &live->ecc_corrected : &live->ecc_uncorrected, count);

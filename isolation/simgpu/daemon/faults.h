@@ -12,8 +12,11 @@ void fault_restore(struct node *node, u32 card);
 /* An XID and what it does. `process` is whose fault it is; NULL: everybody's on that card. */
 void fault_xid(struct node *node, u32 card, u32 xid, const struct process *process);
 
-/* So many more errors of memory. */
+/* What NVML does not tell of the card from now on, and of its instances. */
+void fault_blind(struct node *node, u32 card, enum sim_blindness blind);
+
 /* The next kernel of `process`, or of each process on the card, never ends. */
 void fault_stick(struct node *node, u32 card, const struct process *process);
 
+/* So many more errors of memory. */
 void fault_ecc(struct node *node, u32 card, bool corrected, u64 count);

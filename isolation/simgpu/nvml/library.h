@@ -101,6 +101,10 @@ static inline u32 whole_card(const struct session *session, u32 card) {
     return is_instance(session, card) ? (u32)model_of(session, card)->parent : card;
 }
 
+static inline u32 blindness_of(const struct session *session, u32 card) {
+    return atomic_load(&session->file->card[card].live.blind);
+}
+
 /* The next MIG instance of `parent` at or after `from`; `file->cards` when there is none. */
 u32 next_instance(const struct session *session, u32 parent, u32 from);
 

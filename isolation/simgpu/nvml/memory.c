@@ -19,6 +19,7 @@ static struct account account_of(const struct session *session, u32 card) {
 NVML(nvmlDeviceGetMemoryInfo, nvmlDevice device, struct nvml_memory *memory) {
     CALL_ANY;
     NEEDS(memory != NULL);
+    if (blindness_of(call.session, card) == SIM_NO_AMOUNT) return NVML_NOT_SUPPORTED;
     const struct account account = account_of(call.session, card);
     const u64 used = account.reserved + account.used;
     *memory = (struct nvml_memory){account.total, account.total - used, used};
@@ -29,6 +30,7 @@ NVML(nvmlDeviceGetMemoryInfo_v2, nvmlDevice device, struct nvml_memory_v2 *memor
     CALL_ANY;
     NEEDS(memory != NULL);
     TRY(check_version(memory->version, NVML_VERSION_OF(struct nvml_memory_v2, 2)));
+    if (blindness_of(call.session, card) == SIM_NO_AMOUNT) return NVML_NOT_SUPPORTED;
     const struct account account = account_of(call.session, card);
     memory->total = account.total;
     memory->reserved = account.reserved;

@@ -5,6 +5,8 @@
  */
 #include "library.h"
 
+#define NVML_NOT_AVAILABLE UINT64_MAX
+
 /* Each with the MIG instance that it is on, or UINT32_MAX ids. */
 struct found {
     u32 count;
@@ -15,6 +17,7 @@ static nvml_result add_processes(const struct session *session, u32 card, struct
     struct sim_process list[SIM_ROWS];
     const int count = sim_processes_of(session->node, card, list, SIM_ROWS);
     if (count < 0) return NVML_UNKNOWN;
+    const bool tells = blindness_of(session, card) != SIM_NO_BYTES;
     const struct sim_model *model = model_of(session, card);
     const bool instance = is_instance(session, card);
     const u32 most = sizeof(found->process) / sizeof(*found->process);
@@ -22,7 +25,7 @@ static nvml_result add_processes(const struct session *session, u32 card, struct
         if (list[i].pid != 0)
             found->process[found->count++] = (struct nvml_process_v2){
                 .pid = list[i].pid,
-                .bytes = list[i].bytes,
+                .bytes = tells ? list[i].bytes : NVML_NOT_AVAILABLE,
                 .gpu_instance = instance ? model->gpu_instance : NVML_NO_INSTANCE,
                 .compute_instance = instance ? model->compute_instance : NVML_NO_INSTANCE,
             };
@@ -32,6 +35,7 @@ static nvml_result add_processes(const struct session *session, u32 card, struct
 /* Of a whole card: its MIG instances' too. */
 static nvml_result find_processes(const struct session *session, u32 card, struct found *found) {
     found->count = 0;
+    if (blindness_of(session, card) == SIM_NO_LISTS) return NVML_NOT_SUPPORTED;
     TRY(add_processes(session, card, found));
     for (u32 i = next_instance(session, card, 0); i < session->file->cards; i = next_instance(session, card, i + 1))
         TRY(add_processes(session, i, found));

@@ -59,6 +59,9 @@ class _ContainerEnvelope(Struct, frozen=True):
 
 _ENVELOPE: Final = Reader(WHAT, _Envelope)
 _CONTAINER: Final = Reader(WHAT_ON_CONTAINER, _ContainerEnvelope)
+_BLANKS: Final = b" \t\r\n"
+_NOTHING: Final = frozenset((b"[]", b"{}", b"null"))
+"""What stands for no grants, whatever the kind."""
 _OWN_FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_Envelope))
 
 
@@ -73,6 +76,17 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
         name: read_parts(WHAT, grants, types, at=f"$.containers.{name}") for name, grants in envelope.containers.items()
     }
     return Allocation(gen=envelope.gen, crit=envelope.crit, pod=envelope.pod, node=envelope.node, containers=containers)
+
+
+def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, Mapping[Kind, msgspec.Raw]]:
+    """Each container's grants as they were written, without kinds of which it has none; other kinds are not looked at.
+
+    Fields and kinds that this reader does not know are kept so.
+    """
+    return {
+        name: {kind: given.copy() for kind, given in grants.items() if not _is_nothing(given)}
+        for name, grants in _ENVELOPE.read(raw).containers.items()
+    }
 
 
 def encode_allocation(allocation: Allocation) -> str:
@@ -106,6 +120,10 @@ def container_key(pod: PodUid, container: ContainerName, attempt: int) -> Contai
 def highest_common_version(theirs: Iterable[int], ours: Iterable[int] = VERSIONS) -> int | None:
     """The version to write for a reader that understands `theirs`; None where no version suits both."""
     return max(set(theirs) & set(ours), default=None)
+
+
+def _is_nothing(given: msgspec.Raw) -> bool:
+    return bytes(given).translate(None, _BLANKS) in _NOTHING
 
 
 def _grant_types(kinds: Iterable[AnyKind]) -> dict[Kind, Any]:

@@ -131,7 +131,7 @@ def partage_fits(request: PodRequest, slots: Slots) -> Fits:
 
     Returns:
         A bool array, uint8 reason codes where it is False (or a function that gives them, called at once or never),
-        and the table of reasons.
+        and the table of reasons: texts, or each a `Reason` that says whether a pod that leaves may take it away.
 
     """
     raise NotImplementedError
@@ -141,7 +141,7 @@ def partage_fits(request: PodRequest, slots: Slots) -> Fits:
 def partage_scores(request: PodRequest, slots: Slots) -> Scores:
     """Say how good each of these nodes is; higher is better.
 
-    The host sums the plugins' scores by their configured weights.
+    The host sums the plugins' scores.
 
     Args:
         request: all of a pod's requests.

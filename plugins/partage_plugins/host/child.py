@@ -70,7 +70,13 @@ class Child:
         candidates = installed(NODE_GROUP) if start.paths is None else from_paths(start.paths)
         report = self._registry.load(self._noted(candidates), frozenset(start.blocked))
         self._side = NodeSide(self._registry, activity=RecordedActivity(self._box), traced=start.traced)
-        context = NodeContext(node=start.node, role="crishim", root=PurePosixPath(start.root), wake=_nothing_to_wake)
+        context = NodeContext(
+            node=start.node,
+            role="crishim",
+            root=PurePosixPath(start.root),
+            wake=_nothing_to_wake,
+            driver_root=PurePosixPath(start.driver_root),
+        )
         faults = [*report.faults, *self._side.started(context)]
         self._box.clear()
         gc.collect()

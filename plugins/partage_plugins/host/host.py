@@ -51,6 +51,8 @@ class HostSettings:
 
     node: NodeName
     root: str = "/"
+    driver_root: str = "/"
+    """Below the root."""
     paths: Mapping[str, str] | None = None
     """Plugins as `module:Class` by name; None: those that are installed."""
     blocked: frozenset[PluginName] = frozenset()
@@ -219,6 +221,7 @@ class PluginHost:
             id=next(self._numbers),
             node=settings.node,
             root=settings.root,
+            driver_root=settings.driver_root,
             paths=None if settings.paths is None else dict(settings.paths),
             blocked=tuple(sorted(settings.blocked)),
             traced=settings.traced,

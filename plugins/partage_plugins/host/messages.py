@@ -31,6 +31,7 @@ class Start(Struct, frozen=True, kw_only=True, tag="start"):
     """Plugins given by hand; None: those that are installed."""
     blocked: tuple[PluginName, ...]
     traced: bool
+    driver_root: str = "/"
 
 
 class Adjust(Struct, frozen=True, kw_only=True, tag="adjust"):

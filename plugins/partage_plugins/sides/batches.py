@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from partage_plugins.errors import PluginNonsense
 from partage_plugins.registry.calls import Call
 from partage_plugins.vocabulary.answers import Codes, Fits, Flags, Scores, Slots
+from partage_plugins.vocabulary.reasons import SAID, Reason
 
 _BOOL: Final = np.dtype(np.bool_)
 _UINT8: Final = np.dtype(np.uint8)
@@ -30,11 +31,11 @@ class AllFit:
         self.fits = fits
         self._verdicts = verdicts
 
-    def reasons(self) -> tuple[NDArray[np.uint16], tuple[str, ...]]:
+    def reasons(self) -> tuple[NDArray[np.uint16], tuple[Reason, ...]]:
         """Where a node does not fit, the first refusing plugin's reason as an index into the table."""
         codes = np.zeros(self.fits.shape, dtype=np.uint16)
         fits = np.ones(self.fits.shape, dtype=np.bool_)
-        table: list[str] = []
+        table: list[Reason] = []
         for call, verdict in self._verdicts:
             newly = fits & ~verdict.fits
             refusing = _codes_of(call, verdict)[newly]
@@ -42,7 +43,7 @@ class AllFit:
                 raise nonsense(call, f"gave reason code {int(refusing.max())} of a table of {len(verdict.reasons)}")
             codes[newly] = refusing.astype(np.uint16) + np.uint16(len(table))
             fits &= verdict.fits
-            table += verdict.reasons
+            table += [_typed(call, reason) for reason in verdict.reasons]
         return codes, tuple(table)
 
 
@@ -97,6 +98,19 @@ def _codes_of(call: Call, verdict: Fits) -> Codes:
     codes: Codes = call.going_on(verdict.codes)()
     _check_array(call, "codes", codes, verdict.fits.shape, _UINT8)
     return codes
+
+
+def _typed(call: Call, reason: object) -> Reason:
+    """A plugin's own words stay its own, and decide nothing."""
+    if isinstance(reason, str):
+        return SAID.of(reason)
+    if not isinstance(reason, Reason):
+        raise nonsense(call, f"returned {type(reason).__name__} as a reason; allowed: a text or a Reason")
+    try:
+        str(reason)
+    except (IndexError, KeyError, ValueError) as error:
+        raise nonsense(call, f"returned a reason of which figures and words do not go together: {error}") from None
+    return reason
 
 
 def _check_array(call: Call, what: str, array: object, allowed: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:

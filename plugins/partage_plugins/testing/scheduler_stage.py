@@ -188,4 +188,4 @@ def spelt_out(verdict: AllFit) -> tuple[str, ...]:
     """For each node the reason against it, or nothing where it fits."""
     codes, reasons = verdict.reasons()
     pairs = zip(verdict.fits.tolist(), codes.tolist(), strict=True)
-    return tuple("" if fits else reasons[code] for fits, code in pairs)
+    return tuple("" if fits else str(reasons[code]) for fits, code in pairs)

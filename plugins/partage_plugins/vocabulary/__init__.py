@@ -1,15 +1,16 @@
 """One type for each word of the glossary; data only, frozen, with units in the names.
 
 `names` and `limits` say what identifiers and amounts may look like; `kinds` what a family of devices is; `inventory`,
-`pods`, `allocation`, `containers` and `leases` are what crosses between the parts; `gpu` is our own kind. No I/O and no
-decoding here.
+`pods`, `allocation`, `containers`, `leases` and `reasons` are what crosses between the parts; `gpu` and `health` are
+our own kind. No I/O and no decoding here.
 """
 
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
 from partage_plugins.vocabulary.containers import Adjustment, Container, Device, Granted, Mount, Security
 from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequest, Pool, Tags
+from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
-from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise
+from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise, Role
 from partage_plugins.vocabulary.leases import Lease
 from partage_plugins.vocabulary.names import (
     CardId,
@@ -24,7 +25,8 @@ from partage_plugins.vocabulary.names import (
     PodUid,
     Slot,
 )
-from partage_plugins.vocabulary.pods import ContainerRequest, Gang, Pod, PodContainer, PodRef, PodRequest, Role, Room
+from partage_plugins.vocabulary.pods import ContainerRequest, Gang, Pod, PodContainer, PodRef, PodRequest, Room
+from partage_plugins.vocabulary.reasons import Reason
 
 __all__ = [
     "GPU",
@@ -32,6 +34,7 @@ __all__ = [
     "Allocation",
     "AnyKind",
     "Card",
+    "CardHealth",
     "CardId",
     "Container",
     "ContainerAllocation",
@@ -45,6 +48,7 @@ __all__ = [
     "GpuRequest",
     "Granted",
     "Grants",
+    "HealthCause",
     "Inventory",
     "KeyId",
     "Kind",
@@ -64,9 +68,11 @@ __all__ = [
     "Promise",
     "Reads",
     "Ready",
+    "Reason",
     "Role",
     "Room",
     "Security",
     "Slot",
+    "State",
     "Tags",
 ]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from partage_plugins.vocabulary.reasons import Reason
+
 Slots: TypeAlias = "NDArray[np.int32]"
 Scores: TypeAlias = "NDArray[np.float32]"
 Flags: TypeAlias = "NDArray[np.bool_]"
@@ -26,5 +28,6 @@ class Fits(NamedTuple):
     codes: Codes | Callable[[], Codes]
     """Where a node does not fit: which of the reasons. Elsewhere without meaning. Or who says it: most decisions never
     ask, and those that do ask at once."""
-    reasons: tuple[str, ...]
-    """Few and stable, in words for the user: `not enough memory on any card`."""
+    reasons: tuple[str | Reason, ...]
+    """Few and stable. A text is in words for the user, `not enough memory on any card`, and any change may take it
+    away; a `Reason` says itself whether it lasts."""

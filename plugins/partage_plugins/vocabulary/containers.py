@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -13,7 +13,8 @@ from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, Promise, R
 from partage_plugins.vocabulary.names import ContainerKey, ContainerName, Kind
 from partage_plugins.vocabulary.pods import PodRef
 
-AbsolutePath = Annotated[str, Meta(pattern=r"\A/[^\x00]{0,4095}\Z")]
+LONGEST_PATH: Final = 4096
+AbsolutePath = Annotated[str, Meta(pattern=rf"\A/[^\x00]{{0,{LONGEST_PATH - 1}}}\Z")]
 EnvName = Annotated[str, Meta(pattern=r"\A[^=\x00]{1,4096}\Z")]
 EnvValue = Annotated[str, Meta(pattern=r"\A[^\x00]{0,131072}\Z")]
 CdiName = Annotated[str, Meta(pattern=r"\A[a-z0-9.-]{1,253}/[A-Za-z0-9_-]{1,63}=[A-Za-z0-9_.:-]{1,253}\Z")]
@@ -59,6 +60,7 @@ class Container(Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, bytes], ...] = ()
     """In order, duplicates kept; without what the image itself sets."""
     mounts: tuple[Mount, ...] = ()
+    """With clean paths in the container; without volumes that are images, which have no path on the node."""
     devices: tuple[Device, ...] = ()
     security: Security = Security()
 

@@ -10,16 +10,18 @@ import re
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
-from partage_plugins.vocabulary.kinds import KindType, Promise
+from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
+from partage_plugins.vocabulary.kinds import KindType, Promise, Role
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Milli, Small
 from partage_plugins.vocabulary.names import CardId, CardIdText, Kind, ShortText, TagText
-from partage_plugins.vocabulary.pods import Role
 
 Pool = Literal["shared", "kubelet"]
 """Who hands out a card: us, or kubelet's device manager."""
 MIB: Final = 1 << 20
 _HEALTH = r"\A(ok|lost|degraded: [^\x00-\x1f\x7f]{1,256})\Z"
+_DEGRADED: Final = "degraded: "
 _REASON = r"\A[^\x00-\x1f\x7f]{1,256}\Z"
 _CAPABILITIES = re.compile(r"([0-9]{1,3}\.[0-9]{1,3};)*", re.ASCII)
 GPU_IN_WORDS: Final = {_HEALTH: "ok, lost, or degraded: and why"}
@@ -44,12 +46,36 @@ class Card(Struct, frozen=True, kw_only=True):
     pci: NameText
     numa_node: Small | None = field(name="numa", default=None)
     health: HealthText = "ok"
+    """On the wire; what decides is `state` and `cause`, and never the words behind `degraded: `."""
     lost_because: ReasonText | None = field(name="why", default=None)
     """Of a lost card, for people."""
+    cause: HealthCause | None = None
+    """None of a card that is ok, and where an older writer does not say."""
     pool: Pool
     mig_profile: ShortText | None = field(name="mig", default=None)
     parent: CardIdText | None = None
     """The GPU that a MIG instance is part of."""
+
+    @property
+    def state(self) -> State:
+        """The part of its health that programs decide by, beside `cause`."""
+        return "ok" if self.health == "ok" else "lost" if self.is_lost else "degraded"
+
+    @property
+    def condition(self) -> CardHealth:
+        """State, cause and sentence in one."""
+        why = self.health.removeprefix(_DEGRADED) if self.state == "degraded" else self.lost_because
+        return CardHealth(self.state, self.cause, why)
+
+    def being(self, health: CardHealth) -> Card:
+        """The same card with another health."""
+        is_lost, is_degraded = health.state == "lost", health.state == "degraded"
+        return replace(
+            self,
+            health=f"{_DEGRADED}{health.why}" if is_degraded else health.state,
+            lost_because=health.why if is_lost else None,
+            cause=health.cause,
+        )
 
     @property
     def is_lost(self) -> bool:
@@ -155,4 +181,31 @@ def promises_of(grant: GpuGrant, part: GpuPart | None) -> frozenset[Promise]:
     return frozenset(promised)
 
 
-GPU: Final = KindType(name=Kind("gpu"), request=GpuRequest, grant=GpuGrant, part=GpuPart, promises=promises_of)
+def on_every_card(wanted: GpuRequest, role: Role, part: GpuPart) -> tuple[GpuGrant, ...]:
+    """What counts of a request whose cards are not known: the most that it can have of any one card, on each of them.
+
+    Its tags keep others off; that it has an affinity is no reason to join it where it may not be.
+    """
+    times = wanted.count if wanted.repeats_cards else 1
+    share = min(times * wanted.share_milli, WHOLE_MILLI)
+    return tuple(
+        GpuGrant(
+            card=card.id,
+            share_milli=share,
+            limit_milli=max(share, wanted.limit_milli),
+            memory_bytes=min(times * wanted.memory_on(card), card.memory_bytes),
+            tags=replace(wanted.tags, affinity=None),
+            role=role,
+        )
+        for card in part.cards
+    )
+
+
+GPU: Final = KindType(
+    name=Kind("gpu"),
+    request=GpuRequest,
+    grant=GpuGrant,
+    part=GpuPart,
+    promises=promises_of,
+    everywhere=on_every_card,
+)

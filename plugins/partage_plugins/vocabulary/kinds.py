@@ -6,12 +6,14 @@ those parts have; the core then decodes them at the border, and every hook sees 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from partage_plugins.vocabulary.names import Kind
 
+Role = Literal["init", "sidecar", "app"]
+"""A container's. Init containers run one after another before the others; sidecars start with them and stay."""
 Promise = Literal["memory", "share", "limit"]
 """What a grant below a whole device promises to others, and a node plugin must enforce."""
 PROMISES: Final[frozenset[Promise]] = frozenset(("memory", "share", "limit"))
@@ -44,6 +46,10 @@ class KindType(Generic[RequestT, GrantT, PartT]):
     """This kind's part of a node's inventory."""
     promises: Callable[[GrantT, PartT | None], frozenset[Promise]] = whole_devices
     """What must be enforced for this grant; the part is None where the inventory lacks this kind."""
+    everywhere: Callable[[RequestT, Role, PartT], Iterable[GrantT]] | None = None
+    """What counts of a container whose grants are lost: its request on every device of its node, and its tags. It is
+    taken beside what others hold there, so it may exceed what is left, and giving it back must free nothing of theirs.
+    None, right for whole devices: the node takes no new requests of this kind until that container's pod is gone."""
 
 
 AnyKind: TypeAlias = KindType[Any, Any, Any]

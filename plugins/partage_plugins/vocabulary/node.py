@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -25,6 +26,8 @@ class NodeContext:
     """All paths of the node lie below it; `/` but for tests."""
     wake: Callable[[], None]
     """Asks the advertiser to discover again now; may be called from any thread. Does nothing in crishim."""
+    driver_root: PurePosixPath = field(default_factory=partial(PurePosixPath, "/"))
+    """Where the operator says that the devices' driver is installed, below the root."""
 
 
 class DeviceUse(Struct, frozen=True, kw_only=True):

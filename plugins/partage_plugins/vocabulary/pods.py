@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT
+from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT, Role
 from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, PodName, PodUid
-
-Role = Literal["init", "sidecar", "app"]
-"""Init containers run one after another before the others; sidecars start with them and stay."""
 
 
 class PodRef(Struct, frozen=True, kw_only=True):

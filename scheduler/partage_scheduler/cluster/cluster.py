@@ -1,9 +1,13 @@
 """The cluster as it is known: everything that happens is a method, and the answer is for whom it matters.
 
-What is known comes from objects alone: told of the same objects in any order, and however often, it is the same. A pod
-that was decided on is assumed to be on its node until it is seen there, seen elsewhere, gone, or undone. Pods that have
-ended hold nothing; pods that are being deleted hold what they held until they are gone. A pod on a node that is not
-known is kept for when the node comes. An allocation counts if it is trusted: of other pods CPU and memory count alone.
+What is known comes from objects alone: told of the same objects in any order, and however often, it is the same.
+Only an allocation that is changed afterwards is remembered as it was: what was verified for a pod counts until the pod
+is gone (`verified`). Of a pod that asks for devices and has none that verifies, its request counts on all of its
+node's (`unknown`). Of other pods CPU and memory count alone.
+
+A pod that was decided on is assumed to be on its node until it is seen there, seen elsewhere, gone, or undone. Pods
+that have ended hold nothing; pods that are being deleted hold what they held until they are gone. A pod on a node that
+is not known is kept for when the node comes.
 
 Pure: it tells the decider and the predicates what changed, and reads no clock.
 """
@@ -11,6 +15,7 @@ Pure: it tells the decider and the predicates what changed, and reads no clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 
 from msgspec import Struct
@@ -25,9 +30,9 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
 )
-from partage_scheduler.cluster.believing import Believing
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
-from partage_scheduler.cluster.fleet import Fleet
+from partage_scheduler.cluster.fleet import Fleet, Known
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
@@ -35,18 +40,23 @@ from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import (
     Seat,
     Seats,
+    Unknown,
     gang_of,
     is_as_decided,
     lower,
     notes_of,
     says_otherwise,
 )
+from partage_scheduler.cluster.unknown import Closed, everywhere
+from partage_scheduler.cluster.unread import UnreadPods
+from partage_scheduler.cluster.verified import Held, Verified
 from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.deciding import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates.asking import needs
 
 Causes = frozenset[Cause]
+_NO_PODS: frozenset[PodUid] = frozenset()
 _NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, Cause.POD))
 
 
@@ -60,29 +70,36 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
 class Cluster:
     """Nodes, and who is on them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         decider: Decider,
         predicates: Rules,
         *,
         trusted: Callable[[ApiPod], Allocation | None],
+        asks: Callable[[ApiPod], Unknown | None],
+        told: Callable[[ApiPod, str], None] = lambda _pod, _words: None,
         settings: ClusterSettings | None = None,
         kinds: Iterable[AnyKind] = (GPU,),
     ) -> None:
-        """`trusted` says what the signed allocation on a pod is; None where it has none that we believe."""
-        self._decider, self._predicates = decider, predicates
+        """`trusted` says what the signed allocation on a pod is; None where it has none that verifies.
+
+        `asks` says what a pod without one asks for. `told` hears, once for each change, of pods on which something else
+        stands than what counts for them.
+        """
+        self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
         silent_after_s = (settings or ClusterSettings()).silent_after_s
-        self._fleet = Fleet(decider, predicates, silent_after_s=silent_after_s, kinds=kinds)
-        self._seats, self._believing = Seats(), Believing(trusted)
+        self._fleet = Fleet(decider, predicates, silent_after_s=silent_after_s, kinds=self._kinds)
+        self._seats, self._closed, self._verified = Seats(), Closed(), Verified(trusted, asks, told)
         self._promised = Promised()
         self._kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
         self._pods_seen = Versions()
+        self._unread = UnreadPods()
 
     @property
     def flagged(self) -> Mapping[PodUid, str]:
-        """Pods whose allocation is not believed, and why."""
-        return self._believing.flagged
+        """Pods on which something else stands than what counts for them, and what that means."""
+        return self._verified.flagged
 
     @property
     def nodes(self) -> Iterable[ApiNode]:
@@ -113,10 +130,12 @@ class Cluster:
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
         """Nodes that take no part in sharing, for pods that ask for devices; and room that is promised to others."""
-        silent = self._fleet.barred(now) if request.containers else []
         decider = self._decider
+        silent: list[Barred] = []
+        if request.containers:
+            silent = [*self._fleet.barred(now), *self._unread.barred(decider.end, decider.slot)]
         promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
-        return [*silent, *promised]
+        return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised]
 
     def seats_on(self, node: NodeName) -> tuple[Seat, ...]:
         """Who is on a node, or assumed to be."""
@@ -132,7 +151,7 @@ class Cluster:
 
     def imagined(self) -> Imagined:
         """To look at it as if some pods had left."""
-        return Imagined(self._decider, self._predicates)
+        return Imagined(self._decider, self._predicates, self._closed)
 
     def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
         """Meanwhile what is kept for this pod, and for pods of a lower priority, is free."""
@@ -162,7 +181,7 @@ class Cluster:
         found, self._pointless = self._pointless, []
         return found
 
-    def why_not(self, node: NodeName, now: float) -> str | None:
+    def why_not(self, node: NodeName, now: float) -> Reason | None:
         """Why a node takes no part in sharing; None where it does."""
         return self._fleet.why_not(node, now)
 
@@ -174,7 +193,10 @@ class Cluster:
         if known is None:
             return self._node_comes(node)
         if known.node.metadata.uid == node.metadata.uid:
-            return self._fleet.changes(known, node)
+            causes = self._fleet.changes(known, node)
+            if Cause.INVENTORY in causes:
+                self._count_anew(self._fleet[node.name])
+            return causes
         return self.node_gone(node.name, now) | self._node_comes(node)
 
     def node_gone(self, name: str, now: float, *, uid: str = "") -> Causes:
@@ -188,6 +210,7 @@ class Cluster:
             return NOTHING
         for seat in self._seats.on(known.node.name):
             self._predicates.remove_pod(seat.pod.uid)
+            self._closed.remove(seat.pod.uid)
         self._pointless += self._kept.node_gone(known.node.name)
         self._fleet.goes(known)
         return _NODE | _FREED  # pods elsewhere may have kept others away from its whole zone
@@ -206,11 +229,11 @@ class Cluster:
             causes |= self.node(node, now)
         return causes
 
-    def relisted_pods(self, pods: Iterable[ApiPod], now: float) -> Causes:
-        """All pods that there are."""
+    def relisted_pods(self, pods: Iterable[ApiPod], now: float, *, hidden: AbstractSet[PodUid] = _NO_PODS) -> Causes:
+        """All pods that there are; `hidden` are there too and can't be read, so they hold what they held."""
         listed = {pod.uid: pod for pod in pods}
-        causes = NOTHING
-        for uid in [uid for uid in self._pods_seen.known() if uid not in listed]:
+        causes = _FREED if self._unread.clear() else NOTHING
+        for uid in [uid for uid in self._pods_seen.known() if uid not in listed and uid not in hidden]:
             causes |= self.pod_gone(PodUid(uid), now)
         for pod in listed.values():
             causes |= self.pod(pod, now)
@@ -220,6 +243,18 @@ class Cluster:
         """A pod of anybody's, as it is now."""
         if not self._pods_seen.is_news(pod.uid, pod.metadata.resource_version):
             return NOTHING
+        return self._is_read(pod.uid) | self._pod(pod, now)
+
+    def pod_unread(self, uid: PodUid, node: NodeName) -> None:
+        """A pod that is there and can't be read, on that node or where it was seen last; it holds what it held."""
+        seat = self._seats.get(uid)
+        if node or seat is not None:
+            self._unread.put(uid, seat.node if seat is not None and not node else node)
+
+    def _is_read(self, uid: PodUid) -> Causes:
+        return _FREED if self._unread.remove(uid) else NOTHING
+
+    def _pod(self, pod: ApiPod, now: float) -> Causes:
         if pod.is_terminal:
             return self.pod_gone(pod.uid, now)
         if not pod.node:
@@ -237,8 +272,8 @@ class Cluster:
         """It is deleted, or has ended."""
         del now
         self._pods_seen.gone(uid)
-        self._believing.forget(uid)
-        let_go = self._let_go(uid)
+        self._verified.forget(uid)
+        let_go = self._let_go(uid) | self._is_read(uid)
         seat = self._seats.get(uid)
         if seat is not None:
             self._get_up(seat)
@@ -270,11 +305,17 @@ class Cluster:
         return _FREED
 
     def _node_comes(self, node: ApiNode) -> Causes:
-        slot = self._fleet.comes(node)
+        known = self._fleet.comes(node)
         for seat in self._seats.on(node.name):
-            self._decider.take(seat.allocation, seat.needs)
-            self._predicates.put_pod(slot, seat.pod)
+            self._count(seat, known)
         return _NODE
+
+    def _count_anew(self, known: Known) -> None:
+        """Its devices are others: what counts on all of them does so on these from now on."""
+        for seat in self._seats.on(known.node.name):
+            if seat.unknown is not None:
+                self._count_no_more(seat)
+                self._count(seat, known)
 
     def _waits(self, pod: ApiPod) -> Causes:
         if self._seats.get(pod.uid) is not None:  # told late, or while its binding is under way
@@ -292,20 +333,22 @@ class Cluster:
 
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)
-        self._sit_down(Seat(pod, node, self._believing.held(pod, node), noted=notes_of(pod)))
+        held = self._verified.held(pod, node, None)
+        self._sit_down(Seat(pod, node, held.allocation, noted=notes_of(pod), unknown=held.unknown))
         return _POD
 
     def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
         """It is seen where it was, or was assumed to be."""
         is_first, before, notes = seat.noted is None, seat.pod, notes_of(pod)
-        allocation = seat.allocation
+        held = Held(seat.allocation, seat.unknown)
         if notes != seat.noted and not (is_first and is_as_decided(seat, notes[0])):
-            allocation = self._believing.held(pod, seat.node)
-        now = Seat(pod, seat.node, allocation, noted=notes)
-        if allocation != seat.allocation or now.needs != seat.needs:
+            held = self._verified.held(pod, seat.node, None if seat.assumed else seat)
+        now = Seat(pod, seat.node, held.allocation, noted=notes, unknown=held.unknown)
+        is_other = held != (seat.allocation, seat.unknown)
+        if is_other or now.needs != seat.needs:
             self._get_up(seat)
             self._sit_down(now)
-            return _POD | (_FREED if allocation != seat.allocation or lower(now.needs, seat.needs) else NOTHING)
+            return _POD | (_FREED if is_other or lower(now.needs, seat.needs) else NOTHING)
         seat.assumed, seat.noted = False, notes
         self._seats.update(seat, pod)
         is_other = says_otherwise(pod, before)
@@ -317,13 +360,24 @@ class Cluster:
         self._seats.add(seat)
         known = self._fleet.get(seat.node)
         if known is not None:
-            self._decider.take(seat.allocation, seat.needs)
-            self._predicates.put_pod(known.slot, seat.pod)
+            self._count(seat, known)
 
     def _get_up(self, seat: Seat) -> None:
         self._seats.remove(seat)
         if self._kept and (gang := gang_of(seat.pod)) is not None and not self._seats.of_gang(gang):
             self._kept.remove_gang(gang)  # a gang of which nobody is there holds nothing
         if seat.node in self._fleet:
-            self._decider.give_back(seat.pod.uid)
-            self._predicates.remove_pod(seat.pod.uid)
+            self._count_no_more(seat)
+
+    def _count(self, seat: Seat, known: Known) -> None:
+        """What it holds is taken, on a node that is known."""
+        if seat.unknown is not None:
+            seat.count(*everywhere(seat.unknown, seat.pod.uid, seat.node, known.inventory, self._kinds))
+            self._closed.put(seat)
+        self._decider.take(seat.allocation, seat.needs)
+        self._predicates.put_pod(known.slot, seat.pod)
+
+    def _count_no_more(self, seat: Seat) -> None:
+        self._decider.give_back(seat.pod.uid)
+        self._predicates.remove_pod(seat.pod.uid)
+        self._closed.remove(seat.pod.uid)

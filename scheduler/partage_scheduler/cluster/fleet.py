@@ -11,6 +11,7 @@ from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import AnyKind, Inventory, NodeName, Room, Slot
 from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.cluster.rules import Rules
@@ -73,7 +74,7 @@ class Fleet:
         """Nodes that take no part in sharing."""
         return self._readiness.barred(now)
 
-    def why_not(self, node: NodeName, now: float) -> str | None:
+    def why_not(self, node: NodeName, now: float) -> Reason | None:
         """Why a node takes no part in sharing; None where it does."""
         return self._readiness.why_not(self._nodes[node].slot, now)
 
@@ -81,7 +82,7 @@ class Fleet:
         """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
         return _NODE if self._readiness.beat(node, renewed_s, now) else NOTHING
 
-    def comes(self, node: ApiNode) -> Slot:
+    def comes(self, node: ApiNode) -> Known:
         """There is one more."""
         inventory, obstacle = self._inventory_of(node, _EMPTY)
         total = _total_of(node)
@@ -89,10 +90,10 @@ class Fleet:
         slot = self._decider.slot(node.name)
         if slot is None:
             raise AssertionError(f"node {node.name} was added and has no slot")
-        self._nodes[node.name] = Known(node, slot, inventory, total)
+        self._nodes[node.name] = known = Known(node, slot, inventory, total)
         self._readiness.put(node.name, slot, obstacle)
         self._predicates.put_node(slot, node)
-        return slot
+        return known
 
     def changes(self, known: Known, node: ApiNode) -> Causes:
         """It is another than before."""

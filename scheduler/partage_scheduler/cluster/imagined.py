@@ -11,14 +11,15 @@ from typing import Self
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.unknown import Closed
 from partage_scheduler.deciding import Decider
 
 
 class Imagined:
     """A context; pods may leave and come back in any order."""
 
-    def __init__(self, decider: Decider, rules: Rules) -> None:
-        self._decider, self._rules = decider, rules
+    def __init__(self, decider: Decider, rules: Rules, closed: Closed) -> None:
+        self._decider, self._rules, self._closed = decider, rules, closed
         self._away: dict[PodUid, Seat] = {}
 
     def remove(self, seat: Seat) -> None:
@@ -27,6 +28,7 @@ class Imagined:
         self._away[uid] = seat
         self._decider.give_back(uid)
         self._rules.remove_pod(uid)
+        self._closed.remove(uid)
 
     def back(self, seat: Seat) -> None:
         """It is there after all; one that had not left is there anyway."""
@@ -37,6 +39,7 @@ class Imagined:
             raise ValueError(f"node {seat.node} went away while somebody looked at it")
         self._decider.take(seat.allocation, seat.needs)
         self._rules.put_pod(slot, seat.pod)
+        self._closed.put(seat)
 
     def __enter__(self) -> Self:
         return self

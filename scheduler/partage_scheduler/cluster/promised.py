@@ -13,10 +13,8 @@ import numpy as np
 
 from partage_plugins.vocabulary import NodeName, PodUid, Room, Slot
 from partage_scheduler.deciding import Barred
+from partage_scheduler.deciding.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.objects import ApiPod
-
-INSUFFICIENT_CPU = "Insufficient cpu"
-INSUFFICIENT_MEMORY = "Insufficient memory"
 
 
 class _Promise(NamedTuple):

@@ -1,4 +1,4 @@
-"""Which nodes take part where devices are shared, and in whose words the others don't. By slot, in arrays.
+"""Which nodes take part where devices are shared, and why the others don't. By slot, in arrays.
 
 A node takes part while its heartbeat is fresh, crishim and broker are in force, and it reads a version of allocations
 that we write. Pods that ask for no device may be anywhere.
@@ -13,20 +13,21 @@ import numpy as np
 
 from partage_plugins.codecs.allocation import highest_common_version
 from partage_plugins.vocabulary import Inventory, NodeName, Slot
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.deciding.arrays import grown
 
 _READY: Final = 0
 REASONS: Final = (
-    "",
-    "node(s) didn't say which devices they have",
-    "node(s) had an inventory that can't be read",
-    "node(s) had no crishim in force",
-    "node(s) had no broker in force",
-    "node(s) read no version of allocations that this scheduler writes",
+    None,
+    Reason("says-nothing", "node(s) didn't say which devices they have", lasts=True),
+    Reason("unreadable", "node(s) had an inventory that can't be read", lasts=True),
+    Reason("no-crishim", "node(s) had no crishim in force", lasts=True),
+    Reason("no-broker", "node(s) had no broker in force", lasts=True),
+    Reason("no-version", "node(s) read no version of allocations that this scheduler writes", lasts=True),
 )
 SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_BROKER, _NO_VERSION = range(1, len(REASONS))
-SILENT: Final = "node(s) had no heartbeat of the advertiser"
+SILENT: Final = Reason("no-heartbeat", "node(s) had no heartbeat of the advertiser", lasts=True)
 
 
 def obstacle_of(inventory: Inventory) -> int:
@@ -100,7 +101,7 @@ class Readiness:
             self._barred = self._put_together(now)
         return self._barred
 
-    def why_not(self, slot: Slot, now: float) -> str | None:
+    def why_not(self, slot: Slot, now: float) -> Reason | None:
         """Why one node takes no part; None where it does."""
         return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
 
@@ -111,6 +112,7 @@ class Readiness:
     def _put_together(self, now: float) -> list[Barred]:
         silent = self._fresh_until < now
         self._right_until = float(self._fresh_until.min(initial=math.inf, where=~silent))
-        found = [Barred(REASONS[code], self._obstacles == code) for code in np.unique(self._obstacles) if code]
+        codes = np.unique(self._obstacles).tolist()
+        found = [Barred(why, self._obstacles == code) for code in codes if (why := REASONS[code]) is not None]
         silent &= self._obstacles == _READY
         return [*found, Barred(SILENT, silent)] if silent.any() else found

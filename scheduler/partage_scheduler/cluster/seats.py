@@ -6,22 +6,31 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from partage_plugins.builtin.gpu_allocator.usage import Usage, usages
 from partage_plugins.codecs import encode_allocation, read_gang
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Allocation, Gang, NodeName, PodUid, Room, keys
+from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodRequest, PodUid, Room, keys
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.asking import needs
 
 Notes: TypeAlias = tuple[str | None, str | None]
 """What is written on a pod of its allocation: the text and its signature."""
 _NO_SEATS: Final[Mapping[PodUid, Seat]] = {}
+_NO_KIND: Final[frozenset[Kind]] = frozenset()
+
+
+class Unknown(Struct, frozen=True):
+    """What a pod asks for of which nobody knows what it was given; None where that can't be read either."""
+
+    request: PodRequest | None
 
 
 class Seat:
     """One pod's place on a node."""
 
-    __slots__ = ("_usages", "allocation", "assumed", "needs", "node", "noted", "pod")
+    __slots__ = ("_usages", "allocation", "assumed", "closes", "needs", "node", "noted", "pod", "unknown")
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -32,13 +41,22 @@ class Seat:
         needed: Room | None = None,
         assumed: bool = False,
         noted: Notes | None = None,
+        unknown: Unknown | None = None,
     ) -> None:
         """`needed` is what it needs of CPU and memory, where that is known."""
         self.pod, self.node, self.allocation, self.assumed = pod, node, allocation, assumed
         self.needs = needs(pod) if needed is None else needed
         self.noted = noted
         """What was written on it when its allocation was judged; None: it was only decided on, and not seen yet."""
+        self.unknown = unknown
+        """What it asks for, where nobody knows what it was given: then what counts follows from that (`count`)."""
+        self.closes = _NO_KIND
+        """Kinds of which its node takes no new requests while it is there."""
         self._usages: tuple[Usage, ...] | None = None
+
+    def count(self, allocation: Allocation, closes: frozenset[Kind]) -> None:
+        """What counts of a pod that is unknown, on its node as it is now."""
+        self.allocation, self.closes, self._usages = allocation, closes, None
 
     @property
     def usages(self) -> tuple[Usage, ...]:

@@ -10,6 +10,18 @@ from partage_scheduler.deciding.books import Books, Holding
 from partage_scheduler.deciding.decider import Decider, Decision
 from partage_scheduler.deciding.explaining import Barred, Explanation
 from partage_scheduler.deciding.needs import needs_of, room_of
+from partage_scheduler.deciding.rooms import INSUFFICIENT
 from partage_scheduler.deciding.side import Side
 
-__all__ = ["Barred", "Books", "Decider", "Decision", "Explanation", "Holding", "Side", "needs_of", "room_of"]
+__all__ = [
+    "INSUFFICIENT",
+    "Barred",
+    "Books",
+    "Decider",
+    "Decision",
+    "Explanation",
+    "Holding",
+    "Side",
+    "needs_of",
+    "room_of",
+]

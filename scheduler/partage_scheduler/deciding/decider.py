@@ -27,6 +27,7 @@ from partage_plugins.vocabulary import (
     Slot,
 )
 from partage_plugins.vocabulary.answers import Flags, Scores
+from partage_plugins.vocabulary.reasons import SAID, Reason
 from partage_scheduler.deciding.books import Books, Holding
 from partage_scheduler.deciding.explaining import Barred, Explanation, said_of
 from partage_scheduler.deciding.numbering import Numbering
@@ -136,7 +137,7 @@ class Decider:
             try:
                 return Decision(request, self._numbering.name(slot), self._side.allocate(request, slot))
             except Refused as refusal:
-                standing.refuse(slot, str(refusal))
+                standing.refuse(slot, SAID.of(str(refusal)))
                 refusals += 1
                 if refusals == _ATTEMPTS:
                     raise
@@ -154,7 +155,7 @@ class Decider:
         try:
             return Decision(request, node, self._side.allocate(request, slot))
         except Refused as refusal:
-            standing.refuse(slot, str(refusal))
+            standing.refuse(slot, SAID.of(str(refusal)))
             raise
 
     def liked(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Scores:
@@ -171,8 +172,8 @@ class Decider:
             scores[each.flags(self.end)] = NO_FIT
         return scores
 
-    def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[str]:
-        """Why plugins say no of each of these slots, empty where they say yes."""
+    def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[Reason]:
+        """Why plugins say no of each of these slots; they do."""
         standing = self._said(request)
         return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
 
@@ -184,7 +185,7 @@ class Decider:
     def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
         """Why it does not fit, counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
         slots = self._numbering.all()
-        nodes, reasons = slots.size, Counter[str]()
+        nodes, reasons = slots.size, Counter[Reason]()
         for each in barred:
             out = each.flags(self.end)[slots]
             reasons[each.reason] += int(np.count_nonzero(out))
@@ -195,7 +196,7 @@ class Decider:
             reasons += said_of(self._said(request), slots)
         return Explanation(nodes, nodes - reasons.total(), reasons)
 
-    def said_of(self, request: PodRequest, node: NodeName) -> str | None:
+    def said_of(self, request: PodRequest, node: NodeName) -> Reason | None:
         """Why plugins say that it does not fit on one node, whatever room there is; None where they say it does."""
         slot = np.array([self._known(node)], dtype=np.intp)
         return next(iter(said_of(self._said(request), slot)), None)
@@ -231,7 +232,7 @@ class Decider:
         if stale.size:
             verdict = self._side.fits(request, stale.astype(np.int32))
             codes, table = verdict.reasons()
-            standing.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), ("", *table))
+            standing.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), table)
         self._standings.explained(standing)
         return standing
 

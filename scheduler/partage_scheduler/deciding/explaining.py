@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding.standings import Standing
 
 
@@ -17,7 +18,7 @@ from partage_scheduler.deciding.standings import Standing
 class Barred:
     """Nodes that are out of the question for a pod, by a rule that plugins know nothing of."""
 
-    reason: str
+    reason: Reason
     slots: Flags
     """By slot; slots beyond its end are not barred."""
 
@@ -44,20 +45,21 @@ class Explanation:
 
     nodes: int
     fitting: int
-    reasons: Mapping[str, int]
+    reasons: Mapping[Reason, int]
 
     def __str__(self) -> str:
         if not self.nodes:
             return "there is no node"
-        counted = sorted(((-count, reason) for reason, count in self.reasons.items() if count))
+        counted = sorted(((-count, str(reason)) for reason, count in self.reasons.items() if count))
         why = ", ".join(f"{-count} {reason}" for count, reason in counted)
         return f"{self.fitting}/{self.nodes} nodes" + (f": {why}" if why else "")
 
 
-def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[str]:
+def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[Reason]:
     """On how many of these nodes plugins say no, by reason: to begin with, or when it came to allocating."""
     counts = np.bincount(standing.codes[slots])
-    found = Counter({standing.said[code]: int(counts[code]) for code in np.flatnonzero(counts).tolist() if code})
+    refusing = [code for code in np.flatnonzero(counts).tolist() if code]
+    found = Counter({standing.said[code]: int(counts[code]) for code in refusing})
     if standing.refused:
         fitting = slots[standing.codes[slots] == 0]
         found.update(standing.refused[slot] for slot in fitting.tolist() if slot in standing.refused)

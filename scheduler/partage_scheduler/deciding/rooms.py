@@ -5,15 +5,20 @@ What is free may be less than nothing where others placed pods past us; then not
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import Room, Slot
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding.arrays import grown
 
-NOT_ENOUGH_CPU = "not enough CPU"
-NOT_ENOUGH_MEMORY = "not enough main memory"
+INSUFFICIENT: Final = Reason("insufficient", "Insufficient {}")
+"""Too little of a resource is left."""
+INSUFFICIENT_CPU: Final = INSUFFICIENT.of("cpu")
+INSUFFICIENT_MEMORY: Final = INSUFFICIENT.of("memory")
 
 
 def minus(room: Room, needs: Room) -> Room:
@@ -47,11 +52,11 @@ class Rooms:
             fits &= self._memory_bytes[slots] >= needs.memory_bytes
         return fits
 
-    def lacking(self, needs: Room, slots: NDArray[np.intp]) -> dict[str, int]:
+    def lacking(self, needs: Room, slots: NDArray[np.intp]) -> dict[Reason, int]:
         """On how many of these nodes what is lacking; a node that lacks both counts for its CPU."""
         lacks_cpu = ~self.fit(Room(cpu_milli=needs.cpu_milli), slots)
         lacks_memory = ~self.fit(Room(memory_bytes=needs.memory_bytes), slots) & ~lacks_cpu
         return {
-            NOT_ENOUGH_CPU: int(np.count_nonzero(lacks_cpu)),
-            NOT_ENOUGH_MEMORY: int(np.count_nonzero(lacks_memory)),
+            INSUFFICIENT_CPU: int(np.count_nonzero(lacks_cpu)),
+            INSUFFICIENT_MEMORY: int(np.count_nonzero(lacks_memory)),
         }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.answers import Flags, Scores, Slots
+from partage_plugins.vocabulary.reasons import Reason
 
 
 class Verdict(Protocol):
@@ -23,7 +24,7 @@ class Verdict(Protocol):
         """One flag for each node that was asked for."""
         ...
 
-    def reasons(self) -> tuple[NDArray[np.uint16], tuple[str, ...]]:
+    def reasons(self) -> tuple[NDArray[np.uint16], tuple[Reason, ...]]:
         """Where it does not fit: a reason's place in the table."""
         ...
 

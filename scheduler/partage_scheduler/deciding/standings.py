@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from partage_plugins.vocabulary import Slot
 from partage_plugins.vocabulary.answers import Flags, Scores
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding.arrays import grown
 
 NO_FIT: Final = -math.inf
@@ -29,6 +30,9 @@ SHAPES: Final = 512
 """Standings that are kept: 13 MB for each 5,000 nodes."""
 _CHANGES: Final = 512
 """Changes that are told one by one to a standing that was right before them."""
+MOST_SAID: Final = 4096
+"""Different reasons that a standing remembers: a plugin whose words have figures may find new ones for ever."""
+_NONE: Final = Reason("none", "nothing is in the way")
 Ask = Callable[[NDArray[np.int32], Scores], None]
 """Scores these slots, into an array by slot that says everywhere that nothing fits."""
 
@@ -43,14 +47,14 @@ class Standing:
         self.unasked: Flags = np.zeros(0, dtype=np.bool_)
         """Slots that changed, and that nobody wanted to know of since."""
         self.known_until = 0
-        self.refused: dict[int, str] = {}
+        self.refused: dict[int, Reason] = {}
         """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
         self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
         """Why it does not fit, as places in `said`; 0 where it does, or where nobody asked. Kept up only when asked."""
-        self.said: list[str] = [""]
+        self.said: list[Reason] = [_NONE]
         self.said_until = 0
 
-    def refuse(self, slot: Slot, why: str) -> None:
+    def refuse(self, slot: Slot, why: Reason) -> None:
         """It does not fit there after all."""
         self.scores[slot] = NO_FIT
         self.refused[slot] = why
@@ -70,14 +74,14 @@ class Standing:
         found = np.flatnonzero(self.unasked) if among is None else among[self.unasked[among]]
         return found.astype(np.int32)
 
-    def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[str, ...]) -> None:
-        """Plugins said this of these slots: a reason's place in the table, or 0 for none."""
-        places = {"": 0} | {reason: place for place, reason in enumerate(self.said)}
+    def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[Reason, ...]) -> None:
+        """Plugins said this of these slots: 0 for nothing, or one more than a reason's place in the table."""
+        places = {reason: place for place, reason in enumerate(self.said)}
         for reason in table:
             if reason not in places:
                 places[reason] = len(self.said)
                 self.said.append(reason)
-        self.codes[slots] = np.array([places[reason] for reason in table], dtype=np.uint16)[codes]
+        self.codes[slots] = np.array([0, *(places[reason] for reason in table)], dtype=np.uint16)[codes]
 
 
 def best_of(scores: Scores) -> NDArray[np.intp]:
@@ -143,6 +147,8 @@ class Standings:
 
     def unexplained(self, standing: Standing) -> NDArray[np.intp]:
         """The slots of which it is to be asked anew why nothing fits; `explained` when that is done."""
+        if len(standing.said) > MOST_SAID:
+            standing.said, standing.said_until = [_NONE], 0
         stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)
         standing.codes = grown(standing.codes, self._end, 0)
         standing.codes[stale] = 0

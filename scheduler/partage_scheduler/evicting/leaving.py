@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from partage_plugins.vocabulary import Inventory, NodeName, PodUid
 from partage_scheduler.cluster import Cluster
-from partage_scheduler.evicting.troubles import LOST, Reason, Trouble, Troubles, trouble_of, troubles_of
+from partage_scheduler.evicting.troubles import LOST, Trouble, TroubleCode, Troubles, trouble_of, troubles_of
 from partage_scheduler.objects import ApiPod
 
 
@@ -56,7 +56,7 @@ class Leaving:
         self._since = {pod.uid: self._noticed(pod, trouble, now) for pod, trouble in found}
         return [self._notice(pod, trouble, since.get(pod.uid), now) for pod, trouble in found]
 
-    def is_evicted(self, reason: Reason) -> bool:
+    def is_evicted(self, reason: TroubleCode) -> bool:
         """Whether that is a reason to evict, by the settings."""
         return self._settings.lost if reason == LOST else self._settings.paused
 

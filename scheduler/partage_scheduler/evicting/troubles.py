@@ -7,19 +7,17 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, Allocation, CardId, Inventory
+from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, HealthCause, Inventory
 
-Reason = Literal["CardLost", "NodePaused"]
-LOST: Final[Reason] = "CardLost"
-PAUSED: Final[Reason] = "NodePaused"
-_PAUSED: Final = "degraded: paused: "
-"""How a card's health begins while its node rests."""
+TroubleCode = Literal["CardLost", "NodePaused"]
+LOST: Final[TroubleCode] = "CardLost"
+PAUSED: Final[TroubleCode] = "NodePaused"
 
 
 class Trouble(Struct, frozen=True):
     """Why whoever holds a card should leave."""
 
-    reason: Reason
+    reason: TroubleCode
     words: str
 
 
@@ -32,11 +30,15 @@ def troubles_of(inventory: Inventory) -> Troubles:
     found: dict[CardId, Trouble] = {}
     for card in part.cards if part is not None else ():
         if card.is_lost:
-            why = f": {card.lost_because}" if card.lost_because else ""
-            found[card.id] = Trouble(LOST, f"card {card.id} is lost{why}")
-        elif card.health.startswith(_PAUSED):
-            found[card.id] = Trouble(PAUSED, f"its node's cards are to rest: {card.health.removeprefix(_PAUSED)}")
+            found[card.id] = Trouble(LOST, f"card {card.id} is {card.condition}")
+        elif card.cause == HealthCause.PAUSED:
+            found[card.id] = Trouble(PAUSED, f"its node's cards are to rest: {_asked(card)}")
     return found
+
+
+def _asked(card: Card) -> str:
+    """In the words of who asks: that it is a pause is said already."""
+    return (card.condition.why or "").removeprefix("paused: ")
 
 
 def trouble_of(allocation: Allocation, troubles: Troubles) -> Trouble | None:

@@ -76,8 +76,8 @@ def _stands(card: Card, held: _Held, wanted: GpuRequest | None) -> CardStands:
 def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
     if card.pool != "shared":
         yield "kubelet hands it out"
-    if card.health != "ok":
-        yield f"it is {card.health}" + (f": {card.lost_because}" if card.lost_because else "")
+    if card.state != "ok":
+        yield f"it is {card.condition}"
     if not wants_model(wanted, card.model):
         yield f"its model {card.model} is not asked for"
     ids = {card.id, card.parent}

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Room
-from partage_scheduler.cluster.promised import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
+from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Reason, Room
 from partage_scheduler.cycle import Cycle, Stay
 from partage_scheduler.deciding import Barred
+from partage_scheduler.deciding.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.explaining.cards import CardStands, cards_of
 from partage_scheduler.explaining.helping import Help, helps
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.wording import said_as
 
 
 class NodeStands(Struct, frozen=True, kw_only=True):
@@ -22,6 +21,8 @@ class NodeStands(Struct, frozen=True, kw_only=True):
     node: NodeName
     reasons: tuple[str, ...]
     """All that is in the way, not only the first; nothing where the pod fits."""
+    codes: tuple[str, ...]
+    """The same for programs."""
     free: Room
     """CPU and main memory that no pod holds."""
     cards: tuple[CardStands, ...]
@@ -58,17 +59,19 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
 
 
 def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> NodeStands:
+    reasons = tuple(dict.fromkeys(_reasons(cycle, request, barred, node)))
     return NodeStands(
         node=node,
-        reasons=tuple(dict.fromkeys(_reasons(cycle, request, barred, node))),
+        reasons=tuple(map(str, reasons)),
+        codes=tuple(each.code for each in reasons),
         free=cycle.decider.free(node),
         cards=cards_of(cycle.cluster.inventory(node), cycle.cluster.holders(node), _largest(request)),
     )
 
 
-def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> Iterator[str]:
+def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> Iterator[Reason]:
     decider, slot = cycle.decider, cycle.decider.slot(node)
-    yield from (said_as(each.reason) for each in barred if slot is not None and each.flags(decider.end)[slot])
+    yield from (each.reason for each in barred if slot is not None and each.flags(decider.end)[slot])
     free, needs = decider.free(node), request.needs
     if 0 < needs.cpu_milli > free.cpu_milli:
         yield INSUFFICIENT_CPU
@@ -76,7 +79,7 @@ def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: 
         yield INSUFFICIENT_MEMORY
     said = decider.said_of(request, node)
     if said is not None:
-        yield said_as(said)
+        yield said
 
 
 def _largest(request: PodRequest) -> GpuRequest | None:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Room
 from partage_scheduler.deciding import Barred, Decider
-from partage_scheduler.wording import said_as
 
 
 class Help(Struct, frozen=True, kw_only=True):
@@ -29,7 +28,7 @@ def helps(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> It
     for reason in dict.fromkeys(each.reason for each in barred):
         rest = [each for each in barred if each.reason != reason]
         if (node := _node(decider, request, rest)) is not None:
-            yield Help(change=f"no node with: {said_as(reason)}", node=node)
+            yield Help(change=f"no node with: {reason}", node=node)
     yield from _less_room(decider, request, barred)
     yield from _less_of_cards(decider, request, barred)
 

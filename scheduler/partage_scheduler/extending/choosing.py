@@ -7,7 +7,6 @@ of a shape is remembered, and they are asked about no other nodes than these, so
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from heapq import nsmallest
 from typing import Final, NamedTuple
@@ -16,22 +15,31 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import PartageError, PluginError
 from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.answers import Scores
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.deciding import Barred, Decision
 from partage_scheduler.extending.messages import Args, FilterResult, Host, PrioritizeArgs
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.wording import lasts, said_as
 
 BEST: Final = 10
 """What the best node gets; by the protocol there is nothing above it."""
-UNKNOWN: Final = "node(s) were not known to partage yet"
+UNKNOWN: Final = Reason("unknown", "node(s) were not known to partage yet", lasts=True)
 GANG: Final = "gangs are bound by partage's own scheduler alone: name it in schedulerName"
+OURS: Final = (
+    "schedulerName is the one of partage's own scheduler, which binds this pod: give kube-scheduler's profile another"
+)
+GATED: Final = "the pod has scheduling gates, so nobody may bind it yet"
+NOTHING_OF_OURS: Final = (
+    "the pod asks for nothing that partage gives: name its resources in managedResources, so that others bind it"
+)
 NO_MORE: Final = "the node has no room for the pod's devices any more"
-_MOST_ASKED: Final = 1024
+_MOST_BYTES: Final = 32 << 20
+_NAME_BYTES: Final = 128
 _NOWHERE: Final = np.float32("-inf")
 _NOTHING: Final = Room()
 
@@ -60,10 +68,10 @@ class Offers(NamedTuple):
 class Chooser:
     """Asks the brain."""
 
-    def __init__(self, cycle: Cycle, *, most_nodes: int = 0) -> None:
-        """Of more nodes than `most_nodes` the best are left; 0 leaves all."""
-        self._cycle, self._most_nodes = cycle, most_nodes
-        self._asked: OrderedDict[PodUid, Asked] = OrderedDict()
+    def __init__(self, cycle: Cycle, *, ours: str = "", most_nodes: int = 0) -> None:
+        """`ours` is our own schedulerName; of more nodes than `most_nodes` the best are left, 0 leaves all."""
+        self._cycle, self._ours, self._most_nodes = cycle, ours, most_nodes
+        self._asked = Cache[PodUid, Asked](_MOST_BYTES)
 
     def asked(self, uid: PodUid) -> ApiPod | None:
         """A pod that fitted somewhere when it was asked about; a binding has its name alone."""
@@ -72,7 +80,21 @@ class Chooser:
 
     def forget(self, uid: PodUid) -> None:
         """It is bound."""
-        self._asked.pop(uid, None)
+        self._asked.pop(uid)
+
+    def against(self, pod: ApiPod) -> str | None:
+        """Why it is not kube-scheduler's to place."""
+        return OURS if pod.spec.scheduler_name == self._ours else None
+
+    def against_binding(self, pod: ApiPod) -> str | None:
+        """Why it is not bound for kube-scheduler, whoever asks."""
+        if pod.spec.scheduling_gates:
+            return GATED
+        asked = self._asked.get(pod.uid)
+        request = self._request(pod) if asked is None else asked.request
+        if isinstance(request, str):
+            return request
+        return self.against(pod) or (None if request.containers else NOTHING_OF_OURS)
 
     def filter(self, args: Args, now: float) -> FilterResult:
         """Where it can be; the reasons are told where that is nowhere."""
@@ -129,10 +151,8 @@ class Chooser:
         return bool(np.any(scores > _NOWHERE))
 
     def _remember(self, asked: Asked) -> None:
-        self._asked[asked.pod.uid] = asked
-        self._asked.move_to_end(asked.pod.uid)
-        if len(self._asked) > _MOST_ASKED:
-            self._asked.popitem(last=False)
+        size = structure_bytes(asked.pod.bytes) + _NAME_BYTES * len(asked.names) + asked.scores.nbytes
+        self._asked.put(asked.pod.uid, asked, size)
 
     def _request(self, pod: ApiPod) -> PodRequest | str:
         """What it asks for, or what is wrong with that."""
@@ -165,23 +185,22 @@ class Chooser:
     def _nowhere(self, offers: Offers, names: Sequence[NodeName]) -> FilterResult:
         found = list(zip(names, self._reasons(offers), strict=True))
         return FilterResult(
-            failed_nodes={name: why for name, why in found if not _stays_so(why)},
-            failed_and_unresolvable_nodes={name: why for name, why in found if _stays_so(why)},
+            failed_nodes={name: str(why) for name, why in found if not why.lasts},
+            failed_and_unresolvable_nodes={name: str(why) for name, why in found if why.lasts},
         )
 
-    def _reasons(self, offers: Offers) -> list[str]:
+    def _reasons(self, offers: Offers) -> list[Reason]:
         """Of each node, why it can't be there: the first that is found."""
-        reasons = [UNKNOWN if slot < 0 else "" for slot in offers.slots.tolist()]
+        slots = offers.slots.tolist()
+        reasons: dict[int, Reason] = {place: UNKNOWN for place, slot in enumerate(slots) if slot < 0}
         for each in offers.barred:
             flags = each.flags(self._cycle.decider.end)
-            for place, slot in enumerate(offers.slots.tolist()):
-                if slot >= 0 and not reasons[place] and flags[slot]:
+            for place, slot in enumerate(slots):
+                if place not in reasons and flags[slot]:
                     reasons[place] = each.reason
-        rest = [place for place, reason in enumerate(reasons) if not reason]
-        said = self._cycle.decider.disliked(offers.request, offers.slots[rest])
-        for place, reason in zip(rest, said, strict=True):
-            reasons[place] = said_as(reason)
-        return reasons
+        rest = [place for place in range(len(slots)) if place not in reasons]
+        reasons.update(zip(rest, self._cycle.decider.disliked(offers.request, offers.slots[rest]), strict=True))
+        return [reasons[place] for place in range(len(slots))]
 
 
 def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
@@ -206,8 +225,3 @@ def _levels(scores: Scores) -> NDArray[np.intp]:
     if low == high:
         return np.zeros(scores.shape, dtype=np.intp)
     return ((scores - low) * ((BEST - 1) / (high - low))).astype(np.intp)
-
-
-def _stays_so(why: str) -> bool:
-    """Whether it would not fit there either if pods left."""
-    return why == UNKNOWN or lasts(why)

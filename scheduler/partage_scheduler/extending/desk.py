@@ -36,9 +36,6 @@ from partage_scheduler.objects import ApiPod
 FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
 FITS, NOWHERE, ERROR = "fits", "nowhere", "error"
 NO_NAMES: Final = "nodes came otherwise than by their names alone: set nodeCacheCapable: true for this extender"
-OURS: Final = (
-    "schedulerName is the one of partage's own scheduler, which binds this pod: give kube-scheduler's profile another"
-)
 _log = structlog.get_logger()
 Observe = Callable[[str, str, float], None]
 """A question, how it ended, and its seconds."""
@@ -60,18 +57,17 @@ class Desk:
         chooser: Chooser,
         placer: Placer,
         yielding: Yielding,
-        ours: str,
         why_not: Callable[[], str | None],
         observe: Observe,
         answered: Callable[[ApiPod, FilterResult], None],
         broken: Callable[[PluginBroken], None],
     ) -> None:
-        """`ours` is our own schedulerName; `why_not` says why nothing may be decided now.
+        """`why_not` says why nothing may be decided now.
 
         `answered` is told what filter said of a pod; `broken` ends the process.
         """
         self._chooser, self._placer, self._yielding = chooser, placer, yielding
-        self._ours, self._why_not, self._observe = ours, why_not, observe
+        self._why_not, self._observe = why_not, observe
         self._answered, self._broken = answered, broken
         self._repeats = Repeats(every_s=10)
         self._reading: dict[str, Callable[[bytes], Answer]] = {
@@ -140,7 +136,7 @@ class Desk:
             return Placed(ERROR, self._told(pod, error))
 
     def _against(self, pod: ApiPod) -> str | None:
-        return OURS if pod.spec.scheduler_name == self._ours else self._why_not()
+        return self._chooser.against(pod) or self._why_not()
 
     def _told(self, pod: str, error: PartageError) -> str:
         if isinstance(error, PluginBroken):

@@ -22,7 +22,7 @@ from partage_scheduler.extending.messages import FilterResult
 from partage_scheduler.extending.placing import Placer
 from partage_scheduler.extending.reminding import Reminder
 from partage_scheduler.extending.serving import Port
-from partage_scheduler.extending.trusting import context_of, keep_fresh
+from partage_scheduler.extending.trusting import Trust
 from partage_scheduler.extending.yielding import Yielding
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
@@ -51,7 +51,7 @@ class Extender:
 
         Raises `BadConfiguration` where certificates can't be read.
         """
-        chooser = Chooser(brain.cycle, most_nodes=settings.extender_nodes)
+        chooser = Chooser(brain.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
         self._placer = Placer(
             brain=brain,
             chooser=chooser,
@@ -74,7 +74,6 @@ class Extender:
             chooser=chooser,
             placer=self._placer,
             yielding=Yielding(brain.considering.preempting, is_known=is_known, is_helped=is_helped),
-            ours=settings.scheduler_name,
             why_not=why_not,
             observe=observe,
             answered=self._answered,
@@ -87,9 +86,9 @@ class Extender:
             why_not=why_not,
             ended=reminded,
         )
-        self._papers = settings.papers
-        self._context = None if self._papers is None else context_of(self._papers)
-        self._port = Port(settings.extender_address, desk.answer, context=self._context)
+        papers = settings.papers
+        self._trust = None if papers is None else Trust(papers, settings.extender_caller_names)
+        self._port = Port(settings.extender_address, desk.answer, trust=self._trust)
 
     @property
     def port(self) -> int:
@@ -101,18 +100,18 @@ class Extender:
         await self._port.open()
         tasks.start(self._watch(), name="extender")
         tasks.start(self._reminder.run(), name="reminding")
-        if self._papers is not None and self._context is not None:
-            tasks.start(keep_fresh(self._context, self._papers), name="the extender's certificate")
+        if self._trust is not None:
+            tasks.start(self._trust.keep_fresh(self._port.part), name="the extender's certificates")
 
     async def settle(self, within_s: float) -> None:
         """Takes no more questions, and waits for bindings that are under way."""
-        self._port.close()
+        await self._port.close()
         if tasks := self._placer.tasks:
             await asyncio.wait(tasks, timeout=within_s)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ends every connection."""
-        self._port.abort()
+        await self._port.abort()
 
     def _answered(self, pod: ApiPod, result: FilterResult) -> None:
         """kube-scheduler finds nobody to leave where shares alone are lacking, so we do, once it has its answer."""

@@ -3,7 +3,7 @@
 They are chosen on its node, counted from that moment, signed, and written together with the node in one request; what
 becomes of it is found out for certain, as in standalone mode. kube-scheduler may ask again for what is under way or
 done, since it waits for no answer longer than it was told to: the same node is then the same binding, another one is
-refused.
+refused. Whoever asks, it is done for those pods alone that kube-scheduler would bind by us.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.signing import Signer
 
 BOUND, CONFLICT, ALREADY, LOST, FAILED, LATE = "bound", "conflict", "already", "lost", "failed", "late"
+REFUSED = "refused"
 
 
 class Placed(NamedTuple):
@@ -90,6 +91,8 @@ class Placer:
         pod = self._chooser.asked(args.pod_uid) or await self._looked_up(args)
         if isinstance(pod, Placed):
             return pod
+        if (why := self._chooser.against_binding(pod)) is not None:
+            return Placed(REFUSED, why)
         decision = self._decided(pod, args.node)
         if isinstance(decision, str):
             return Placed(CONFLICT, decision)

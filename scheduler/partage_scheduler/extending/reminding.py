@@ -35,6 +35,8 @@ _EVERY_S: Final = 1.0
 _AT_ONCE: Final = 20
 """A look costs as much as an answer."""
 _MOST: Final = 10_000
+_MOST_BYTES: Final = 32 << 20
+"""Of whom it knows: as many pods, and all of them together as long, written as text."""
 _log = structlog.get_logger()
 
 
@@ -51,18 +53,19 @@ class TurnedAway:
 
     def __init__(self) -> None:
         self._pods: OrderedDict[PodUid, _Away] = OrderedDict()
+        self._bytes = 0
 
     def told(self, pod: ApiPod, now: float) -> None:
         """It fits nowhere, kube-scheduler was told just now."""
-        before = self._pods.pop(pod.uid, None)
+        before = self._pop(pod.uid)
         rest_s = _FIRST_S if before is None else before.rest_s
-        self._pods[pod.uid] = _Away(pod, rest_s, now, now + rest_s)
-        while len(self._pods) > _MOST:
-            self._pods.popitem(last=False)
+        self._put(_Away(pod, rest_s, now, now + rest_s))
+        while len(self._pods) > _MOST or self._bytes > _MOST_BYTES:
+            self._pop(next(iter(self._pods)))
 
     def forget(self, uid: PodUid) -> None:
         """It has a place, or needs none any more."""
-        self._pods.pop(uid, None)
+        self._pop(uid)
 
     def due(self, now: float) -> list[ApiPod]:
         """Whom to look at now; some at a time, all in turn."""
@@ -76,11 +79,21 @@ class TurnedAway:
             away.due = now + away.rest_s
 
     def _looked_at(self, uid: PodUid, now: float) -> _Away | None:
-        away = self._pods.pop(uid)
-        if away.told_at + 2 * _MOST_S < now:
+        away = self._pop(uid)
+        if away is None or away.told_at + 2 * _MOST_S < now:
             return None
         away.due = now + _FIRST_S
-        self._pods[uid] = away
+        self._put(away)
+        return away
+
+    def _put(self, away: _Away) -> None:
+        self._pods[away.pod.uid] = away
+        self._bytes += away.pod.bytes
+
+    def _pop(self, uid: PodUid) -> _Away | None:
+        away = self._pods.pop(uid, None)
+        if away is not None:
+            self._bytes -= away.pod.bytes
         return away
 
 

@@ -1,26 +1,29 @@
 """The port where kube-scheduler asks: connections that stay, one question after the other on each.
 
-A question that only reads is answered at once, on the loop; one that binds is a task, and its connection hears nothing
-more until it is answered. A request that has begun has a deadline; a connection may rest as long as it likes, and of
-too many the one that has rested longest is closed.
+Who has not finished its TLS handshake is a guest by `acceptor`'s rules, and pushes out nobody who has. Who is not
+one of the callers by name is told so and heard no further. A question that only reads is answered at once, on the loop;
+one that binds is a task, and its connection hears nothing more until it is answered. A request that has begun has a
+deadline; a connection may rest as long as it likes, and of too many the one that has rested longest is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 import structlog
 
+from partage_base.acceptor import Acceptor, Guest
 from partage_base.daemon.errors import CannotListen
-from partage_scheduler.extending.wire import MOST_BODY_BYTES, Ask, Listener, Unfit, answer, refusal
+from partage_scheduler.extending.trusting import Trust
+from partage_scheduler.extending.wire import MOST_BODY_BYTES, MOST_HEAD_BYTES, Ask, Listener, Unfit, answer, refusal
 
 MOST_CONNECTIONS: Final = 256
+MOST_HEARD_BYTES: Final = 64 << 20
+"""Of all requests together that are not whole yet, or wait for one before them."""
 DEADLINE_S: Final = 10.0
-_HANDSHAKE_S: Final = 10.0
-_BACKLOG: Final = 256
+HANDSHAKE_S: Final = 2.5
 _BROKEN: Final = Unfit(500, "this could not be answered; see the log")
 _log = structlog.get_logger()
 Answering = Callable[[Ask], bytes | Awaitable[bytes]]
@@ -30,60 +33,82 @@ Answering = Callable[[Ask], bytes | Awaitable[bytes]]
 class Port:
     """Where it listens."""
 
-    def __init__(self, address: str, answering: Answering, *, context: ssl.SSLContext | None = None) -> None:
-        """`address` is `host:port`; without a `context` whoever reaches it is answered."""
-        self._address, self._answering, self._context = address, answering, context
-        self._server: asyncio.Server | None = None
+    def __init__(self, address: str, answering: Answering, *, trust: Trust | None = None) -> None:
+        """`address` is `host:port`; without `trust` whoever reaches it is answered."""
+        self._address, self._answering, self._trust = address, answering, trust
+        self._acceptor: Acceptor | None = None
         self._connections: dict[Connection, None] = {}
         self.port = 0
 
     async def open(self) -> None:
         """Listens; raises `CannotListen`."""
         host, _, port = self._address.rpartition(":")
-        loop = asyncio.get_running_loop()
+        acceptor = Acceptor(host.strip("[]"), int(port), self._serve)
         try:
-            self._server = await loop.create_server(
-                lambda: Connection(self),
-                host.strip("[]"),
-                int(port),
-                backlog=_BACKLOG,
-                ssl=self._context,
-                ssl_handshake_timeout=_HANDSHAKE_S if self._context else None,
-            )
+            await acceptor.open()
         except OSError as error:
             why = error.strerror or error
             raise CannotListen(f"cannot listen on {self._address}: {why}; change extender_address") from error
-        self.port = self._server.sockets[0].getsockname()[1]
-        _log.info("kube-scheduler is answered", address=f"{host}:{self.port}", tls=self._context is not None)
+        self._acceptor, self.port = acceptor, acceptor.port
+        _log.info("kube-scheduler is answered", address=f"{host}:{self.port}", tls=self._trust is not None)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """No new connections, and no more requests on those that there are; what is being answered still is."""
-        if self._server is not None:
-            self._server.close()
+        if self._acceptor is not None:
+            await self._acceptor.close()
+        self.part()
+
+    async def abort(self) -> None:
+        """Nothing more."""
+        for connection in tuple(self._connections):
+            connection.abort()
+        if self._acceptor is not None:
+            await self._acceptor.abort()
+
+    def part(self) -> None:
+        """From all callers, after what is being answered: they may come again, and show who they are."""
         for connection in tuple(self._connections):
             connection.end()
 
-    def abort(self) -> None:
-        """Nothing more."""
-        self.close()
-        for connection in tuple(self._connections):
-            connection.abort()
+    async def _serve(self, guest: Guest) -> None:
+        """One connection, until it has ended."""
+        made = Connection(self)
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: made,
+            guest.sock,
+            ssl=None if self._trust is None else self._trust.context,
+            ssl_handshake_timeout=None if self._trust is None else HANDSHAKE_S,
+        )
+        if made in self._connections:
+            guest.known()
+        try:
+            await made.over.wait()
+        finally:
+            transport.abort()
 
     def answer(self, ask: Ask) -> bytes | Awaitable[bytes]:
         """What a request gets."""
         return self._answering(ask)
 
-    def came(self, connection: Connection) -> None:
-        """One more."""
+    def came(self, connection: Connection, transport: asyncio.Transport) -> Unfit | None:
+        """One more; who is not to be answered stays a guest, and gets this."""
+        if self._trust is not None and (why := self._trust.against(transport.get_extra_info("peercert"))) is not None:
+            return Unfit(403, why)
         if len(self._connections) >= MOST_CONNECTIONS:
             next(iter(self._connections)).abort()
         self._connections[connection] = None
+        return None
 
     def worked(self, connection: Connection) -> None:
         """It did something."""
         if connection in self._connections:
             del self._connections[connection]
             self._connections[connection] = None
+
+    def heard(self) -> None:
+        """Somebody said more; where all together say too much, the one that said most goes."""
+        if sum(each.waiting for each in self._connections) > MOST_HEARD_BYTES:
+            max(self._connections, key=lambda each: each.waiting).abort()
 
     def went(self, connection: Connection) -> None:
         """One less."""
@@ -99,12 +124,21 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._refusal: Unfit | None = None
         self._is_full = self._is_ending = False
+        self.over = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were said and are not answered yet."""
+        return self._listener.waiting
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody calls."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by name
-        self._port.came(self)
+        self._refusal = self._port.came(self, self._transport)
+        if self._refusal is not None:
+            self._deadline = asyncio.get_running_loop().call_later(DEADLINE_S, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """What was asked for is still done: a binding can't be called back."""
@@ -112,13 +146,19 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._rest()
         self._port.went(self)
+        self.over.set()
 
     def data_received(self, data: bytes) -> None:
         """They say something."""
         self._listener.hear(data)
+        if self._refusal is not None and self._listener.waiting > MOST_HEAD_BYTES:
+            self._send(refusal(self._refusal), is_last=True)  # and is not heard out
+            return
         self._go_on()
         if self._transport is not None and self._listener.waiting > MOST_BODY_BYTES:
             self._transport.pause_reading()
+        if self._listener.waiting:
+            self._port.heard()
 
     def pause_writing(self) -> None:
         """They ask and do not listen."""
@@ -155,6 +195,8 @@ class Connection(asyncio.Protocol):
         return self._task is None and not self._is_full and not self._is_ending and self._transport is not None
 
     def _begin(self, ask: Ask) -> None:
+        if self._refusal is not None:
+            raise self._refusal
         found = self._tried(ask)
         if isinstance(found, bytes):
             self._send(answer(found, is_last=ask.is_last), is_last=ask.is_last)

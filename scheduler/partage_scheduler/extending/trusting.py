@@ -1,17 +1,19 @@
-"""Who is answered over TLS: callers with a certificate of one authority, and nobody else.
+"""Who is answered over TLS: callers that one authority vouches for, and of these those that are named.
 
-Whoever is answered may have pods bound, so a network that lets them through is not enough. Our certificate is renewed
-by others while we run, and a new one holds for new connections; the callers' authority is read once, since one that
-was believed can't be forgotten while connections stand.
+Who is answered may have pods bound, so a network that lets it through is not enough, nor is a certificate of an
+authority that vouches for others too, as a cluster's own does for every kubelet. Certificates and authority are renewed
+by others while we run: what is new holds for new connections, and when the authority is another one those that stand
+are ended, so that nobody stays who was believed before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -33,43 +35,72 @@ class Papers:
 
     @property
     def stamps(self) -> tuple[tuple[int, int], ...]:
-        """Other ones where our certificate is another than before."""
-        found = [path.stat() for path in (self.certificate, self.key)]
+        """Other ones where a file is another than before."""
+        found = [path.stat() for path in (self.certificate, self.key, self.callers)]
         return tuple((each.st_mtime_ns, each.st_ino) for each in found)
 
 
-def context_of(papers: Papers) -> ssl.SSLContext:
-    """For a port; raises `BadConfiguration`."""
+class Trust:
+    """Who may call, as of now."""
+
+    def __init__(self, papers: Papers, names: Collection[str]) -> None:
+        """`names` are the common names of callers; raises `BadConfiguration`."""
+        self._papers, self._names = papers, frozenset(names)
+        self._stamps: tuple[tuple[int, int], ...] | None = None
+        self._authority = b""
+        self.context = self._read()
+        """For new connections."""
+
+    def against(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Why a caller with this certificate is not answered."""
+        subject = (certificate or {}).get("subject", ())
+        names = [value for part in subject for field, value in part if field == "commonName"]
+        if len(names) == 1 and names[0] in self._names:
+            return None
+        allowed = ", ".join(sorted(self._names))
+        return f"the common name of your certificate is {', '.join(names) or 'empty'!r:.200}; allowed: {allowed}"
+
+    async def keep_fresh(self, changed: Callable[[], None], *, every_s: float = _LOOK_EVERY_S) -> None:
+        """Reads the files again when they are others; tells when the callers' authority is another."""
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                self._renew(changed)
+            except (OSError, BadConfiguration) as error:
+                _log.warning("the extender's certificates can't be read anew; the last ones hold", why=str(error))
+
+    def _renew(self, changed: Callable[[], None]) -> None:
+        if self._papers.stamps == self._stamps:
+            return
+        authority = self._authority
+        self.context = self._read()
+        _log.info("the extender's certificates were read anew", certificate=str(self._papers.certificate))
+        if self._authority != authority:
+            changed()
+
+    def _read(self) -> ssl.SSLContext:
+        """All of it or nothing: files that are being replaced may not fit together yet."""
+        try:
+            stamps, authority = self._papers.stamps, self._papers.callers.read_bytes()
+        except OSError as error:
+            raise BadConfiguration(f"the extender's certificates: {error}") from None
+        context = _context_of(self._papers)
+        self._stamps, self._authority = stamps, authority
+        return context
+
+
+def _context_of(papers: Papers) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     context.set_alpn_protocols(["http/1.1"])
-    _load(context, papers)
-    try:
-        context.load_verify_locations(papers.callers)
-    except OSError as error:
-        raise BadConfiguration(f"the authority of the extender's callers, {papers.callers}: {error}") from None
-    return context
-
-
-async def keep_fresh(context: ssl.SSLContext, papers: Papers, *, every_s: float = _LOOK_EVERY_S) -> None:
-    """Reads the files again when they are others."""
-    known = papers.stamps
-    while True:
-        await asyncio.sleep(every_s)
-        try:
-            now = papers.stamps
-            if now != known:
-                _load(context, papers)
-                known = now
-                _log.info("the extender's certificate was read anew", certificate=str(papers.certificate))
-        except (OSError, BadConfiguration) as error:
-            _log.warning("the extender's certificate can't be read anew; the last one holds", why=str(error))
-
-
-def _load(context: ssl.SSLContext, papers: Papers) -> None:
     try:
         context.load_cert_chain(papers.certificate, papers.key)
     except OSError as error:  # ssl's own errors are among them
         names = f"{papers.certificate} with the key {papers.key}"
         raise BadConfiguration(f"the extender's certificate, {names}: {error}") from None
+    try:
+        context.load_verify_locations(papers.callers)
+    except OSError as error:
+        raise BadConfiguration(f"the authority of the extender's callers, {papers.callers}: {error}") from None
+    return context

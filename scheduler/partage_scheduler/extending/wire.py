@@ -22,6 +22,7 @@ _LENGTH: Final = re.compile(rb"[0-9]{1,10}")
 _REASONS: Final = {
     200: b"OK",
     400: b"Bad Request",
+    403: b"Forbidden",
     404: b"Not Found",
     405: b"Method Not Allowed",
     411: b"Length Required",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
+from partage_base.kube.unread import Unread
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.objects import ApiLease, ApiNode
 from partage_scheduler.queueing import Queue
@@ -20,8 +21,9 @@ class Nodes:
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
         self._cluster, self._queue, self._clock = cluster, queue, clock
 
-    def listed(self, items: Iterable[ApiNode]) -> None:
-        """All that there are."""
+    def listed(self, items: Iterable[ApiNode], unread: Sequence[Unread] = ()) -> None:
+        """All that there are; what can't be read is as good as gone."""
+        del unread
         now = self._clock()
         self._queue.happened(self._cluster.relisted_nodes(items, now), now)
 
@@ -35,6 +37,11 @@ class Nodes:
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(item.name, now, uid=item.metadata.uid), now)
 
+    def unread(self, which: Unread) -> None:
+        """One of which nothing is known any more: as if it were not there."""
+        now = self._clock()
+        self._queue.happened(self._cluster.node_gone(which.key[1], now), now)
+
 
 class Heartbeats:
     """The Leases by which advertisers say that what their nodes say is true."""
@@ -45,8 +52,9 @@ class Heartbeats:
         self._ahead = wall_clock() - clock()
         self._known: set[str] = set()
 
-    def listed(self, items: Iterable[ApiLease]) -> None:
-        """All that there are."""
+    def listed(self, items: Iterable[ApiLease], unread: Sequence[Unread] = ()) -> None:
+        """All that there are; what can't be read is as good as gone."""
+        del unread
         leases = {lease.name: lease for lease in items}
         for name in self._known - leases.keys():
             self._beat(name, None)
@@ -62,6 +70,11 @@ class Heartbeats:
         """One that is no more."""
         self._known.discard(item.name)
         self._beat(item.name, None)
+
+    def unread(self, which: Unread) -> None:
+        """One that says nothing any more."""
+        self._known.discard(which.key[1])
+        self._beat(which.key[1], None)
 
     def _beat(self, name: str, at: float | None) -> None:
         now = self._clock()
@@ -92,8 +105,9 @@ class Told(Generic[K]):
         self._queue, self._clock = queue, clock
         self._known: dict[tuple[str, str], K] = {}
 
-    def listed(self, items: Iterable[K]) -> None:
-        """All that there are."""
+    def listed(self, items: Iterable[K], unread: Sequence[Unread] = ()) -> None:
+        """All that there are; what can't be read is as good as gone."""
+        del unread
         there = {_key(item): item for item in items}
         for key in self._known.keys() - there.keys():
             self._remove(self._known.pop(key))
@@ -112,6 +126,13 @@ class Told(Generic[K]):
         """One that is no more."""
         if self._known.pop(_key(item), None) is not None:
             self._remove(item)
+            self._happened()
+
+    def unread(self, which: Unread) -> None:
+        """One that is as good as gone: who needs it waits."""
+        known = self._known.pop(which.key, None)
+        if known is not None:
+            self._remove(known)
             self._happened()
 
     def _happened(self) -> None:

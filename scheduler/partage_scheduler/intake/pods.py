@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from partage_plugins.vocabulary import PodUid
+from partage_base.kube.unread import Unread
+from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.objects import ApiPod
@@ -42,14 +43,14 @@ class Pods:
             self._placed.add(uid)
         self._ended(uid)
 
-    def listed(self, items: Iterable[ApiPod]) -> None:
-        """All pods that there are."""
-        pods = list(items)
-        there, now = {pod.uid for pod in pods}, self._clock()
+    def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = ()) -> None:
+        """All pods that there are; those that can't be read hold what they held."""
+        pods, hidden = list(items), {PodUid(each.uid) for each in unread}
+        there, now = hidden.union(pod.uid for pod in pods), self._clock()
         for uid in [PodUid(uid) for uid in self._seen.known() if uid not in there]:
             self._seen.gone(uid)
             self._forget(uid)
-        causes = self._cluster.relisted_pods(pods, now)
+        causes = self._cluster.relisted_pods(pods, now, hidden=hidden)
         for pod in pods:
             if self._seen.is_news(pod.uid, pod.metadata.resource_version):
                 self._offer(pod, now)
@@ -66,10 +67,22 @@ class Pods:
 
     def gone(self, item: ApiPod) -> None:
         """A pod that is no more, or has ended."""
-        self._seen.gone(item.uid)
-        self._forget(item.uid)
+        self._gone(item.uid)
+
+    def unread(self, which: Unread) -> None:
+        """A pod of which nobody knows what it holds, or asks for."""
+        uid = PodUid(which.uid)
+        if which.is_gone:
+            self._gone(uid)
+        else:
+            self._forget(uid)
+            self._cluster.pod_unread(uid, NodeName(which.node))
+
+    def _gone(self, uid: PodUid) -> None:
+        self._seen.gone(uid)
+        self._forget(uid)
         now = self._clock()
-        self._queue.happened(self._cluster.pod_gone(item.uid, now), now)
+        self._queue.happened(self._cluster.pod_gone(uid, now), now)
 
     def _offer(self, pod: ApiPod, now: float) -> None:
         uid = pod.uid

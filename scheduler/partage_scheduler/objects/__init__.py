@@ -11,8 +11,9 @@ from partage_scheduler.objects.others import (
     ApiStorageClass,
     ApiVolume,
 )
-from partage_scheduler.objects.pods import ApiPod, PodSpec, PodStatus
+from partage_scheduler.objects.pods import ApiPod
 from partage_scheduler.objects.showing import seen
+from partage_scheduler.objects.specs import PodSpec, PodStatus
 
 __all__ = [
     "ApiBudget",

@@ -22,17 +22,8 @@ class Object(Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_d
     """
 
 
-class Owner(Object, frozen=True, kw_only=True):
-    """Who made an object."""
-
-    kind: str
-    name: str
-    uid: str = ""
-    controller: bool = False
-
-
-class Meta(Object, frozen=True, kw_only=True):
-    """What every object has."""
+class Identity(Object, frozen=True, kw_only=True):
+    """Which object it is, and which version of it."""
 
     name: str
     namespace: str = ""
@@ -40,9 +31,19 @@ class Meta(Object, frozen=True, kw_only=True):
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+
+
+class Meta(Identity, frozen=True, kw_only=True):
+    """The same, with what is written on it."""
+
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    owner_references: tuple[Owner, ...] = ()
+
+
+class Labelled(Identity, frozen=True, kw_only=True):
+    """The same, where only labels matter."""
+
+    labels: Mapping[str, str] = {}
 
 
 class Condition(Object, frozen=True, kw_only=True):

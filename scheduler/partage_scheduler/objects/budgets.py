@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
+from typing import Final
 
-from partage_scheduler.objects.base import Int32, Meta, Object
+from msgspec.structs import force_setattr
+
+from partage_scheduler.objects.base import Identity, Int32, Object
 from partage_scheduler.objects.selecting import LabelSelector
+
+_MOST: Final = 64
+"""Labels, expressions, and values of an expression that are read of a selector."""
 
 
 class BudgetSpec(Object, frozen=True, kw_only=True):
     """Whose budget it is."""
 
     selector: LabelSelector | None = None
+
+    def __post_init__(self) -> None:
+        """Of a selector that says too much the first counts: then the budget protects more pods, and none less."""
+        selector = self.selector
+        if selector is None or (len(selector.match_labels) <= _MOST and not selector.match_expressions):
+            return
+        short = (each for each in selector.match_expressions if len(each.values) <= _MOST)
+        labels = dict(islice(selector.match_labels.items(), _MOST))
+        first = LabelSelector(match_labels=labels, match_expressions=tuple(islice(short, _MOST)))
+        force_setattr(self, "selector", first)
 
 
 class BudgetStatus(Object, frozen=True, kw_only=True):
@@ -25,7 +42,7 @@ class BudgetStatus(Object, frozen=True, kw_only=True):
 class ApiBudget(Object, frozen=True, kw_only=True):
     """A PodDisruptionBudget."""
 
-    metadata: Meta
+    metadata: Identity
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 

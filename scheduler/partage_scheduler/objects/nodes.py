@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from msgspec.structs import force_setattr, replace
 
 from partage_plugins.vocabulary import NodeName
-from partage_scheduler.objects.base import Condition, Int64, Meta, Object
+from partage_plugins.vocabulary.keys import PREFIX
+from partage_scheduler.objects.base import Int64, Meta, Object
+
+LABELS: Final = 512
+TAINTS: Final = 128
+AMOUNTS: Final = 128
+IMAGES: Final = 256
+_NAMES: Final = 8
+"""Of one image."""
 
 
 class Taint(Object, frozen=True, kw_only=True):
@@ -35,18 +47,33 @@ class NodeStatus(Object, frozen=True, kw_only=True):
     """How it stands."""
 
     allocatable: Mapping[str, str] = {}
-    conditions: tuple[Condition, ...] = ()
     images: tuple[Image, ...] = ()
 
 
 class ApiNode(Object, frozen=True, kw_only=True):
-    """A node."""
+    """A node. What it says beyond any use is not kept, and where that is more than images it takes no new pods."""
 
     metadata: Meta
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
+    def __post_init__(self) -> None:
+        """From the moment that it is read."""
+        labels, taints, allocatable = self.metadata.labels, self.spec.taints, self.status.allocatable
+        notes = {key: text for key, text in self.metadata.annotations.items() if key.startswith(PREFIX)}
+        images = tuple(_first_names(each) for each in self.status.images[:IMAGES])
+        if len(labels) > LABELS or len(taints) > TAINTS or len(allocatable) > AMOUNTS or len(notes) > LABELS:
+            labels, allocatable = dict(islice(labels.items(), LABELS)), dict(islice(allocatable.items(), AMOUNTS))
+            notes = dict(islice(notes.items(), LABELS))
+            force_setattr(self, "spec", NodeSpec(unschedulable=True, taints=taints[:TAINTS]))
+        force_setattr(self, "metadata", replace(self.metadata, labels=labels, annotations=notes))
+        force_setattr(self, "status", NodeStatus(allocatable=allocatable, images=images))
+
     @property
     def name(self) -> NodeName:
         """Its name."""
         return NodeName(self.metadata.name)
+
+
+def _first_names(image: Image) -> Image:
+    return image if len(image.names or ()) <= _NAMES else replace(image, names=(image.names or ())[:_NAMES])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from partage_scheduler.objects.base import Int32, Meta, Object
+from msgspec import field
+
+from partage_scheduler.objects.base import Identity, Int32, Labelled, Object
 from partage_scheduler.objects.selecting import NodeSelector
 
 
 class ApiNamespace(Object, frozen=True, kw_only=True):
     """A namespace, of which only the labels matter."""
 
-    metadata: Meta
+    metadata: Labelled
 
     @property
     def name(self) -> str:
@@ -50,13 +52,27 @@ class VolumeSpec(Object, frozen=True, kw_only=True):
 class ApiVolume(Object, frozen=True, kw_only=True):
     """A PersistentVolume."""
 
-    metadata: Meta
+    metadata: Labelled
     spec: VolumeSpec = VolumeSpec()
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.metadata.name
+
+
+class ClaimNotes(Object, frozen=True, kw_only=True):
+    """The annotations of a claim that matter."""
+
+    bind_completed: str | None = field(default=None, name="pv.kubernetes.io/bind-completed")
+    storage_class: str = field(default="", name="volume.beta.kubernetes.io/storage-class")
+    """As it was named before there was a field for it."""
+
+
+class ClaimMeta(Identity, frozen=True, kw_only=True):
+    """Which claim it is, and what is written on it."""
+
+    annotations: ClaimNotes = ClaimNotes()
 
 
 class ClaimSpec(Object, frozen=True, kw_only=True):
@@ -76,7 +92,7 @@ class ClaimStatus(Object, frozen=True, kw_only=True):
 class ApiClaim(Object, frozen=True, kw_only=True):
     """A PersistentVolumeClaim."""
 
-    metadata: Meta
+    metadata: ClaimMeta
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
@@ -94,7 +110,7 @@ class ApiClaim(Object, frozen=True, kw_only=True):
 class ApiStorageClass(Object, frozen=True, kw_only=True):
     """A StorageClass, which says when a volume is found for a claim."""
 
-    metadata: Meta
+    metadata: Identity
     volume_binding_mode: str = "Immediate"
 
     @property
@@ -126,7 +142,7 @@ class NodeDrivers(Object, frozen=True, kw_only=True):
 class ApiCsiNode(Object, frozen=True, kw_only=True):
     """A CSINode: which drivers its node has; it has the node's name."""
 
-    metadata: Meta
+    metadata: Identity
     spec: NodeDrivers = NodeDrivers()
 
     @property
@@ -148,7 +164,7 @@ class LeaseSpec(Object, frozen=True, kw_only=True):
 class ApiLease(Object, frozen=True, kw_only=True):
     """A Lease: a heartbeat, or a lock."""
 
-    metadata: Meta
+    metadata: Identity
     spec: LeaseSpec = LeaseSpec()
 
     @property

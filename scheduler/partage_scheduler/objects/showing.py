@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, Role
-from partage_scheduler.objects.pods import ApiPod, Container
+from partage_scheduler.objects.pods import ApiPod
+from partage_scheduler.objects.specs import Container
 
 
 def seen(pod: ApiPod) -> Pod:

@@ -1,26 +1,31 @@
 """What nodes have to give beside CPU and memory: places for pods, ephemeral storage, huge pages, extended resources.
 
-Free is what a node can allocate less what all pods on it ask for, whoever placed them; it may be less than nothing.
+Free is what a node can allocate less what all pods on it ask for, whoever placed them; it may be less than nothing. It
+is kept where it is not nought, so a name is forgotten with the last node and the last pod that say it. An array of all
+nodes is made of it for a name that nodes have and pods ask for; a name that no node has is lacking everywhere.
 """
 
 from __future__ import annotations
 
+from collections import Counter as Numbers
 from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags
-from partage_scheduler.deciding import Barred
-from partage_scheduler.deciding.arrays import grown
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.deciding import INSUFFICIENT, Barred
 from partage_scheduler.objects import ApiNode
 from partage_scheduler.predicates.asking import CPU, MEMORY, counted
 from partage_scheduler.predicates.counters import Counter
 
-TOO_MANY_PODS: Final = "Too many pods"
+TOO_MANY_PODS: Final = Reason("too-many-pods", "Too many pods")
 PODS: Final = "pods"
 _UNCOUNTED: Final = frozenset((CPU, MEMORY))
+_ARRAY_BYTES: Final = 16 << 20
 
 
 class Rest:
@@ -28,7 +33,11 @@ class Rest:
 
     def __init__(self) -> None:
         self._allocatable: dict[int, dict[str, int]] = {}
-        self._free: dict[str, NDArray[np.int64]] = {}
+        self._free: dict[str, dict[int, int]] = {}
+        """By name and slot, where it is not nought."""
+        self._having: Numbers[str] = Numbers()
+        """How many nodes have something of each name."""
+        self._arrays = Cache[str, NDArray[np.int64]](_ARRAY_BYTES)
         self._places: dict[int, int] = {}
         self._full = Counter()
         """Nodes without a place for another pod: every pod asks for one, and most for nothing else that is counted."""
@@ -41,12 +50,16 @@ class Rest:
         self._allocatable[slot] = now
         if now != before or slot not in self._places:
             self._give_places(slot, 0)
+            self._lose(before)
+            self._having.update(now.keys())
             for name in now.keys() | before.keys():
                 self._give(slot, name, now.get(name, 0) - before.get(name, 0))
 
     def remove(self, slot: int) -> None:
         """There is no node in that slot any more; its pods were taken off before."""
-        for name, most in self._allocatable.pop(slot, {}).items():
+        gone = self._allocatable.pop(slot, {})
+        self._lose(gone)
+        for name, most in gone.items():
             self._give(slot, name, -most)
         if self._full.at(slot):
             self._full.add(slot, -1)
@@ -70,23 +83,46 @@ class Rest:
         for name, number in asked.items():
             lacking = self._lacking(name, number, end)
             if lacking.any():
-                found.append(Barred(f"Insufficient {name}", lacking))
+                found.append(Barred(INSUFFICIENT.of(name), lacking))
         return found
 
     def _lacking(self, name: str, number: int, end: int) -> Flags:
-        free = self._free.get(name)
-        if free is None:
+        if name not in self._having:
             return np.ones(end, dtype=np.bool_)
-        return grown(free, end, 0)[:end] < number
+        free = self._arrays.get(name)
+        if free is None or free.size < end:
+            free = np.zeros(end, dtype=np.int64)
+            for slot, left in self._free.get(name, {}).items():
+                free[slot] = left
+            self._arrays.put(name, free, free.nbytes)
+        return free[:end] < number
+
+    def _lose(self, names: Mapping[str, int]) -> None:
+        """A node has them no more."""
+        self._having.subtract(names.keys())
+        for name in names:
+            if not self._having[name]:
+                del self._having[name]
+                self._arrays.pop(name)
 
     def _give(self, slot: int, name: str, number: int) -> None:
         if name == PODS:
             self._give_places(slot, number)
             return
-        free = self._free.get(name)
-        if free is None or free.size <= slot:
-            free = self._free[name] = grown(np.zeros(0, dtype=np.int64) if free is None else free, slot + 1, 0)
-        free[slot] += number
+        by_slot = self._free.setdefault(name, {})
+        now = by_slot.get(slot, 0) + number
+        if now:
+            by_slot[slot] = now
+        else:
+            by_slot.pop(slot, None)
+            if not by_slot:
+                del self._free[name]
+        free = self._arrays.get(name)
+        if free is not None:
+            if slot < free.size:
+                free[slot] = now
+            else:
+                self._arrays.pop(name)
 
     def _give_places(self, slot: int, number: int) -> None:
         self._places[slot] = now = self._places.get(slot, 0) + number

@@ -19,8 +19,8 @@ from partage_plugins.codecs import parse_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Room
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.objects.pods import Amounts, Container, ContainerStatus
 from partage_scheduler.objects.showing import role_of
+from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"

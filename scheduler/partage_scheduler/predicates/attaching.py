@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.deciding.arrays import grown
 from partage_scheduler.objects import ApiCsiNode
@@ -21,7 +22,7 @@ from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.remembering import Remembered
 from partage_scheduler.predicates.storage import ClaimKey, Storage
 
-TOO_MANY: Final = "node(s) exceed max volume count"
+TOO_MANY: Final = Reason("too-many-volumes", "node(s) exceed max volume count")
 _ANY_NUMBER: Final = np.iinfo(np.int64).max
 
 

@@ -9,6 +9,8 @@ from partage_scheduler.objects.selecting import LabelSelector, PodTerm, SpreadCo
 
 OPERATORS: Final = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
 Labels = Mapping[str, str]
+_OBJECT_BYTES: Final = 256
+"""What a text takes with the objects around it, beside its letters."""
 
 
 class Requirement(NamedTuple):
@@ -37,6 +39,10 @@ class Requirement(NamedTuple):
 Selector = tuple[Requirement, ...]
 
 
+def _bytes_of(texts: Iterable[str]) -> int:
+    return sum(len(text) + _OBJECT_BYTES for text in texts)
+
+
 class Chooser(NamedTuple):
     """Pods in some namespaces with some labels."""
 
@@ -55,6 +61,17 @@ class Chooser(NamedTuple):
         ):
             return False
         return hold(self.selector, labels)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it takes, about."""
+        said = (*(self.selector or ()), *(self.namespace_selector or ()))
+        return _bytes_of(self.namespaces) + sum(_bytes_of((each.key, *each.values)) for each in said)
+
+    @property
+    def within(self) -> frozenset[str] | None:
+        """The namespaces in which all chosen pods are; None where they may be in any."""
+        return self.namespaces if self.namespace_selector is None else None
 
     @property
     def handle(self) -> tuple[str, str] | None:

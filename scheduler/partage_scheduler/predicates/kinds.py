@@ -2,22 +2,28 @@
 
 Pods of one namespace with the same labels are one kind, so that what is matched against a selector are a few kinds and
 not thousands of pods. A group is who some terms are about; it is made when somebody first asks and counted from then
-on. A group is found by a label that all its pods have, so that a kind that is new is set against few groups. Groups
-that nobody asked about for longest go first.
+on. A group is found by the namespaces and by a label that all its pods have, so that a kind that is new is set against
+few groups, and one namespace's groups cost the pods of others nothing. All groups
+together take no more than a number of bytes, by which it is also bounded how many of them one pod counts in: those that
+nobody asked about for longest go first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from partage_plugins.cache import Cache
 from partage_scheduler.predicates.choosing import Chooser, Labels
 from partage_scheduler.predicates.namespaces import Namespaces
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.places import Tally
 
-GROUPS: Final = 1024
+MOST_BYTES: Final = 32 << 20
+_KIND_BYTES: Final = 256
+"""What it takes that a kind and a group know each other."""
+_GROUP_BYTES: Final = 16 << 10
+"""What a group counts for at least: each kind that is new may have to be set against it."""
 Pair = tuple[str, str]
 
 
@@ -52,66 +58,94 @@ class Kind:
 class Group:
     """Pods that terms are about, and where they are."""
 
-    __slots__ = ("key", "kinds", "tally")
+    __slots__ = ("_asking_bytes", "key", "kinds", "tally")
 
     def __init__(self, key: GroupKey, nodes: Nodes) -> None:
         self.key = key
         self.tally = Tally(nodes)
         self.kinds: dict[Kind, None] = {}
+        self._asking_bytes = sum(each.bytes for each in key.choosers)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes now."""
+        return _GROUP_BYTES + self._asking_bytes + self.tally.bytes + _KIND_BYTES * len(self.kinds)
 
     @property
     def handle(self) -> Pair | None:
         """A label that all of them have."""
         return next((each.handle for each in self.key.choosers if each.handle is not None), None)
 
+    @property
+    def within(self) -> frozenset[str] | None:
+        """The namespaces in which all of them are."""
+        return next((each.within for each in self.key.choosers if each.within is not None), None)
+
 
 class Handled(Protocol):
-    """What can be found by a label."""
+    """What can be found by a label and by namespaces."""
 
     @property
     def handle(self) -> Pair | None:
         """The label; None where it can only be found by asking all."""
         ...
 
+    @property
+    def within(self) -> frozenset[str] | None:
+        """The namespaces; None for all."""
+        ...
+
 
 H = TypeVar("H", bound=Handled)
+_ANYWHERE: Final = frozenset((None,))
 
 
 class ByHandle(Generic[H]):
-    """Things that choose pods, found by a pod's labels."""
+    """Things that choose pods, found by a pod's namespace and labels."""
 
     def __init__(self) -> None:
-        self._by_pair: dict[Pair | None, dict[H, None]] = {}
+        self._found: dict[tuple[str | None, Pair | None], dict[H, None]] = {}
 
     def add(self, each: H) -> None:
         """One more."""
-        self._by_pair.setdefault(each.handle, {})[each] = None
+        for namespace in _ANYWHERE if each.within is None else each.within:
+            self._found.setdefault((namespace, each.handle), {})[each] = None
 
     def remove(self, each: H) -> None:
         """One less."""
-        found = self._by_pair[each.handle]
-        del found[each]
-        if not found:
-            del self._by_pair[each.handle]
+        for namespace in _ANYWHERE if each.within is None else each.within:
+            found = self._found[namespace, each.handle]
+            del found[each]
+            if not found:
+                del self._found[namespace, each.handle]
 
-    def candidates(self, labels: Iterable[Pair]) -> Iterator[H]:
-        """Those that may choose a pod with these labels; no other does."""
-        if not self._by_pair:
-            return
-        yield from self._by_pair.get(None, ())
-        for pair in labels:
-            yield from self._by_pair.get(pair, ())
+    def candidates(self, namespace: str, labels: Iterable[Pair]) -> list[H]:
+        """Those that may choose a pod with these labels in this namespace; no other does."""
+        found: list[H] = []
+        if self._found:
+            pairs = (None, *labels)
+            for place in (None, namespace):
+                for pair in pairs:
+                    found += self._found.get((place, pair), ())
+        return found
 
 
 class Kinds:
     """All pods on nodes, by kind."""
 
-    def __init__(self, nodes: Nodes, namespaces: Namespaces, *, groups: int = GROUPS) -> None:
-        self._nodes, self._namespaces, self._most = nodes, namespaces, groups
+    def __init__(self, nodes: Nodes, namespaces: Namespaces, *, most_bytes: int = MOST_BYTES) -> None:
+        self._nodes, self._namespaces = nodes, namespaces
         self._kinds: dict[KindKey, Kind] = {}
         self._by_pair: dict[Pair, dict[Kind, None]] = {}
-        self._groups: OrderedDict[GroupKey, Group] = OrderedDict()
+        self._by_namespace: dict[str, dict[Kind, None]] = {}
+        self._groups: dict[GroupKey, Group] = {}
+        self._kept = Cache[Group, Group](most_bytes)
         self._by_handle = ByHandle[Group]()
+
+    @property
+    def bytes(self) -> int:
+        """What groups take."""
+        return self._kept.bytes
 
     def same(self, key: KindKey) -> KindKey:
         """The key as it is kept here: thousands of equal pods need it once."""
@@ -139,10 +173,9 @@ class Kinds:
     def group(self, choosers: tuple[Chooser, ...], *, with_going: bool = True) -> Group:
         """The pods that all of these choose."""
         key = GroupKey(choosers, with_going)
-        group = self._groups.get(key)
-        if group is None:
-            return self._gathered(key)
-        self._groups.move_to_end(key)
+        group = self._groups.get(key) or self._gathered(key)
+        for other in self._kept.put(group, group, group.bytes):
+            self._dissolve(other)
         return group
 
     def namespaces_changed(self) -> None:
@@ -152,13 +185,15 @@ class Kinds:
             for each in self._groups.values()
             if any(chooser.namespace_selector is not None for chooser in each.key.choosers)
         ]:
+            self._kept.pop(group)
             self._dissolve(group)
 
     def _made(self, key: KindKey) -> Kind:
         kind = self._kinds[key] = Kind(key)
+        self._by_namespace.setdefault(key.namespace, {})[kind] = None
         for pair in key.labels:
             self._by_pair.setdefault(pair, {})[kind] = None
-        for group in self._by_handle.candidates(key.labels):
+        for group in self._by_handle.candidates(key.namespace, key.labels):
             self._join(kind, group)
         return kind
 
@@ -166,6 +201,10 @@ class Kinds:
         del self._kinds[kind.key]
         for group in kind.groups:
             del group.kinds[kind]
+        there = self._by_namespace[kind.namespace]
+        del there[kind]
+        if not there:
+            del self._by_namespace[kind.namespace]
         for pair in kind.key.labels:
             found = self._by_pair[pair]
             del found[kind]
@@ -173,20 +212,26 @@ class Kinds:
                 del self._by_pair[pair]
 
     def _gathered(self, key: GroupKey) -> Group:
-        if len(self._groups) >= self._most:
-            self._dissolve(next(iter(self._groups.values())))
         group = self._groups[key] = Group(key, self._nodes)
         self._by_handle.add(group)
-        handle = group.handle
-        for kind in tuple(self._kinds.values() if handle is None else self._by_pair.get(handle, ())):
+        for kind in self._candidates(group):
             if self._join(kind, group):
-                for slot, number in kind.by_slot.items():
-                    group.tally.add(slot, number)
+                group.tally.gather(kind.by_slot)
         return group
 
+    def _candidates(self, group: Group) -> list[Kind]:
+        """The kinds that may belong to it."""
+        if group.handle is not None:
+            return list(self._by_pair.get(group.handle, ()))
+        if group.within is None:
+            return list(self._kinds.values())
+        return [kind for namespace in group.within for kind in self._by_namespace.get(namespace, ())]
+
     def _dissolve(self, group: Group) -> None:
+        """It is counted no more; whoever has it still may look at it as it was."""
         del self._groups[group.key]
         self._by_handle.remove(group)
+        group.tally.forget()
         for kind in group.kinds:
             del kind.groups[group]
 

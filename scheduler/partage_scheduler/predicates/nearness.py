@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.predicates.holding import Terms
+from partage_scheduler.predicates.holding import Term, Terms
 from partage_scheduler.predicates.kinds import Kinds
 from partage_scheduler.predicates.namespaces import Namespaces
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.wishes import NONE, Wishes
 
-NOT_NEAR: Final = "node(s) didn't match pod affinity rules"
-NOT_APART: Final = "node(s) didn't match pod anti-affinity rules"
-OTHERS_APART: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+NOT_NEAR: Final = Reason("affinity", "node(s) didn't match pod affinity rules")
+NOT_APART: Final = Reason("anti-affinity", "node(s) didn't match pod anti-affinity rules")
+OTHERS_APART: Final = Reason("anti-affinity-of-others", "node(s) didn't satisfy existing pods anti-affinity rules")
 
 
 class Nearness:
@@ -25,7 +27,7 @@ class Nearness:
 
     def __init__(self, nodes: Nodes, namespaces: Namespaces, kinds: Kinds) -> None:
         self._nodes, self._namespaces, self._kinds = nodes, namespaces, kinds
-        self._apart = Terms(nodes, namespaces)
+        self._apart = Terms[Flags](nodes, namespaces, self._held_at)
 
     def take(self, slot: int, wishes: Wishes) -> None:
         """A pod on that node says this."""
@@ -36,6 +38,10 @@ class Nearness:
         """It is there no more."""
         for near in wishes.with_none:
             self._apart.give_back(slot, near)
+
+    def namespaces_changed(self) -> None:
+        """Namespaces have other labels than before."""
+        self._apart.namespaces_changed()
 
     def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
         """Where it can't be for the sake of other pods."""
@@ -69,9 +75,12 @@ class Nearness:
                 found = at if found is None else found | at
         return found
 
-    def _unwelcome(self, pod: ApiPod) -> tuple[str, Flags | None]:
-        found: Flags | None = None
-        for term in self._apart.about(pod.namespace, pod.metadata.labels):
-            at = term.places().at()
-            found = at if found is None else found | at
-        return OTHERS_APART, found
+    def _unwelcome(self, pod: ApiPod) -> tuple[Reason, Flags | None]:
+        return OTHERS_APART, self._apart.said_of(pod.namespace, pod.metadata.labels)
+
+    def _held_at(self, terms: Iterable[Term]) -> Flags:
+        """The nodes in whose place one of them is held."""
+        found = np.zeros(self._nodes.end, dtype=np.bool_)
+        for term in terms:
+            found |= term.places().at()
+        return found

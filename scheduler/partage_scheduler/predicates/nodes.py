@@ -1,26 +1,35 @@
 """What nodes are called and labelled, by slot: the arrays that all families look things up in.
 
-For each label that anybody ever asked for there is a column: a small number for each value, by slot, so that "which
-nodes have this value" is one comparison of arrays. A column is made when it is first asked for and kept current from
-then on. `version` grows whenever a label, a name or a node's being there changes; whatever was derived is right as long
-as it has not grown. Nodes say much about themselves every few minutes and seldom anything that counts here.
+For each label that nodes have and that anybody asked for there is a column: a small number for each value, by slot, so
+that "which nodes have this value" is one comparison of arrays. A column is made when it is first asked for and kept
+current from then on; those that nobody asked for longest go first when all take too many bytes. A label that no node
+has costs nothing: pods may name as many of them as they like. `version` grows whenever a label, a name or a node's
+being there changes; whatever was derived is right as long as it has not grown. Nodes say much about themselves every
+few minutes and seldom anything that counts here.
+
+`shelf` is where those who count by places keep what they made of the columns, all of them within a number of bytes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags
 from partage_scheduler.deciding.arrays import grown
 from partage_scheduler.objects import ApiNode
 
 NOWHERE: Final = -1
 """The code of a node that lacks the label; as an index it means the last place, which is kept free for it."""
-_COLUMNS: Final = 512
+_COLUMN_BYTES: Final = 32 << 20
+_SHELF_BYTES: Final = 32 << 20
+_VALUE_BYTES: Final = 128
+"""What a value takes in a column: the text is the node's own."""
 _SLACK: Final = 64
 
 
@@ -48,7 +57,16 @@ class Nodes:
         """One more than the highest slot that a node was ever in."""
         self._names: dict[str, int] = {}
         self._by_slot: dict[int, tuple[str, Mapping[str, str]]] = {}
-        self._columns: dict[str, Column] = {}
+        self._keys: Counter[str] = Counter()
+        """How many nodes have each label."""
+        self._columns = Cache[str, Column](_COLUMN_BYTES)
+        self._nowhere = Column(0)
+        self.shelf = Cache[Any, Any](_SHELF_BYTES)
+
+    @property
+    def bytes(self) -> int:
+        """What columns and the shelf take."""
+        return self._columns.bytes + self.shelf.bytes
 
     def __len__(self) -> int:
         return len(self._by_slot)
@@ -65,7 +83,9 @@ class Nodes:
             return
         if before is not None:
             self._unname(slot, before[0])
+            self._lose(before[1])
         self._by_slot[slot], self._names[now[0]] = now, slot
+        self._keys.update(now[1].keys())
         self.end = max(self.end, slot + 1)
         self.version += 1
         for key, column in self._columns.items():
@@ -78,6 +98,7 @@ class Nodes:
         if before is None:
             return
         self._unname(slot, before[0])
+        self._lose(before[1])
         self.version += 1
         for column in self._columns.values():
             column.put(slot, None)
@@ -89,9 +110,12 @@ class Nodes:
     def column(self, key: str) -> Column:
         """The same with what the codes mean; good until `version` grows."""
         column = self._columns.get(key)
-        if column is None:
-            column = self._made(key)
-        return column
+        if column is not None:
+            return column
+        if key in self._keys:
+            return self._made(key)
+        self._nowhere.codes = grown(self._nowhere.codes, self.end, NOWHERE)
+        return self._nowhere
 
     def there(self) -> Flags:
         """In which slots there is a node."""
@@ -103,18 +127,25 @@ class Nodes:
         if self._names.get(name) == slot:
             del self._names[name]
 
+    def _lose(self, labels: Mapping[str, str]) -> None:
+        """A node has them no more; what no node has any more is forgotten."""
+        self._keys.subtract(labels.keys())
+        for key in labels:
+            if not self._keys[key]:
+                del self._keys[key]
+                self._columns.pop(key)
+
     def _made(self, key: str) -> Column:
-        if len(self._columns) >= _COLUMNS:
-            self._columns.clear()
-        column = self._columns[key] = Column(self.end)
+        column = Column(self.end)
         for slot, (_, labels) in self._by_slot.items():
             value = labels.get(key)
             if value is not None:
                 column.put(slot, value)
+        self._columns.put(key, column, column.codes.nbytes + _VALUE_BYTES * len(column.values))
         return column
 
     def _forget_old_values(self) -> None:
         """Nodes that come and go each with a name of its own must not make columns longer for ever."""
         most = 2 * len(self._by_slot) + _SLACK
         for key in [key for key, column in self._columns.items() if len(column.values) > most]:
-            del self._columns[key]
+            self._columns.pop(key)

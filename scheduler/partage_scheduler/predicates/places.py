@@ -2,11 +2,13 @@
 
 A `Tally` has the counts by node, and for each label that somebody asked about a `Places` with the counts by that
 label's values. Both are kept current as pods come and go; when nodes change, places are counted anew once asked for.
+The places of all tallies together take no more than a number of bytes: those that nobody asked about for longest go
+first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final
 
 import numpy as np
@@ -18,6 +20,10 @@ from partage_scheduler.predicates.nodes import NOWHERE, Nodes
 EVERYWHERE: Final = None
 """In the place of a question about some nodes only."""
 _QUESTIONS: Final = 16
+_SLOT_BYTES: Final = 128
+"""What a node takes in a count by slot."""
+
+Question = tuple[str, Hashable]
 
 
 class Places:
@@ -34,6 +40,11 @@ class Places:
         self._at: Flags | None = None
         self._counted: Flags | None = None
         self._unlabelled: tuple[Flags, bool] | None = None
+
+    @property
+    def bytes(self) -> int:
+        """What it takes once all has been asked; the codes are the label's column."""
+        return self.counts.nbytes + self.counts.size + 2 * self._codes.size
 
     def add(self, slot: int, number: int) -> None:
         """So many more on a node."""
@@ -89,11 +100,16 @@ class Tally:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._by_slot: dict[int, int] = {}
-        self._places: dict[tuple[str, Hashable], Places] = {}
+        self._places: dict[Question, Places] = {}
         self._version = nodes.version
 
     def __bool__(self) -> bool:
         return bool(self._by_slot)
+
+    @property
+    def bytes(self) -> int:
+        """What the counts by slot take."""
+        return _SLOT_BYTES * len(self._by_slot)
 
     def add(self, slot: int, number: int) -> None:
         """So many more on a node."""
@@ -106,17 +122,42 @@ class Tally:
             for places in self._places.values():
                 places.add(slot, number)
 
+    def gather(self, by_slot: Mapping[int, int]) -> None:
+        """So many more on each of these, before anybody has asked."""
+        if not self._by_slot:
+            self._by_slot = dict(by_slot)
+            return
+        for slot, number in by_slot.items():
+            self._by_slot[slot] = self._by_slot.get(slot, 0) + number
+
     def places(self, key: str, *, name: Hashable = EVERYWHERE, within: Callable[[], Flags] | None = None) -> Places:
         """The counts by the values of one label; `name` tells one set of nodes that count from another."""
         if self._version != self._nodes.version:
-            self._places.clear()
+            self.forget()
             self._version = self._nodes.version
-        found = self._places.get((key, name))
+        question = key, name
+        found = self._places.get(question)
         if found is None:
             if len(self._places) >= _QUESTIONS:
-                self._places.clear()
-            found = self._places[key, name] = self._counted(key, None if within is None else within())
+                self.forget()
+            found = self._counted(key, None if within is None else within())
+            self._keep(question, found)
+        else:
+            self._nodes.shelf.get((self, question))
         return found
+
+    def forget(self) -> None:
+        """Nothing is counted by places until somebody asks."""
+        for question in self._places:
+            self._nodes.shelf.pop((self, question))
+        self._places.clear()
+
+    def _keep(self, question: Question, places: Places) -> None:
+        self._places[question] = places
+        gone: list[tuple[Tally, Question]]
+        gone = self._nodes.shelf.put((self, question), (self, question), places.bytes)
+        for tally, other in gone:
+            del tally._places[other]  # noqa: SLF001  (of its own class)
 
     def by_node(self) -> NDArray[np.int64]:
         """The counts by slot."""

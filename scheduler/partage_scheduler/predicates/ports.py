@@ -1,4 +1,8 @@
-"""Ports of the node itself that pods use: one pod for each address, protocol and port; no address means all."""
+"""Ports of the node itself that pods use: one pod for each address, protocol and port; no address means all.
+
+However many addresses of a port are in use, two counts are looked at: those of the address that is asked for and of
+all addresses together, or where all are asked for those of any.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.counters import Counter
 
-TAKEN: Final = "node(s) didn't have free ports for the requested pod ports"
+TAKEN: Final = Reason("host-ports", "node(s) didn't have free ports for the requested pod ports")
 ANY: Final = "0.0.0.0"  # noqa: S104  (compared, nothing is bound to it)
 
 HostPort = tuple[str, int, str]
@@ -28,36 +33,54 @@ def host_ports(pod: ApiPod) -> tuple[HostPort, ...]:
     return tuple(found)
 
 
+class _Port:
+    """Which addresses of a port are in use where."""
+
+    __slots__ = ("any", "by_address")
+
+    def __init__(self) -> None:
+        self.any, self.by_address = Counter(), dict[str, Counter]()
+
+    def add(self, slot: int, address: str, number: int) -> None:
+        counter = self.by_address.get(address) or self.by_address.setdefault(address, Counter())
+        counter.add(slot, number)
+        if not counter:
+            del self.by_address[address]
+        self.any.add(slot, number)
+
+    def in_the_way(self, address: str) -> Iterable[Counter]:
+        """Of whom wants that address."""
+        if address == ANY:
+            return (self.any,)
+        return [counter for counter in map(self.by_address.get, (address, ANY)) if counter is not None]
+
+
 class Ports:
     """Which ports are in use on which nodes."""
 
     def __init__(self) -> None:
-        self._used: dict[tuple[str, int], dict[str, Counter]] = {}
+        self._used: dict[tuple[str, int], _Port] = {}
 
     def take(self, slot: int, ports: Iterable[HostPort]) -> None:
         """A pod on that node uses these."""
         for protocol, port, address in ports:
-            by_address = self._used.setdefault((protocol, port), {})
-            if address not in by_address:
-                by_address[address] = Counter()
-            by_address[address].add(slot, 1)
+            used = self._used.get((protocol, port)) or self._used.setdefault((protocol, port), _Port())
+            used.add(slot, address, 1)
 
     def give_back(self, slot: int, ports: Iterable[HostPort]) -> None:
         """It does not any more."""
         for protocol, port, address in ports:
-            by_address = self._used[protocol, port]
-            by_address[address].add(slot, -1)
-            if not by_address[address]:
-                del by_address[address]
-                if not by_address:
-                    del self._used[protocol, port]
+            used = self._used[protocol, port]
+            used.add(slot, address, -1)
+            if not used.any:
+                del self._used[protocol, port]
 
     def barred(self, wanted: Iterable[HostPort], end: int) -> list[Barred]:
         """Where one of these is in use."""
         taken: Flags | None = None
         for protocol, port, address in wanted:
-            for other, counter in self._used.get((protocol, port), {}).items():
-                if ANY in (address, other) or address == other:
-                    flags = counter.flags(end)
-                    taken = flags if taken is None else taken | flags
+            used = self._used.get((protocol, port))
+            for counter in () if used is None else used.in_the_way(address):
+                flags = counter.flags(end)
+                taken = flags if taken is None else taken | flags
         return [] if taken is None else [Barred(TAKEN, taken)]

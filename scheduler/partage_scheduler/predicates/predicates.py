@@ -128,12 +128,12 @@ class Predicates:
     def put_namespace(self, namespace: ApiNamespace) -> None:
         """A namespace, as it is now."""
         if self._namespaces.put(namespace):
-            self._kinds.namespaces_changed()
+            self._namespaces_changed()
 
     def remove_namespace(self, name: str) -> None:
         """It is gone."""
         if self._namespaces.remove(name):
-            self._kinds.namespaces_changed()
+            self._namespaces_changed()
 
     def put_volume(self, volume: ApiVolume) -> None:
         """A PersistentVolume, as it is now."""
@@ -208,6 +208,11 @@ class Predicates:
             wishes=self._wishes.of(pod),
             claims=claims_of(pod),
         )
+
+    def _namespaces_changed(self) -> None:
+        self._kinds.namespaces_changed()
+        self._nearness.namespaces_changed()
+        self._preferring.namespaces_changed()
 
     def _volume_changed(self, volume: ApiVolume) -> None:
         claim = volume.spec.claim_ref

@@ -5,7 +5,7 @@ Each family says from 0 to 100; what it says is spread over all nodes, where ups
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import log
 from typing import Final
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from partage_plugins.vocabulary.answers import Scores
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.predicates.holding import Terms
+from partage_scheduler.predicates.holding import Term, Terms
 from partage_scheduler.predicates.images import Images
 from partage_scheduler.predicates.kinds import Kinds
 from partage_scheduler.predicates.namespaces import Namespaces
@@ -50,7 +50,7 @@ class Preferring:
     ) -> None:
         self._nodes, self._kinds = nodes, kinds
         self._tainted, self._spreading, self._images = tainted, spreading, images
-        self._held = Terms(nodes, namespaces)
+        self._held = Terms[Scores](nodes, namespaces, self._weighed)
         self._of_nodes = Remembered[Scores](nodes)
 
     def take(self, slot: int, wishes: Wishes) -> None:
@@ -66,6 +66,10 @@ class Preferring:
             self._held.give_back(slot, near, _REQUIRED_BY_OTHERS)
         for liked in wishes.liked:
             self._held.give_back(slot, liked.near, liked.weight)
+
+    def namespaces_changed(self) -> None:
+        """Namespaces have other labels than before."""
+        self._held.namespaces_changed()
 
     def scores(self, pod: ApiPod, wishes: Wishes, end: int) -> Scores | None:
         """The sum of what the families say; None where none says anything."""
@@ -110,10 +114,18 @@ class Preferring:
             tally = self._kinds.group((liked.near.chooser,)).tally
             if tally:
                 total += np.float32(liked.weight) * tally.places(liked.near.topology_key).by_slot()
-        for term in self._held.about(pod.namespace, pod.metadata.labels):
-            total += np.float32(term.weight) * term.places().by_slot()
+        held = self._held.said_of(pod.namespace, pod.metadata.labels)
+        if held is not None:
+            total += held
         least, most = total.min(initial=0), total.max(initial=0)
         return (HIGHEST * (total - least) / (most - least)).astype(np.float32) if most > least else None
+
+    def _weighed(self, terms: Iterable[Term]) -> Scores:
+        """What pods that are there add to each node."""
+        total = np.zeros(self._nodes.end, dtype=np.float32)
+        for term in terms:
+            total += np.float32(term.weight) * term.places().by_slot()
+        return total
 
     def _by_spread(self, pod: ApiPod, wishes: Wishes) -> Scores | None:
         if not wishes.spread_anyway:

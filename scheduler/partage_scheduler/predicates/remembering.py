@@ -1,34 +1,62 @@
-"""What was derived from all nodes, kept until one of them changes: equal pods ask equal things."""
+"""What was derived from all nodes, kept until one of them changes: equal pods ask equal things.
+
+A long question is kept as a digest, so one of any length takes as much memory as another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, Final, Generic, TypeVar
 
+import msgspec
+from numpy.typing import NDArray
+
+from partage_plugins.cache import Cache
 from partage_scheduler.predicates.nodes import Nodes
 
-T = TypeVar("T")
-ANSWERS: Final = 1024
+A = TypeVar("A", bound=NDArray[Any])
+MOST_BYTES: Final = 8 << 20
+_DIGEST_BYTES: Final = 20
+_SHORT: Final = 256
+_TEXT: Final = msgspec.json.Encoder()
 
 
-class Remembered(Generic[T]):
-    """Answers by question; all are forgotten when nodes change, or when there are too many."""
+def digest(question: object) -> bytes:
+    """Equal for questions that are equal, made of what the API server's objects are made of; for no others."""
+    return digest_of(_TEXT.encode(question))
 
-    def __init__(self, nodes: Nodes) -> None:
+
+def digest_of(text: bytes) -> bytes:
+    """Equal for texts that are equal; a short one is its own."""
+    return text if len(text) <= _SHORT else blake2b(text, digest_size=_DIGEST_BYTES).digest()
+
+
+class Remembered(Generic[A]):
+    """Arrays by question; all are forgotten when nodes change, and the oldest when there are too many bytes."""
+
+    def __init__(self, nodes: Nodes, *, most_bytes: int = MOST_BYTES) -> None:
         self._nodes = nodes
         self._version = -1
-        self._answers: dict[Hashable, T] = {}
+        self._answers = Cache[bytes, A](most_bytes)
+
+    @property
+    def bytes(self) -> int:
+        """What is kept now."""
+        return self._answers.bytes
 
     def forget(self) -> None:
         """Something else that answers depend on has changed."""
         self._answers.clear()
 
-    def of(self, question: Hashable, answer: Callable[[], T]) -> T:
+    def of(self, question: object, answer: Callable[[], A]) -> A:
         """The answer, which nobody may change."""
-        if self._version != self._nodes.version or len(self._answers) >= ANSWERS:
+        if self._version != self._nodes.version:
             self._answers.clear()
             self._version = self._nodes.version
-        found = self._answers.get(question)
+        key = digest(question)
+        found = self._answers.get(key)
         if found is None:
-            found = self._answers[question] = answer()
+            found = answer()
+            self._answers.put(key, found, found.nbytes)
         return found

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selecting import NodeSelector
@@ -14,8 +15,8 @@ from partage_scheduler.predicates.node_terms import any_term, selected
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.remembering import Remembered
 
-ANOTHER_NAME: Final = "node(s) didn't match the requested node name"
-NOT_SELECTED: Final = "node(s) didn't match Pod's node affinity/selector"
+ANOTHER_NAME: Final = Reason("another-node-name", "node(s) didn't match the requested node name", lasts=True)
+NOT_SELECTED: Final = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", lasts=True)
 
 
 class Selectors:

@@ -6,25 +6,29 @@ pod selects them and tolerates their taints. Pods that are being deleted don't c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.choosing import hold
 from partage_scheduler.predicates.kinds import Kinds
 from partage_scheduler.predicates.nodes import NOWHERE, Nodes
 from partage_scheduler.predicates.places import Places
+from partage_scheduler.predicates.remembering import digest
 from partage_scheduler.predicates.selectors import Selectors, asked_of_nodes
 from partage_scheduler.predicates.taints import Tainted
 from partage_scheduler.predicates.wishes import Spread, Wishes
 
-UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
-UNLABELLED: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
+UNEVEN: Final = Reason("spread", "node(s) didn't match pod topology spread constraints")
+UNLABELLED: Final = Reason(
+    "spread-label-missing", "node(s) didn't match pod topology spread constraints (missing required label)"
+)
 
 
 class Spreading:
@@ -54,10 +58,12 @@ class Spreading:
         `keys` are the labels that such nodes have.
         """
         tally = self._kinds.group((spread.chooser,), with_going=False).tally
-        name: Hashable = (
-            keys,
-            asked_of_nodes(pod) if spread.honours_selectors else None,
-            (pod.spec.tolerations, self._tainted.version) if spread.honours_taints else None,
+        name = digest(
+            (
+                keys,
+                asked_of_nodes(pod) if spread.honours_selectors else None,
+                (pod.spec.tolerations, self._tainted.version) if spread.honours_taints else None,
+            )
         )
         return tally.places(spread.topology_key, name=name, within=lambda: self._counting(pod, spread, keys))
 
@@ -90,7 +96,7 @@ def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
 
 def _told_once(found: Sequence[Barred]) -> list[Barred]:
     """Each reason once, for all constraints together."""
-    by_reason: dict[str, Flags] = {}
+    by_reason: dict[Reason, Flags] = {}
     for each in found:
         before = by_reason.get(each.reason)
         by_reason[each.reason] = each.slots if before is None else before | each.slots

@@ -7,8 +7,6 @@ from typing import Final
 from partage_scheduler.objects import ApiClaim, ApiPod, ApiStorageClass, ApiVolume
 
 BOUND: Final = "Bound"
-_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 NOT_BOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -70,7 +68,7 @@ class Storage:
 
     def _why_unbound(self, claim: ApiClaim) -> str:
         name = claim.spec.storage_class_name
-        class_name = claim.metadata.annotations.get(_OLD_CLASS, "") if name is None else name
+        class_name = claim.metadata.annotations.storage_class if name is None else name
         found = self.classes.get(class_name)
         if found is None or found.volume_binding_mode != _FIRST_CONSUMER:
             return NOT_BOUND
@@ -81,5 +79,5 @@ class Storage:
 
 
 def _is_bound(claim: ApiClaim) -> bool:
-    is_done = claim.status.phase == BOUND or _BIND_COMPLETED in claim.metadata.annotations
+    is_done = claim.status.phase == BOUND or claim.metadata.annotations.bind_completed is not None
     return bool(claim.spec.volume_name) and is_done

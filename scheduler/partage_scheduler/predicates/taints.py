@@ -11,19 +11,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.deciding.arrays import grown
 from partage_scheduler.objects import ApiNode, ApiPod, Taint
 from partage_scheduler.objects.selecting import Toleration
+from partage_scheduler.predicates.remembering import digest
 
-CORDONED: Final = "node(s) were unschedulable"
-TAINTED: Final = "node(s) had untolerated taint(s)"
+CORDONED: Final = Reason("cordoned", "node(s) were unschedulable", lasts=True)
+TAINTED: Final = Reason("tainted-several", "node(s) had untolerated taint(s)", lasts=True)
+TAINTED_WITH: Final = Reason("tainted", "node(s) had untolerated taint {{{}: {}}}", lasts=True)
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 HARD: Final = frozenset(("NoSchedule", "NoExecute"))
 _NAMED: Final = 8
 """With more different taints than that in one pod's way they are no longer told one by one."""
-_ANSWERS: Final = 256
+_MOST_BYTES: Final = 8 << 20
 
 Taints = tuple[Taint, ...]
 Tolerations = tuple[Toleration, ...]
@@ -42,7 +46,7 @@ class Tainted:
         self._members = [0]
         """Nodes of each class; those without taints are not counted."""
         self._codes: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self._answers: dict[Tolerations, list[Barred]] = {}
+        self._answers = Cache[bytes, list[Barred]](_MOST_BYTES)
 
     def put(self, slot: int, node: ApiNode) -> None:
         """This is the node in that slot, as it is now."""
@@ -60,11 +64,11 @@ class Tainted:
         if not self._cordons and len(self._classes) == 1:
             return []
         tolerations = pod.spec.tolerations
-        found = self._answers.get(tolerations)
+        key = digest(tolerations)
+        found = self._answers.get(key)
         if found is None:
-            if len(self._answers) >= _ANSWERS:
-                self._answers.clear()
-            found = self._answers[tolerations] = [*self._by_cordon(tolerations), *self._by_taint(tolerations)]
+            found = [*self._by_cordon(tolerations), *self._by_taint(tolerations)]
+            self._answers.put(key, found, sum(each.slots.nbytes + len(str(each.reason)) for each in found))
         return found
 
     def tolerable(self, tolerations: Tolerations) -> Flags | None:
@@ -120,7 +124,7 @@ class Tainted:
             yield Barred(TAINTED, self._where(code for codes in by_name.values() for code in codes))
             return
         for (key, value), codes in by_name.items():
-            yield Barred(f"node(s) had untolerated taint {{{key}: {value}}}", self._where(codes))
+            yield Barred(TAINTED_WITH.of(key, value), self._where(codes))
 
     def _firsts(self, tolerations: Tolerations) -> dict[int, Taint]:
         """The first taint of each class that is in the way, where there is one."""

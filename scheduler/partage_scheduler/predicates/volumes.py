@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.deciding import Barred
 from partage_scheduler.objects import ApiVolume
 from partage_scheduler.objects.selecting import Expression, NodeSelector
@@ -19,9 +20,11 @@ from partage_scheduler.predicates.remembering import Remembered
 from partage_scheduler.predicates.selectors import Selectors
 from partage_scheduler.predicates.storage import ClaimKey, Storage
 
-IN_USE: Final = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
-OUT_OF_REACH: Final = "node(s) didn't match PersistentVolume's node affinity"
-OTHER_ZONE: Final = "node(s) had no available volume zone"
+IN_USE: Final = Reason(
+    "claim-in-use", "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+)
+OUT_OF_REACH: Final = Reason("volume-affinity", "node(s) didn't match PersistentVolume's node affinity")
+OTHER_ZONE: Final = Reason("volume-zone", "node(s) had no available volume zone")
 ONE_POD: Final = "ReadWriteOncePod"
 _TODAY: Final[Mapping[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",

@@ -7,13 +7,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from partage_plugins.cache import Cache, structure_bytes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selecting import PodAffinity, SpreadConstraint
 from partage_scheduler.predicates.choosing import Chooser, Labels, of_constraint, of_term
+from partage_scheduler.predicates.remembering import digest_of
 
 DO_NOT: Final = "DoNotSchedule"
 ANYWAY: Final = "ScheduleAnyway"
-_ANSWERS: Final = 2048
+_MOST_BYTES: Final = 16 << 20
 _BY_LABELS: Final = b"atchLabelKeys"
 """In the text of whoever asks for its own values of some labels."""
 
@@ -67,7 +69,12 @@ class WishReader:
     """Reads pods, and remembers."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[bytes, frozenset[tuple[str, str]] | None], Wishes] = {}
+        self._read = Cache[bytes, Wishes](_MOST_BYTES)
+
+    @property
+    def bytes(self) -> int:
+        """What is remembered."""
+        return self._read.bytes
 
     def of(self, pod: ApiPod) -> Wishes:
         """What it says."""
@@ -77,12 +84,13 @@ class WishReader:
         if not has_terms and not spec.topology_spread_constraints:
             return NONE
         said = msgspec.json.encode((pod.namespace, affinity, spec.topology_spread_constraints))
-        question = said, frozenset(pod.metadata.labels.items()) if _BY_LABELS in said else None
-        found = self._read.get(question)
+        if _BY_LABELS in said:
+            said += msgspec.json.encode(pod.metadata.labels)
+        key = digest_of(said)
+        found = self._read.get(key)
         if found is None:
-            if len(self._read) >= _ANSWERS:
-                self._read.clear()
-            found = self._read[question] = read(pod)
+            found = read(pod)
+            self._read.put(key, found, structure_bytes(len(said)))
         return found
 
 

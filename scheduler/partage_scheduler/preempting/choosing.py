@@ -4,7 +4,8 @@ Nodes are guessed at first, by arithmetic, then the most promising ones are look
 pods, by everything that decides otherwise, too: filters, plugins, room that is kept for others. Of who would have to
 leave, the more important ones come back as far as it fits still, those first whose budget allows no end.
 
-Pods that are being deleted already cost nothing, unless they are overdue. Nothing is changed here.
+Pods that are being deleted already cost nothing, if they will be gone soon: their owners choose their grace, and one of
+years, or one that is over, makes them like any other. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
+from math import inf
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
 from partage_plugins.vocabulary import GPU, NodeName, PodRequest, PodUid, Slot
+from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.seats import Seat
@@ -28,9 +31,9 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.preempting.budgets import Budgets
 from partage_scheduler.preempting.guessing import guess
 from partage_scheduler.preempting.importance import Cost, by_importance, cost_of
-from partage_scheduler.wording import lasts, said_as
 
 NEVER: Final = "Never"
+_ELSEWHERE: Final = Reason("elsewhere", "another node is looked at")
 VIABLE: Final = 100
 """So many nodes are guessed at that might do; upstream looks at as many."""
 EXAMINED: Final = 500
@@ -92,9 +95,9 @@ class _Look(Struct, frozen=True):
 class Preempting:
     """Chooses; one for each scheduler."""
 
-    def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float]) -> None:
-        """`utc` is the time of day in seconds, to tell who is overdue."""
-        self._cycle, self._budgets, self._utc = cycle, budgets, utc
+    def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float], longest_grace_s: int) -> None:
+        """`utc` is the time of day in seconds. Who is given more than `longest_grace_s` to end is not waited for."""
+        self._cycle, self._budgets, self._utc, self._longest_grace_s = cycle, budgets, utc, longest_grace_s
         self._from = 0
         self._sent_away: dict[PodUid, float] = {}
 
@@ -113,6 +116,11 @@ class Preempting:
         now = self._utc()
         self._sent_away = {uid: until for uid, until in self._sent_away.items() if now < until}
         self._sent_away |= dict.fromkeys(pods, now + OVERDUE_S)
+
+    def grace_of(self, victim: ApiPod) -> int | None:
+        """With how many seconds it is to be deleted in place of its own; None where its own are few enough."""
+        is_own_enough = victim.spec.termination_grace_period_seconds <= self._longest_grace_s and not victim.is_going
+        return None if is_own_enough else self._longest_grace_s
 
     def stays(self, pod: PodUid) -> None:
         """It could not be deleted."""
@@ -154,7 +162,7 @@ class Preempting:
         decider = self._cycle.decider
         out = np.zeros(decider.end, dtype=np.bool_)
         for each in self._cycle.barred(pod, request, now):
-            if lasts(said_as(each.reason)):
+            if each.reason.lasts:
                 out |= each.flags(decider.end)
         return frozenset(node.name for node in self.cluster.nodes if out[self._slot(node.name)])
 
@@ -257,17 +265,18 @@ class Preempting:
             return None
         others = np.ones(decider.end, dtype=np.bool_)
         others[look.slot] = False
-        return decider.decide(look.request, [Barred("", others)])
+        return decider.decide(look.request, [Barred(_ELSEWHERE, others)])
 
     def _leaves(self, pod: ApiPod) -> bool:
         """Whether it is being deleted, and can be expected to be gone soon."""
-        text = pod.metadata.deletion_timestamp
-        if text is None:
-            return self._utc() < self._sent_away.get(pod.uid, 0.0)
+        text, now = pod.metadata.deletion_timestamp, self._utc()
+        if now < self._sent_away.get(pod.uid, 0.0):
+            return True
         try:
-            return self._utc() < datetime.fromisoformat(text).timestamp() + OVERDUE_S
+            ends = -inf if text is None else datetime.fromisoformat(text).timestamp()
         except ValueError:
             return False
+        return now - OVERDUE_S < ends <= now + self._longest_grace_s
 
     def _slot(self, node: NodeName) -> Slot:
         slot = self._cycle.decider.slot(node)

@@ -1,9 +1,10 @@
 """Which pod is next.
 
 A pod that failed waits for one of the causes that may make it fit, not for a timer; then it rests until its back-off is
-over, which grows with its failures, and comes up by priority and age. While nothing else is to be done, a pod whose
-cause has come need not finish its rest, once for each rest: an idle scheduler keeps nobody waiting, and a storm of
-events still costs no more than two tries for each rest. What happens while a pod is in flight counts when it is back.
+over, which grows with its failures, and comes up by priority, by turns of the namespaces, and by age. While nothing
+else is to be done, a pod whose cause has come need not finish its rest, once for each rest: an idle scheduler keeps
+nobody waiting, and a storm of events still costs no more than two tries for each rest. What happens while a pod is in
+flight counts when it is back.
 
 A gang comes up as one as soon as enough of its pods are there, those that run counted, and holds nothing before: two
 gangs can't each hold what the other needs. Pure: times are what callers say.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -20,11 +22,13 @@ from msgspec import Struct
 from partage_plugins.vocabulary import Gang, PodUid
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.queueing.lines import Line
+from partage_scheduler.queueing.lines import Line, Spent, Turns
 from partage_scheduler.queueing.units import Key, Place, Unit, Waiting, key_of, says_other
 
 GATED: Final = "gated"
 _DOUBLINGS: Final = 30
+_LEAST_S: Final = 0.0005
+"""What a pod counts for that is handed out, beside the time that it takes."""
 
 
 class QueueSettings(Struct, frozen=True, kw_only=True):
@@ -51,7 +55,8 @@ class Queue:
         self._gated: dict[PodUid, ApiPod] = {}
         self._units: dict[Key, Unit] = {}
         self._unit_of: dict[PodUid, Unit] = {}
-        self._ready, self._jumping, self._timed = Line(), Line(), Line()
+        self._spent = Spent()
+        self._ready, self._jumping, self._timed = Turns(self._spent), Turns(self._spent), Line()
         self._concerned: dict[frozenset[Cause], dict[Key, Unit]] = {}
         """Who waits for which causes."""
         self._gathering: dict[Key, Unit] = {}
@@ -118,6 +123,10 @@ class Queue:
             self._gather(unit)
         return None
 
+    def took(self, waiting: Waiting, seconds: float) -> None:
+        """So long it was decided on what was handed out; its namespace waits longer for its next turn."""
+        self._spent.add(waiting.pods[0].namespace, seconds)
+
     def failed(self, uid: PodUid, causes: frozenset[Cause], now: float) -> None:
         """A pod that was in flight could not be placed, and is worth a try after one of these. TIME: after a rest."""
         self._now = now
@@ -157,7 +166,7 @@ class Queue:
         unit = self._units.get(key)
         if unit is None:
             self._number += 1
-            unit = self._units[key] = Unit(key, self._number)
+            unit = self._units[key] = Unit(key, self._number, pod.namespace)
             self._gather(unit)
         unit.members[pod.uid], self._unit_of[pod.uid] = pod, unit
         self._review(unit)
@@ -196,7 +205,7 @@ class Queue:
     def _enter(self, unit: Unit) -> None:
         self._move(unit, Place.READY)
         unit.jumped = False
-        self._ready.push(unit, unit.order)
+        self._ready.push(unit)
 
     def _wake(self) -> None:
         """Who has rested enough is ready; a gang that has waited long enough is told what it lacks."""
@@ -220,7 +229,8 @@ class Queue:
         self._move(unit, Place.FLYING)
         unit.causes, unit.launched = NOTHING, self._moment
         unit.failed = unit.changed = unit.stirred = False
-        pods = tuple(unit.members.values())[:count]
+        pods = tuple(islice(unit.members.values(), count))
+        self._spent.add(unit.namespace, _LEAST_S * len(pods))
         unit.flying = {pod.uid for pod in pods}
         return Waiting(pods, unit.gang, lacking, unit.attempts)
 
@@ -244,7 +254,7 @@ class Queue:
         if not unit.stirred:
             self._concerned.setdefault(unit.causes, {})[unit.key] = unit
         elif not unit.jumped:
-            self._jumping.push(unit, unit.order)
+            self._jumping.push(unit)
         if rests:
             self._timed.push(unit, unit.until)
 

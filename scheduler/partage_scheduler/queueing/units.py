@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import TypeAlias
 
 from partage_plugins.codecs import read_gang
+from partage_plugins.codecs.gangs import MOST_PODS
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Gang, PodUid
 from partage_scheduler.cluster.causes import NOTHING, Cause
@@ -58,6 +60,7 @@ class Unit:
         "late",
         "launched",
         "members",
+        "namespace",
         "number",
         "place",
         "stirred",
@@ -65,8 +68,8 @@ class Unit:
         "until",
     )
 
-    def __init__(self, key: Key, number: int) -> None:
-        self.key, self.number = key, number
+    def __init__(self, key: Key, number: int, namespace: str) -> None:
+        self.key, self.number, self.namespace = key, number, namespace
         self.members: dict[PodUid, ApiPod] = {}
         """In the order in which they are handed out."""
         self.place = Place.GATHERING
@@ -91,8 +94,8 @@ class Unit:
 
     @property
     def order(self) -> Order:
-        """Its place in the line; a gang has the lowest priority and the greatest age of its pods."""
-        pods = self.members.values()
+        """Its place in the line; a gang has the lowest priority and the greatest age of its pods, of many the first."""
+        pods = tuple(islice(self.members.values(), MOST_PODS))
         oldest = min(pod.metadata.creation_timestamp or "" for pod in pods)
         return max(-pod.priority for pod in pods), oldest, self.number
 

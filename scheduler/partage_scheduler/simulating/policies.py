@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from partage_plugins.builtin.gpu_allocator import AllocatorSettings, GpuAllocator
+from partage_plugins.builtin.gpu_allocator.exclusion import EVERY_NAMESPACE
 from partage_plugins.builtin.gpu_allocator.mixing import read_mix
 from partage_plugins.builtin.gpu_allocator.shapes import Typical
 from partage_plugins.hooks import scheduler as hooks
@@ -22,6 +23,8 @@ from partage_scheduler.deciding import Decider
 from partage_scheduler.plugged import decider_over
 
 GROUP: Final = "partage.scheduler"
+_EVERY: Final = frozenset((EVERY_NAMESPACE,))
+"""What is replayed was placed once: which namespaces may exclude others is the cluster's business."""
 ALLOCATOR: Final = PluginName("gpu")
 """The name of the plugin that has the policies."""
 DEFAULT: Final = ("binpack", "spread", "kubeshare", "fgd", "fgd+")
@@ -30,7 +33,7 @@ DEFAULT: Final = ("binpack", "spread", "kubeshare", "fgd", "fgd+")
 
 def decider_with(policy: str, typical: Typical | None = None) -> tuple[Decider, SchedulerSide]:
     """A decider whose cards this policy hands out, and what reads requests; `Refused` where there is no such policy."""
-    settings = AllocatorSettings(mix=read_mix(policy), shapes=typical)
+    settings = AllocatorSettings(mix=read_mix(policy), exclusion_namespaces=_EVERY, shapes=typical)
     registry = Registry(hooks)
     report = registry.load(_candidates(settings), blocked_names(os.environ) - {ALLOCATOR})
     if report.faults:

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from partage_base.daemon.repeats import Repeats
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_status_path
@@ -23,11 +24,12 @@ from partage_scheduler.objects import ApiPod, Condition
 from partage_scheduler.telling.outbox import Outbox
 
 SCHEDULED: Final = "PodScheduled"
-Reason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
+ConditionReason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 _MOST_WAITING: Final = 20_000
 _EVERY_S: Final = 20.0
 """Reasons count nodes, so they change with every node that does; a pod hears of that no more often."""
-_LONGEST_MESSAGE: Final = 32_768
+_LONGEST_MESSAGE: Final = 2_048
+"""Of as many as wait: what they were told is remembered."""
 _FIRST_AGAIN_S: Final = 0.5
 _MOST_AGAIN_S: Final = 15.0
 _log = structlog.get_logger()
@@ -38,7 +40,7 @@ class Unplaced(msgspec.Struct, frozen=True):
 
     pod: ApiPod
     message: str
-    reason: Reason = "Unschedulable"
+    reason: ConditionReason = "Unschedulable"
 
 
 class Conditions:
@@ -68,8 +70,10 @@ class Conditions:
 
     def tell(self, unplaced: Unplaced) -> None:
         """The pod is to say this, soon."""
+        if len(unplaced.message) > _LONGEST_MESSAGE:
+            unplaced = replace(unplaced, message=unplaced.message[: _LONGEST_MESSAGE - 1] + "…")
         said = self._said.get(unplaced.pod.uid) or _stands(unplaced.pod)
-        if said == (unplaced.reason, unplaced.message[:_LONGEST_MESSAGE]):
+        if said == (unplaced.reason, unplaced.message):
             self._outbox.withdraw(unplaced.pod.uid)
             return
         self._outbox.put(unplaced.pod.uid, unplaced)
@@ -122,7 +126,7 @@ class Conditions:
         else:
             self._backoff.reset()
             self._written("done")
-            self._said[uid] = (unplaced.reason, unplaced.message[:_LONGEST_MESSAGE])
+            self._said[uid] = (unplaced.reason, unplaced.message)
         finally:
             del self._going[uid]
             done.set_result(None)
@@ -135,7 +139,7 @@ class Conditions:
             "type": SCHEDULED,
             "status": "False",
             "reason": unplaced.reason,
-            "message": unplaced.message[:_LONGEST_MESSAGE],
+            "message": unplaced.message,
             "lastTransitionTime": _since(pod) or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}

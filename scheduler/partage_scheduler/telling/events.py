@@ -112,6 +112,10 @@ class Events:
             self._sent("dropped")
         self._news.set()
 
+    def doubted(self, pod: ApiPod, words: str) -> None:
+        """Something else stands on the pod than what counts for it."""
+        self.failed(pod, words, reason="AllocationNotAsGiven")
+
     def scheduled(self, pod: ApiPod, node: str) -> None:
         """The pod is on a node."""
         self._warnings.withdraw((pod.uid, "FailedScheduling"))

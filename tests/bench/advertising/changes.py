@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.advertising.place import CARDS, CUT, FIRST, LAST, Act, Node, Right, Seen, all_ok, health_of, is_lost
+from partage_base.condition import Condition, encode_condition
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.places import KUBELET_SPOKE, PAUSE_FOLDER
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE, PAUSE_FOLDER
 from support.simgpu import Card
 
 _PAUSE: Final = f"/{PAUSE_FOLDER}/by-hand"
@@ -83,6 +84,7 @@ def _resumed(node: Node) -> None:
 
 
 def _kubelet_spoke(node: Node) -> None:
+    node.stage.machine.write(f"/{CRISHIM_CONDITION}", encode_condition(Condition()).decode())
     node.stage.machine.write(_SIGN, "")
 
 

@@ -22,6 +22,7 @@ NAMESPACE: Final = "team"
 MAIN: Final = ContainerName("main")
 IMAGE: Final = "busybox"
 _HOST_NETWORK: Final = 2
+_OWN_PROCESSES: Final = 1
 _VARIABLES: Final = 20
 """A service of the cluster brings seven."""
 _MOUNTED: Final = ("/etc/hosts", "/etc/hostname", "/etc/nsswitch.conf")
@@ -76,6 +77,7 @@ class Made:
             + b"".join(field(6, each) for each in variables)
             + b"".join(field(7, each) for each in mounts)
             + message((9, self._uid_label()), (10, pair("io.kubernetes.container.hash", "1f")), (11, "main/0.log"))
+            + field(15, message((2, message((3, message((1, _HOST_NETWORK), (2, _OWN_PROCESSES)))))))
         )
 
     def _uid_label(self) -> bytes:

@@ -54,3 +54,18 @@ def test_a_driver_that_went_away_frees_nothing_and_is_asked_again(place: Isolate
         assert not one.do("client.take(700 << 20)")
         place.node.start()
         until(lambda: one.do("client.take(700 << 20)"))
+
+
+@pytest.mark.parametrize("what", ["bytes", "lists"])
+def test_on_a_blind_card_contexts_are_charged_the_dead_are_let_go_and_it_is_said(
+    place: Isolated, container: Contained, what: str
+) -> None:
+    place.node.control(f"blind 0 {what}")
+    with workers(container, 2) as (one, other):
+        assert one.do("context()")
+        assert one.do("client.take(450 << 20)")
+        until(lambda: any("NVML does not tell" in sentence for sentence in place.told().findings))
+        assert container.told().cards[0].overhead_bytes > 0
+        assert not other.do("client.take(600 << 20)")
+        one.kill()
+        until(lambda: other.do("client.take(600 << 20)"))

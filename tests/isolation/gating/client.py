@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _cuda = ctypes.CDLL("libcuda.so.1")
+_driver = ctypes.CDLL(sys.argv[2])
 INT: Final = ctypes.c_int
 WORD: Final = ctypes.c_uint64
 NON_BLOCKING: Final = 1
@@ -47,6 +48,15 @@ def told(name: str, *arguments: object, kind: Any = WORD) -> Any:
     return value.value
 
 
+def past(name: str, *arguments: object) -> int:
+    """As `told`, of the driver itself, which the program has loaded by its path."""
+    value = WORD()
+    plain = [WORD(one) if isinstance(one, int) else one for one in arguments]
+    if number := getattr(_driver, name)(ctypes.byref(value), *plain):
+        raise Said(number)
+    return value.value
+
+
 # ---- contexts and streams
 
 
@@ -54,7 +64,8 @@ def start() -> None:
     """Contexts on all cards; the first one's is current."""
     call("cuInit", 0)
     _contexts.extend(told("cuDevicePrimaryCtxRetain", device) for device in range(int(sys.argv[1])))
-    use(0)
+    if _contexts:
+        use(0)
 
 
 def use(card: int) -> None:

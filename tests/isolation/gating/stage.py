@@ -30,7 +30,7 @@ class Program(Steered):
     def __init__(self, place: Place, *, cards: int = 1, more: Mapping[str, str] | None = None) -> None:
         env = {**place.node.environment, "LD_PRELOAD": place.preload, **(more or {})}
         self.place = place
-        super().__init__([sys.executable, CLIENT, str(cards)], env=env, refusals="cuda")
+        super().__init__([sys.executable, CLIENT, str(cards), place.node.library("cuda")], env=env, refusals="cuda")
 
 
 class Place:
@@ -45,9 +45,9 @@ class Place:
         return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
 
     @contextmanager
-    def program(self, *, cards: int = 1) -> Generator[Program]:
-        """One that computes on the first cards."""
-        started = Program(self, cards=cards)
+    def program(self, *, cards: int = 1, more: Mapping[str, str] | None = None) -> Generator[Program]:
+        """One that computes on the first cards, with `more` in its environment."""
+        started = Program(self, cards=cards, more=more)
         try:
             started.ask("start()")
             yield started

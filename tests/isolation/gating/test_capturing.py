@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from isolation.gating.stage import A_WHILE_S, Program
 from partage_isolation.broker.wire import What
+from support.granter import Granter
 
 pytestmark = pytest.mark.slow
 
@@ -119,3 +122,66 @@ def test_a_capture_that_failed_ends_too(one: Program) -> None:
     assert one.error("end_capture(s)")
     one.ask("launch(s)")
     one.ask("synchronize(s)")
+
+
+LONG_MS: Final = 600
+LEFT_OPEN: Final = {
+    "open": "begin_capture(x, 2)",
+    "destroyed": "begin_capture(x, 2); call('cuStreamDestroy_v2', x)",
+    "broken": "begin_capture(x, 0); _cuda.cuStreamSynchronize(WORD(x))",
+}
+
+
+def granted(one: Program) -> Granter:
+    """The card is the program's."""
+    one.ask("kernel()")
+    one.place.broker.generous = True
+    one.ask("launch()")
+    one.place.broker.generous = False
+    return one.place.broker
+
+
+@pytest.mark.parametrize("stream", ["LEGACY", "PER_THREAD"])
+@pytest.mark.parametrize("left", list(LEFT_OPEN))
+def test_a_capture_that_is_left_frees_no_stream(one: Program, left: str, stream: str) -> None:
+    broker = granted(one)
+    one.ask(f"s, x = {stream}, stream()")
+    one.ask(LEFT_OPEN[left])
+    one.ask(f"launch(s, {LONG_MS})")
+    broker.wait_for(What.DRAINED, broker.close())
+    assert not one.ask("is_busy(s)")
+
+
+JOINED: Final = {
+    "the capturing stream": ("s = stream()", "begin_capture(s, 2)"),
+    "one that joins it": (
+        "s = stream(); o = stream(); e = told('cuEventCreate', 0)",
+        "begin_capture(o, 2); call('cuEventRecord', e, o); call('cuStreamWaitEvent', s, e, 0)",
+    ),
+    "the legacy stream": ("s = LEGACY; o = stream(0)", "begin_capture(o, 2)"),
+    "one that is destroyed in it": ("s = stream()", "begin_capture(s, 2); call('cuStreamDestroy_v2', s)"),
+}
+
+
+@pytest.mark.parametrize("where", list(JOINED))
+def test_what_was_launched_before_a_capture_is_drained_though_it_goes_on(one: Program, where: str) -> None:
+    broker = granted(one)
+    made, begun = JOINED[where]
+    one.ask(made)
+    one.ask("d = told('cuEventCreate', 0)")
+    one.ask(f"launch(s, {LONG_MS})")
+    one.ask("call('cuEventRecord', d, s)")
+    one.ask(begun)
+    broker.wait_for(What.DRAINED, broker.close())
+    one.ask("call('cuEventQuery', d)")
+
+
+def test_what_was_not_counted_before_a_capture_is_drained_though_it_goes_on(one: Program) -> None:
+    broker = granted(one)
+    broker.free()
+    one.ask("s, o, d = stream(), stream(), told('cuEventCreate', 0)")
+    one.ask("launches(20000, o, 0.001)")
+    one.ask(f"launch(s, {LONG_MS}); call('cuEventRecord', d, s)")
+    one.ask("begin_capture(s, 2)")
+    broker.wait_for(What.DRAINED, broker.close())
+    one.ask("call('cuEventQuery', d)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import Final
 
 import pytest
 
@@ -130,6 +131,47 @@ def test_streams_and_contexts_that_come_and_go_while_leases_do(one: Program) -> 
         broker.wait_for(What.DRAINED, broker.lease(seconds=0.01))
     broker.sole()
     one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
+
+
+def test_a_context_that_became_current_past_the_library_is_drained_too(one: Program) -> None:
+    """It is seen at the end of a batch, which has 256 launches at most."""
+    broker = granted(one)
+    one.ask("launches(2); past('cuCtxCreate_v2', 0, 0)")
+    one.ask(f"kernel(); launches(600, 0, 0.001); launch(0, {LONG_MS})")
+    broker.wait_for(What.DRAINED, broker.close())
+    assert not one.ask("is_busy(0)")
+
+
+def test_a_green_context_that_is_destroyed_delays_no_end_of_a_lease(one: Program) -> None:
+    broker = granted(one)
+    one.ask("g = told('cuGreenCtxCreate', 1, 0, 1)")
+    one.ask("call('cuCtxPushCurrent_v2', told('cuCtxFromGreenCtx', g))")
+    one.ask("s = told('cuGreenCtxStreamCreate', g, 1, 0)")
+    one.ask("launch(s, 5); launch(0, 5)")
+    one.ask("call('cuGreenCtxDestroy', g); call('cuCtxPopCurrent_v2', None)")
+    broker.wait_for(What.DRAINED, broker.close())
+    broker.sole()
+    one.ask("launch()")
+
+
+BLOCKING: Final = {
+    "the first of a thread": "",
+    "one of a batch": "launches(5, s, 0.01), time.sleep(0.1), launch(o, 0.01),",
+}
+"""What the thread does before; in the pause all is found done, and the other stream's launch opens the gate again."""
+
+
+@pytest.mark.parametrize("which", list(BLOCKING))
+def test_a_launch_that_has_not_come_back_is_not_drained(place: Place, which: str) -> None:
+    with place.program(more={"CUDA_LAUNCH_BLOCKING": "1"}) as one:
+        broker = granted(one)
+        one.ask("s, o = stream(), stream(); launches(300, s, 0.01); launches(5, o, 0.01)")
+        one.ask(f"t = in_thread(lambda: ({BLOCKING[which]} launch(s, {3 * LONG_MS}), 0)) and None")
+        one.ask(f"time.sleep({2 * A_WHILE_S})")
+        assert one.ask("is_busy(s)")
+        broker.wait_for(What.DRAINED, broker.close())
+        assert not one.ask("is_busy(s)")
+        one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
 
 
 def test_every_member_says_for_itself(place: Place) -> None:

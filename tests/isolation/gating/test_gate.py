@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 import pytest
 
@@ -39,6 +40,29 @@ def test_every_way_to_launch_waits_for_the_gate(one: Program, launch: str) -> No
     one.place.broker.sole()
     one.answer()
     one.ask("call('cuCtxSynchronize')")
+
+
+PAST: Final = {
+    "a context": ("_contexts.append(past('cuDevicePrimaryCtxRetain', 0)); use(0)",),
+    "a context that is current": ("past('cuCtxCreate_v2', 0, 0)",),
+    "a stream on a thread without a context": (
+        "past('cuCtxCreate_v2', 0, 0); s = past('cuStreamCreate', 1); _kernels[0] = kernel()",
+        "call('cuCtxPopCurrent_v2', None)",
+    ),
+}
+
+
+@pytest.mark.parametrize("made", list(PAST))
+def test_what_was_made_past_the_library_is_gated_from_its_first_launch_on(place: Place, made: str) -> None:
+    with place.program(cards=0) as one:
+        one.ask(f"s = 0; time.sleep({A_WHILE_S})")
+        for line in PAST[made]:
+            one.ask(line)
+        one.say("launch(s)")
+        place.broker.wait_for(What.WANT, 0)
+        assert not one.has_answered(within_s=A_WHILE_S)
+        place.broker.sole()
+        one.answer()
 
 
 def test_what_computes_nothing_goes_on_behind_a_closed_gate(one: Program) -> None:

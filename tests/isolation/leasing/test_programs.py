@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Self
+from pathlib import Path
+from typing import Final, Self
 
 import pytest
 
@@ -20,6 +22,7 @@ from support.simgpu import card
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds
 FOR_LONG = "600"
+AROUND: Final = Path(__file__).with_name("around_process.py")
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +34,15 @@ def place() -> Iterator[Isolated]:
 
 
 class Program:
-    """One of the simulated card's, in a container."""
+    """One of the simulated card's, in a container; or a flood that is written `around` its lease."""
 
-    def __init__(self, container: Contained, *words: str) -> None:
+    def __init__(self, container: Contained, *words: str, around: bool = False) -> None:
         container.install(built_library())
         self.container = container
         environment = {**os.environ, **container.place.node.environment, "LD_PRELOAD": container.preload}
         argv = [str(built_programs() / words[0]), "--seconds", FOR_LONG, *words[1:]]
+        if around:
+            argv = [sys.executable, str(AROUND), words[0], str(container.place.node.library("cuda"))]
         self._process = subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL)
         until(lambda: self.time.processes > 0)
 
@@ -89,6 +94,15 @@ def test_two_that_want_all_get_what_they_were_promised(place: Isolated, words: t
         large.more(1)  # the first was alone, and had launched ahead
         assert 0.2 < shared(small, large, 2) < 0.55  # 1 to 3; both are late now and then
         assert small.time.leases > 5
+
+
+@pytest.mark.parametrize("way", ["past", "open", "leaked"])
+def test_ordinary_calls_lead_around_no_lease(place: Isolated, way: str) -> None:
+    """Who is not metered has as much of the card as the other one."""
+    some = [place.prepare(share=share) for share in (100, 900)]
+    with Program(some[0], way, around=True) as hostile, Program(some[1], "flood", "--kernel-us", "1000") as other:
+        other.more(0.5)
+        assert shared(hostile, other, 1.5) < 0.3  # 1 to 9
 
 
 def test_what_is_lowered_while_they_run_counts_from_then_on(place: Isolated) -> None:

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.slow
 SETUP = (
     "s = stream()",
     "p = make_pool()",
+    "d, m = make_pool(where=DOMAIN), make_pool(kind=MANAGED)",
     "h0 = create(2 << 20)",
     "g = captured(s, lambda: free_async(alloc_async(64 << 20, s), s))[0]",
     "plain = lambda some: [WORD(x) if isinstance(x, int) else x for x in some]",
@@ -23,6 +24,10 @@ TOO_MUCH = {
     "per-thread pool": "out('cuMemAllocAsync_ptsz', 64 << 20, 0)",
     "own pool": "out('cuMemAllocFromPoolAsync', 64 << 20, p, s)",
     "own pool, per thread": "out('cuMemAllocFromPoolAsync_ptsz', 64 << 20, p, 0)",
+    "pool of a domain": "out('cuMemAllocFromPoolAsync', 64 << 20, d, s)",
+    "managed pool": "out('cuMemAllocFromPoolAsync', 64 << 20, m, s)",
+    "default managed pool": "out('cuMemAllocFromPoolAsync', 64 << 20, pool_at(DEVICE, MANAGED), s)",
+    "domain": "out('cuMemCreate', 64 << 20, properties(where=DOMAIN), 0)",
     "virtual": "out('cuMemCreate', 64 << 20, properties(), 0)",
     "array": "out('cuArray3DCreate_v2', words(8192, 8192, 0) + words(1, 1, 0, 0, width=4))",
     "flat array": "out('cuArrayCreate_v2', words(8192, 8192) + words(1, 1, width=4))",

@@ -62,6 +62,19 @@ def test_a_context_that_the_driver_refused_is_told(place: Place) -> None:
         assert [packet.flags for packet in place.broker.said(What.AMOUNTS)] == [Flag.CONTEXT_FAILED]
 
 
+def test_a_green_context_that_is_destroyed_leaves_nothing_charged(place: Place) -> None:
+    """The primary one was there for it alone, and goes with it."""
+    with place.program(device=None) as one:
+        one.ask("call('cuInit', 0)")
+        one.ask("g = told('cuGreenCtxCreate', 1, 0, 1)")
+        one.ask("call('cuCtxSetCurrent', told('cuCtxFromGreenCtx', g))")
+        one.ask("a = alloc(7 << 20)")
+        assert one.used == one.held > 0
+        one.ask("call('cuGreenCtxDestroy', g)")
+        assert place.node.status()[0].used_bytes == 0
+        assert one.used == 0
+
+
 @pytest.mark.parametrize("line", ["told('cuModuleLoadData', b'anything')", "call('cuCtxSetLimit', 2, 1 << 20)"])
 def test_what_only_the_card_shows_is_a_hint_to_look(one: Program, line: str) -> None:
     told(one.place, What.CONTEXT, What.AMOUNTS)

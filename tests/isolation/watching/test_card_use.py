@@ -18,7 +18,7 @@ import pytest
 from isolation.watching.holders import MIB, holders
 from partage_isolation.simulation.node import SimulatedNode
 from partage_isolation.watching.nvml import NvmlChild
-from partage_isolation.watching.use import CardUse
+from partage_isolation.watching.use import Blind, CardUse
 from partage_plugins.vocabulary.names import CardId
 from support.simgpu import NODE, card, card_uuid, simulated_node
 from support.steered import DEADLINE_S
@@ -58,7 +58,7 @@ def asked(
 async def sample(nvml: NvmlChild, card: CardId = ONE) -> CardUse:
     """As soon as there is one."""
     until = time.monotonic() + DEADLINE_S
-    while (use := await nvml.use(card)) is None:
+    while not isinstance(use := await nvml.use(card), CardUse):
         assert time.monotonic() < until, "no sample came"
         await asyncio.sleep(0.05)
     return use
@@ -88,10 +88,26 @@ def test_every_process_has_the_bytes_that_the_card_has_of_it(node: SimulatedNode
             use = await sample(nvml)
             assert began_ns <= use.taken_ns <= time.monotonic_ns()
             assert use.processes.keys() == {small, large}
-            assert use.processes[large] - use.processes[small] == 448 * MIB
-            assert sum(use.processes.values()) == node.status()[0].used_bytes
+            assert (use.processes[large] or 0) - (use.processes[small] or 0) == 448 * MIB
+            assert sum(held or 0 for held in use.processes.values()) == node.status()[0].used_bytes
             assert (await sample(nvml, TWO)).processes == {}
         assert (await sample(nvml)).processes == {}
+
+    asked(node.root, story)
+
+
+@pytest.mark.parametrize("what", ["bytes", "lists"])
+def test_a_card_that_does_not_tell_what_processes_hold_is_blind_and_not_empty(node: SimulatedNode, what: str) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        with holders(node):
+            await sample(nvml)
+            node.control(f"blind 0 {what}")
+            assert isinstance(await nvml.use(ONE), Blind)
+            assert isinstance(await nvml.use(TWO), CardUse)
+        node.control("blind 0 no")
+        assert isinstance(await nvml.use(ONE), Blind), "that nobody is there proves nothing"
+        with holders(node) as (pid,):
+            assert (await sample(nvml)).processes.keys() == {pid}
 
     asked(node.root, story)
 

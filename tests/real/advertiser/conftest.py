@@ -11,6 +11,7 @@ import sys
 from collections.abc import Generator, Iterator
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_advertiser.pausing import LABEL
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
@@ -23,7 +24,7 @@ from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 from rig.talking.resources import EVENTS, LEASES, NODES
 from support.advertiser_stage import AdvertiserStage
-from support.crishim_stage import SOCKET, crishim
+from support.crishim_stage import SOCKET, crishim, public_file
 from support.simgpu_stage import device_plugin, install_driver, simgpud
 
 LOGS = CHECKOUT / ".cache/test/rig-logs-advertiser"
@@ -37,7 +38,8 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 @pytest.fixture(scope="package")
 def lasting_rig_with_cards(audit: Audit) -> Iterator[Rig]:
-    through_crishim = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),))
+    key = dict([public_file(Ed25519PrivateKey.generate())])
+    through_crishim = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=key)
     settings = RigSettings(nodes={OURS: through_crishim, NATIVE: NodeSettings()}, control=audit.settings())
     with running(settings, say=print, keep_logs=LOGS) as rig:
         for node in rig.nodes.values():

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from partage_advertiser.pausing import LABEL
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_base.files import UNFINISHED
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage, kubeconfig
 from support.simgpu_stage import UUIDS
 
@@ -51,8 +52,9 @@ def test_nothing_is_left_of_a_killed_advertiser(stage: AdvertiserStage) -> None:
 
 
 def test_what_a_killed_advertiser_had_half_written_is_gone_after_the_next(stage: AdvertiserStage) -> None:
-    for name in (f".{INVENTORY_FILE.rpartition('/')[2]}.new", "advertiser/.driver-upgrade.new"):
-        stage.machine.write(f"/run/partage/{name}", "half an inv")
+    for folder in ("/run/partage", f"/{PAUSE_FOLDER}"):
+        stage.machine.write(f"{folder}/{UNFINISHED}0", "half an inv")
+        stage.machine.run("touch", "--date=-2 minutes", f"{folder}/{UNFINISHED}0")
     stage.rig.cluster.kubectl.run("label", "node", stage.name, f"{LABEL}=drain-required")
     stage.start()
     stage.wait_healths("degraded: paused", "degraded: paused")

@@ -8,6 +8,7 @@ import pytest
 
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 from support.advertiser_stage import AdvertiserStage
+from support.crishim_stage import KEYS
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,6 +51,19 @@ def test_crishim_is_in_force_only_while_kubelet_speaks_through_it(
     wait_ready(stage, crishim=True)
     stage.wait_event("CrishimInForce", "kubelet speaks through crishim")
     assert stage.told_text() == stage.written_text()
+
+
+def test_a_crishim_that_honours_no_allocation_is_told_with_the_cause(stage: AdvertiserStage) -> None:
+    stage.start(*SOON)
+    wait_ready(stage, crishim=True)
+    keys = stage.machine.path(KEYS)
+    away = keys.rename(keys.with_name("keys.away"))
+    try:
+        wait_ready(stage, crishim=False)
+        stage.wait_event("CrishimKeys", "no key verifies allocations")
+    finally:
+        away.rename(keys)
+    wait_ready(stage, crishim=True)
 
 
 def test_the_broker_is_in_force_while_it_shows_life(stage: AdvertiserStage) -> None:

@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.codecs import key_id, verify
 from partage_plugins.vocabulary import Allocation, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from rig.identity.people import SCHEDULER
 from rig.rig import Rig
 from rig.talking import pod_status
 from rig.talking.manifests import a_job, a_pod
@@ -65,7 +64,7 @@ def test_a_pod_of_an_ordinary_user_that_is_bound_by_our_scheduler_runs_there(rig
         TEAM, a_pod("bound", image="busybox", command=["true"], scheduler="us")
     )
     allocation = Allocation(gen=1, pod=PodUid(pod.uid), node=NodeName("n2"), containers={})
-    rig.cluster.as_account(SCHEDULER).bind(pod, "n2", allocation, signed_by=key)
+    rig.cluster.bind(pod, "n2", allocation, signed_by=key)
     pod.wait_succeeded()
     assert pod.node == "n2"
     verify(pod.annotations[ALLOCATION], pod.annotations[SIGNATURE], {key_id(key.public_key()): key.public_key()})

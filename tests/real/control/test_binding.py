@@ -45,7 +45,7 @@ def half_a_card(pod: Pod, node: str) -> Allocation:
 
 def test_a_bound_pod_has_its_node_and_a_good_signature(cluster: Cluster, node: str, pod: Pod) -> None:
     allocation = half_a_card(pod, node)
-    cluster.as_account(SCHEDULER).bind(pod, node, allocation, signed_by=KEY)
+    cluster.bind(pod, node, allocation, signed_by=KEY)
     pod.refresh()
     assert pod.node == node
     assert pod.condition("PodScheduled")["status"] == "True"
@@ -64,8 +64,10 @@ def test_node_and_allocation_appear_in_one_event(cluster: Cluster, node: str, po
 
 
 def test_a_forged_allocation_is_overwritten(cluster: Cluster, node: str) -> None:
-    forged = {ALLOCATION: "forged", SIGNATURE: "forged", "other": "kept"}
-    pod = cluster.as_user("alice").pods.create(TEAM, a_pod("forger", scheduler="nobody", annotations=forged))
+    """It was there before admission kept others from writing it."""
+    forged = {ALLOCATION: "forged", SIGNATURE: "forged"}
+    pod = cluster.as_user("alice").pods.create(TEAM, a_pod("forger", scheduler="nobody", annotations={"other": "kept"}))
+    cluster.as_account(SCHEDULER).api.patch(pod.path("status"), {"metadata": {"annotations": forged}})
     allocation = half_a_card(pod, node)
     cluster.bind(pod, node, allocation, signed_by=KEY)
     pod.refresh()

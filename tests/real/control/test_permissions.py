@@ -77,13 +77,6 @@ def test_a_user_makes_pods_and_jobs_in_her_team(cluster: Cluster) -> None:
     alice.api.delete(JOBS.at(TEAM, job["metadata"]["name"]), {"propagationPolicy": "Background"})
 
 
-def test_a_user_may_annotate_her_pod_with_any_allocation(cluster: Cluster) -> None:
-    """Which is why allocations are signed."""
-    pod = cluster.as_user("alice").pods.create(TEAM, a_pod("forger"))
-    pod.annotate({"alloc.partage.dev/allocation": "forged"})
-    assert pod.refresh()["metadata"]["annotations"]["alloc.partage.dev/allocation"] == "forged"
-
-
 def test_a_user_has_no_say_outside_her_team(cluster: Cluster, node: str) -> None:
     alice = cluster.as_user("alice")
     forbidden(lambda: alice.pods.create("default", a_pod("hers")))

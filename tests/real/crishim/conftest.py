@@ -17,8 +17,8 @@ LOGS = CHECKOUT / ".cache/test/rig-logs-crishim"
 @pytest.fixture(scope="package")
 def lasting_stage() -> Iterator[Stage]:
     key = Ed25519PrivateKey.generate()
-    privileged_too = ControlSettings(apiserver_flags={"allow-privileged": "true"})
-    settings = RigSettings(nodes={NODE: node_settings(key)}, control=privileged_too)
+    open_to_all = ControlSettings(apiserver_flags={"allow-privileged": "true"}, pod_admission=False)
+    settings = RigSettings(nodes={NODE: node_settings(key)}, control=open_to_all)
     with running(settings, say=print, keep_logs=LOGS) as rig:
         install_devices(rig.nodes[NODE].machine)
         yield Stage(rig, key, rig.nodes[NODE].daemons["crishim"])

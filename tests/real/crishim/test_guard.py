@@ -53,7 +53,7 @@ def test_variables_that_open_the_configuration_of_cards_are_emptied(stage: Stage
 
 
 def test_a_mount_that_stands_for_a_card_is_not_there(stage: Stage) -> None:
-    mounts = [{"name": "own", "mountPath": path} for path in (f"{MOUNTED}/all", f"{MOUNTED}/{FIRST}", "/data")]
+    mounts = [{"name": "own", "mountPath": path} for path in (f"{MOUNTED}all", f"{MOUNTED}/{FIRST}", "/data")]
     volumes = {"volumes": [{"name": "own", "hostPath": {"path": "/dev/null"}}]}
     pod = stage.idle_pod(env={VISIBLE: MOUNTED}, more={"volumeMounts": mounts}, spec=volumes)
     assert variables(stage, pod, VISIBLE) == ["void"]
@@ -62,20 +62,13 @@ def test_a_mount_that_stands_for_a_card_is_not_there(stage: Stage) -> None:
     assert not any(path.startswith(MOUNTED) for path in paths)
 
 
-@pytest.mark.parametrize("name", ["nvidia.cdi.k8s.io/container.main", "nvidia.cdi.k8s.io/pod", "nvidia.cdi.k8s.io/x"])
+@pytest.mark.parametrize("name", ["nvidia.cdi.k8s.io/container.main", "nvidia.cdi.k8s.io/pod", "cdi.k8s.io/x"])
 def test_an_annotation_that_names_cards_is_refused(stage: Stage, name: str) -> None:
     pod = stage.idle_pod(annotations={name: "nvidia.com/gpu=all"})
     assert stage.refused(pod) == (
         f"partage: annotation '{name}' of the pod asks for cards past every allocation; ask for "
         "partage.dev/ resources instead, or have the namespace trusted"
     )
-
-
-def test_the_annotation_that_runtimes_read_does_nothing_on_a_pod(stage: Stage) -> None:
-    """It counts on containers alone, which kubelet writes."""
-    pod = stage.idle_pod(annotations={"cdi.k8s.io/x": f"partage.dev/gpu={FIRST}"})
-    pod.wait_running()
-    assert pod.exec("sh", "-c", "ls -d /dev/nvidia* 2>/dev/null || echo none") == "none\n"
 
 
 def test_a_container_with_a_grant_gets_no_more_by_asking(stage: Stage) -> None:

@@ -19,9 +19,22 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.errors import NeverHappened
 from rig.talking import pod_status
 from rig.talking.binding import bind, binding, signed
+from rig.talking.manifests import a_container
 from rig.talking.pods import Pod
 from rig.talking.waiting import until
-from support.crishim_stage import INVENTORY, KUBELETS, LOST, MEMORY, NODE, Stage, allocation, half, public_file, whole
+from support.crishim_stage import (
+    IDLE,
+    INVENTORY,
+    KUBELETS,
+    LOST,
+    MEMORY,
+    NODE,
+    Stage,
+    allocation,
+    half,
+    public_file,
+    whole,
+)
 from unit.gpu_node.nodes import FIRST, SECOND
 
 ANEW = "delete the pod, so that its successor gets an allocation of its own"
@@ -289,6 +302,26 @@ def test_part_of_a_card_where_limits_cannot_hold(stage: Stage, said: Mapping[str
         f"partage: {who} cannot be given part of a card, since limits do not hold in it; "
         "ask for whole cards, or change the container"
     )
+
+
+@pytest.mark.usefixtures("default_crishim_afterwards")
+def test_the_second_of_two_that_share_processes_where_one_can_enter_the_other(stage: Stage) -> None:
+    stage.replace("--enforce", "advisory")
+    added = {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}
+    side = a_container("side", image="busybox", command=IDLE, more=added)
+    main = a_container(image="busybox", command=IDLE)
+    shared = {"shareProcessNamespace": True}
+    assert stage.refused(stage.granted_pod(half(FIRST), containers=[side, main], spec=shared)) == (
+        "partage: a container that shares its processes with 'side', which can enter it, cannot be given part of a "
+        "card, since limits do not hold in it; ask for whole cards, or change the container"
+    )
+    assert stage.granted_pod(half(SECOND), containers=[main, side], spec=shared).wait_waiting(
+        "CreateContainerError", "side"
+    ) == (
+        "partage: a container that is privileged or has CAP_SYS_ADMIN or CAP_SYS_PTRACE cannot share processes with "
+        "one that has part of a card, since limits would not hold there; change it, or do not share them"
+    )
+    stage.granted_pod(half(SECOND), containers=[main, side]).wait_running()
 
 
 def test_a_volume_where_our_files_will_be(stage: Stage) -> None:

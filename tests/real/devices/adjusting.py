@@ -5,6 +5,7 @@ Run as `python adjusting.py REQUEST`: the inventory's part, the ids of the grant
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import PurePosixPath
 
@@ -30,7 +31,13 @@ def main(text: str) -> None:
     request = msgspec.json.decode(text, type=Request)
     grants = tuple(GpuGrant(card=card, share_milli=1000, limit_milli=1000, memory_bytes=0) for card in request.cards)
     plugin = GpuNode()
-    context = NodeContext(node=NodeName("n1"), role="crishim", root=PurePosixPath("/"), wake=lambda: None)
+    context = NodeContext(
+        node=NodeName("n1"),
+        role="crishim",
+        root=PurePosixPath("/"),
+        wake=lambda: None,
+        driver_root=PurePosixPath(os.environ["PARTAGE_DRIVER_ROOT"]),
+    )
     plugin.partage_started(context)
     granted = Granted(gen=1, grants={GPU.name: grants}, parts={GPU.name: request.part})
     adjustment = plugin.partage_adjust(container(security=Security(runtime_handler=request.handler)), granted)

@@ -106,7 +106,7 @@ def test_a_pod_is_bound_with_its_annotations_once(as_admin: Callable[[Story], No
     cluster.nodes.create(a_node("n9"))
     pod = cluster.pods.create(TEAM, a_pod("bound", scheduler="nobody"))
     binding = {
-        "metadata": {"name": pod.name, "uid": pod.uid, "annotations": {"alloc.partage.dev/allocation": "{}"}},
+        "metadata": {"name": pod.name, "uid": pod.uid, "annotations": {"example.com/note": "{}"}},
         "target": {"kind": "Node", "name": "n9"},
     }
 
@@ -114,7 +114,7 @@ def test_a_pod_is_bound_with_its_annotations_once(as_admin: Callable[[Story], No
         await server.create(binding_path(TEAM, pod.name), binding, msgspec.Raw)
         bound = await server.get(pod_path(TEAM, pod.name), dict[str, Any])
         assert bound["spec"]["nodeName"] == "n9"
-        assert bound["metadata"]["annotations"]["alloc.partage.dev/allocation"] == "{}"
+        assert bound["metadata"]["annotations"]["example.com/note"] == "{}"
         with pytest.raises(Conflict):
             await server.create(binding_path(TEAM, pod.name), binding, msgspec.Raw)
 

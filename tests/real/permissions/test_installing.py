@@ -15,7 +15,7 @@ from rig.control.running import control_plane
 from rig.control.settings import ControlSettings
 from rig.identity.delivered import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE
-from rig.identity.permissions import ADVERTISER_FILES, SCHEDULER_FILE
+from rig.identity.permissions import ADVERTISER_FILES, PODS_FILE, SCHEDULER_FILES
 from rig.talking.cluster import Cluster
 from rig.talking.resources import LEASES
 
@@ -23,9 +23,13 @@ ADVERTISER = str(FOLDER / "advertiser")
 PART = "app.kubernetes.io/part-of=partage"
 KINDS = (
     "namespaces,daemonsets,pods,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,"
-    "validatingadmissionpolicies,validatingadmissionpolicybindings"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings,networkpolicies"
 )
-OBJECTS = [each for file in (*ADVERTISER_FILES, "daemonset.yaml") for each in delivered(f"advertiser/{file}")]
+OBJECTS = [
+    each
+    for file in (*ADVERTISER_FILES, "networkpolicy.yaml", "daemonset.yaml")
+    for each in delivered(f"advertiser/{file}")
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +42,8 @@ def plane() -> Iterator[ControlPlane]:
 def bare(plane: ControlPlane) -> Iterator[Cluster]:
     """A cluster in which nothing of partage is."""
     cluster = Cluster(plane)
-    cluster.kubectl.run("delete", "-f", str(FOLDER / SCHEDULER_FILE), "--ignore-not-found")
+    for file in (PODS_FILE, *SCHEDULER_FILES):
+        cluster.kubectl.run("delete", "-f", str(FOLDER / file), "--ignore-not-found")
     cluster.kubectl.run("delete", "-k", ADVERTISER, "--ignore-not-found")
     yield cluster
     cluster.close()

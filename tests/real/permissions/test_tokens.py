@@ -93,6 +93,14 @@ def test_a_token_ends_with_its_node_even_if_another_gets_the_name(cluster: Clust
     cluster.nodes.delete("replaced")
 
 
+def test_a_node_named_like_the_lead_may_not_write_its_lease(cluster: Cluster) -> None:
+    node = cluster.nodes.create(an_own_node("partage-scheduler"))
+    advertiser = cluster.as_account(ADVERTISER, node)
+    with pytest.raises(Refused, match="says which scheduler leads: a node of that name cannot share its cards"):
+        advertiser.api.create(LEASES.at(OUR_NAMESPACE), a_lease("partage-scheduler"))
+    cluster.nodes.delete("partage-scheduler")
+
+
 def why_still_known(advertiser: Cluster) -> str | None:
     """The API server remembers tokens for some seconds."""
     try:

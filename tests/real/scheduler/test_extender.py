@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +11,12 @@ import pytest
 
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.extending.reminding import CONDITION
-from real.scheduler.conftest import Scheduler, beats
+from real.scheduler.conftest import Scheduler, beats, free_port
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.control.plane import ControlPlane
 from rig.identity.certificates import Authority, Use
 from rig.identity.delivered import delivered
-from rig.identity.people import OUR_NAMESPACE, TEAM, Person
+from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
 from rig.machine.components import Component
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_pod
@@ -43,7 +42,7 @@ class Certificates:
         self.authority = folder / "ca.crt"
         self.authority.write_bytes(authority.certificate)
         self.server = stored(folder, "server", authority.issue(Person(name), Use.SERVER, names=[name]))
-        self.caller = stored(folder, "caller", authority.issue(Person("kube-scheduler"), Use.CLIENT))
+        self.caller = stored(folder, "caller", authority.issue(KUBE_SCHEDULER, Use.CLIENT))
 
 
 class Behind:
@@ -51,7 +50,7 @@ class Behind:
 
     def __init__(self, control: ControlPlane, scheduler: Scheduler, folder: Path) -> None:
         (extender,) = CONFIGURATION["extenders"]
-        name, self.port = extender["tlsConfig"]["serverName"], _free_port()
+        name, self.port = extender["tlsConfig"]["serverName"], free_port()
         papers = Certificates(folder, name)
         tls = dict(zip(("certFile", "keyFile"), map(str, papers.caller), strict=True))
         here = {
@@ -96,12 +95,6 @@ def running(kube: Component) -> Generator[None]:
 
 def _without_kinds(configuration: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in configuration.items() if key not in {"apiVersion", "kind"}}
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def shared(cluster: Cluster, name: str, milli: int, *, profile: str = PROFILES[0], **spec: Any) -> Pod:

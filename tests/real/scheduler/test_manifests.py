@@ -7,7 +7,10 @@ import pytest
 from rig.identity.delivered import FOLDER
 from rig.talking.cluster import Cluster
 
+POLICIES = ("allocations", "shares", "cdi", "visible-devices")
 SCHEDULER = {
+    *(("validatingadmissionpolicy.admissionregistration.k8s.io", f"partage-{name}") for name in POLICIES),
+    *(("validatingadmissionpolicybinding.admissionregistration.k8s.io", f"partage-{name}") for name in POLICIES),
     ("serviceaccount", "partage-scheduler"),
     ("clusterrole.rbac.authorization.k8s.io", "partage-scheduler"),
     ("clusterrolebinding.rbac.authorization.k8s.io", "partage-scheduler"),
@@ -15,7 +18,15 @@ SCHEDULER = {
     ("rolebinding.rbac.authorization.k8s.io", "partage-scheduler"),
     ("priorityclass.scheduling.k8s.io", "partage-scheduler"),
     ("networkpolicy.networking.k8s.io", "partage-scheduler"),
+    ("poddisruptionbudget.policy", "partage-scheduler"),
     ("deployment.apps", "partage-scheduler"),
+}
+EXTENDER = {
+    ("role.rbac.authorization.k8s.io", "partage-extender"),
+    ("rolebinding.rbac.authorization.k8s.io", "partage-extender"),
+    ("service", "partage-extender"),
+    ("endpointslice.discovery.k8s.io", "partage-extender"),
+    ("networkpolicy.networking.k8s.io", "partage-extender"),
 }
 
 
@@ -26,8 +37,6 @@ def taken(cluster: Cluster, folder: str) -> set[tuple[str, ...]]:
     return {tuple(line.split()[0].split("/", 1)) for line in said.splitlines()}
 
 
-@pytest.mark.parametrize(
-    ("folder", "more"), [("scheduler", set[tuple[str, str]]()), ("extender", {("service", "partage-extender")})]
-)
+@pytest.mark.parametrize(("folder", "more"), [("scheduler", set[tuple[str, str]]()), ("extender", EXTENDER)])
 def test_the_api_server_takes_all_of_it(bare: Cluster, folder: str, more: set[tuple[str, str]]) -> None:
     assert taken(bare, folder) == SCHEDULER | more

@@ -22,9 +22,9 @@ _NEEDED_BY_EVERY_POD: Final = (
 )
 
 
-def move_in(api: Api) -> None:
-    """Namespaces, service accounts and who may do what."""
-    for manifest in manifests():
+def move_in(api: Api, *, pod_admission: bool) -> None:
+    """Namespaces, service accounts, who may do what and what pods may say."""
+    for manifest in manifests(pod_admission=pod_admission):
         api.patch(path_of(manifest), manifest, Patch.APPLY)
 
 

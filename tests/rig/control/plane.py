@@ -47,6 +47,7 @@ class ControlPlane:
         self.controller_manager = controller_manager(place, settings) if settings.controller_manager else None
         self.scheduler = kube_scheduler(place, settings) if settings.kube_scheduler else None
         self._to_start: list[Component] = []
+        self._pod_admission = settings.pod_admission
 
     @property
     def components(self) -> list[Component]:
@@ -77,7 +78,7 @@ class ControlPlane:
         """Returns once everything serves, namespaces and permissions are there, and a pod can be created."""
         self.wait_api()
         with closing(self.api(self.identities.admin)) as api:
-            move_in(api)
+            move_in(api, pod_admission=self._pod_admission)
             for component in self._of_api():
                 component.wait_ready()
             if self.controller_manager is not None:

@@ -38,6 +38,8 @@ class ControlSettings:
     controller_manager: bool = True
     """Without it nobody makes service accounts, fills the role `edit` or taints dead nodes; see `docs/rig.md`."""
     kube_scheduler: bool = True
+    pod_admission: bool = True
+    """Without it pods may be written as users could before it was installed: for what nodes refuse by themselves."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict[str, bool])
     """For all components alike."""
     etcd_flags: Flags = field(default_factory=dict[str, str])

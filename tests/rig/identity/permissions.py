@@ -13,17 +13,20 @@ from rig.identity.delivered import Manifest, delivered
 from rig.identity.people import KUBELET_CLIENT, TEAM
 
 _RBAC: Final = "rbac.authorization.k8s.io"
-SCHEDULER_FILE: Final = "scheduler/rbac.yaml"
+SCHEDULER_FILES: Final = ("scheduler/rbac.yaml", "extender/rbac.yaml")
+PODS_FILE: Final = "scheduler/admission.yaml"
+"""What admission checks of everybody's pods."""
 ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")
 """All of `manifests/advertiser` but what runs it; the namespace is everybody's."""
 
 
-def manifests() -> list[Manifest]:
+def manifests(*, pod_admission: bool = True) -> list[Manifest]:
     """All of it, in an order in which it can be applied."""
     return [
+        *(delivered(PODS_FILE) if pod_admission else ()),
         *(manifest for file in ADVERTISER_FILES for manifest in delivered(f"advertiser/{file}")),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}},
-        *delivered(SCHEDULER_FILE),
+        *(manifest for file in SCHEDULER_FILES for manifest in delivered(file)),
         _binding("ClusterRoleBinding", None, KUBELET_CLIENT.user, ("ClusterRole", "system:kubelet-api-admin"), _user()),
         _binding("RoleBinding", TEAM, TEAM, ("ClusterRole", "edit"), _group(TEAM)),
     ]

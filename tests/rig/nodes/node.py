@@ -59,6 +59,11 @@ class Node:
         """All that run on it, in the order of their start."""
         return [self.machine.component, self.containerd, *self.daemons.values(), self.kubelet]
 
+    @property
+    def others(self) -> list[Component]:
+        """What was asked for by `daemon`; whoever asked may have ended it."""
+        return list(self._others)
+
     def start(self) -> None:
         """Starts what the machine is for; returns when kubelet runs, which is before the API calls the node ready."""
         for component in (self.containerd, *self.daemons.values()):

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary import Allocation
 from rig.control.plane import ControlPlane
-from rig.identity.people import ALICE, Person, ServiceAccount, node
+from rig.identity.people import ALICE, SCHEDULER, Person, ServiceAccount, node
 from rig.identity.proofs import Bearer, Identity
 from rig.talking.api import Api
 from rig.talking.binding import bind, signed
@@ -82,8 +82,8 @@ class Cluster:
         return events_of(self.api, subject.object if isinstance(subject, Pod) else subject)
 
     def bind(self, pod: Pod, node_name: str, allocation: Allocation, *, signed_by: Ed25519PrivateKey) -> None:
-        """Binds by hand, as this identity: node, allocation and signature in one request."""
-        bind(self.api, pod, node_name, signed(allocation, signed_by))
+        """Binds by hand, as the scheduler: node, allocation and signature in one request."""
+        bind(self.as_account(SCHEDULER).api, pod, node_name, signed(allocation, signed_by))
 
     def delete_made(self, grace_s: int | None = None) -> None:
         """Ends every pod that was made by whomever; where no kubelet would do it, with a grace of 0."""

@@ -9,7 +9,7 @@ from typing import Final
 ROWS: Final = 64
 STARTING, RUNNING, RELOADING, GONE = range(4)
 HEALTHY, LOST = range(2)
-_CARD_BYTES: Final = 19896
+_CARD_BYTES: Final = 19904
 _MODEL_BYTES: Final = 632
 
 
@@ -60,6 +60,8 @@ class Card(ctypes.Structure):
         ("pid", ctypes.c_uint32 * ROWS),
         ("row_bytes", ctypes.c_uint64 * ROWS),
         ("row_peak", ctypes.c_uint64 * ROWS),
+        ("blind", ctypes.c_uint32),
+        ("_pad", ctypes.c_uint32),
         ("samples", ctypes.c_uint64),
         ("sample", Sample * 64),
     )

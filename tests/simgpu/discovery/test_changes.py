@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
+from isolation.watching.holders import holders
 from partage_isolation.simulation.node import SimulatedNode
 from partage_plugins.builtin.gpu_discovery.facts import Xid
 from simgpu.discovery.asked import ONE, THREE, TWO, Asked, asked, eventually, laid_out_anew
+from support.simgpu import simulated_node
 
 pytestmark = pytest.mark.slow
 
@@ -118,3 +122,27 @@ def test_a_second_program_that_asks_is_not_disturbed(node: SimulatedNode, driver
         assert driver.facts() == other.facts()
         other.driver.close()
         assert driver.facts().cards
+
+
+def test_what_nvml_does_not_tell_of_processes_is_told(tmp_path: Path) -> None:
+    with simulated_node(tmp_path, cards=("h100", "h100")) as node, asked(node.root) as driver:
+
+        def comes(uuid: str, tells: bool | None) -> None:  # noqa: FBT001  as the fact has it
+            eventually(lambda: driver.card(uuid).tells_use is tells, f"{uuid} is told with {tells}")
+
+        comes(ONE, None)
+        with holders(node):
+            comes(ONE, True)
+            node.control("blind 0 bytes")
+            comes(ONE, False)
+        comes(ONE, None)
+        node.control("blind 1 lists")
+        comes(TWO, False)
+
+
+def test_a_card_that_shares_the_hosts_memory_is_told_with_that_and_tells_no_use(node: SimulatedNode) -> None:
+    node.control("blind 0 memory")
+    with asked(node.root) as driver:
+        shared = driver.card(ONE)
+    assert (shared.has_own_memory, shared.tells_use) == (False, False)
+    assert shared.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

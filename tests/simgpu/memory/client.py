@@ -22,6 +22,10 @@ WORD: Final = ctypes.c_uint64
 FD: Final = 1
 DEVICE: Final = 1
 PINNED: Final = 1
+MANAGED: Final = 2
+NOWHERE: Final = 0
+HOST: Final = 2
+DOMAIN: Final = 6
 READWRITE: Final = 3
 
 
@@ -161,17 +165,22 @@ def text(address: int, size: int) -> str:
 # ---- pools
 
 
-def location(device: int = 0) -> bytes:
-    return words(DEVICE, device, width=4)
+def location(device: int = 0, where: int = DEVICE) -> bytes:
+    return words(where, device, width=4)
 
 
-def make_pool(*, shared: bool = False, most: int = 0, device: int = 0) -> int:
-    like = words(PINNED, FD if shared else 0, width=4) + location(device) + words(0, most) + bytes(56)
+def make_pool(*, shared: bool = False, most: int = 0, device: int = 0, where: int = DEVICE, kind: int = PINNED) -> int:
+    like = words(kind, FD if shared else 0, width=4) + location(device, where) + words(0, most) + bytes(56)
     return int(told("cuMemPoolCreate", like))
 
 
 def pool_of(device: int = 0) -> int:
     return int(told("cuDeviceGetDefaultMemPool", device))
+
+
+def pool_at(where: int, kind: int, device: int = 0) -> int:
+    """The current one of a place and a kind of memory."""
+    return int(told("cuMemGetMemPool", location(device, where), kind))
 
 
 def pool_get(pool: int, which: int) -> int:
@@ -197,12 +206,12 @@ def graph_memory(which: int, device: int = 0) -> int:
 # ---- virtual memory
 
 
-def properties(*, shared: bool = False, device: int = 0) -> bytes:
-    return words(PINNED, FD if shared else 0, width=4) + location(device) + bytes(16)
+def properties(*, shared: bool = False, device: int = 0, where: int = DEVICE) -> bytes:
+    return words(PINNED, FD if shared else 0, width=4) + location(device, where) + bytes(16)
 
 
-def create(size: int, *, shared: bool = False, device: int = 0) -> int:
-    return int(told("cuMemCreate", size, properties(shared=shared, device=device), 0))
+def create(size: int, *, shared: bool = False, device: int = 0, where: int = DEVICE) -> int:
+    return int(told("cuMemCreate", size, properties(shared=shared, device=device, where=where), 0))
 
 
 def reserve(size: int, alignment: int = 0) -> int:

@@ -9,7 +9,6 @@ from simgpu.memory.programs import (
     CHUNK,
     INVALID_VALUE,
     MIB,
-    NOT_SUPPORTED,
     OUT_OF_MEMORY,
     RESERVED,
     RESERVED_HIGH,
@@ -182,8 +181,36 @@ def test_access_of_other_devices_is_remembered_and_ones_own_cannot_be_taken_away
     assert one.error('call("cuMemPoolSetAccess", pool, location(0) + words(0, width=4), 1)') == INVALID_VALUE
 
 
-def test_managed_pools_are_not_supported(one: Program) -> None:
-    assert one.error('told("cuMemPoolCreate", words(2, 0, width=4) + location() + bytes(72))') == NOT_SUPPORTED
+def test_a_managed_pool_is_charged_like_others_and_the_host_sees_what_is_in_it(
+    node: SimulatedNode, one: Program
+) -> None:
+    before = used(node)
+    one.ask("pool = make_pool(kind=MANAGED)")
+    one.ask("a = alloc_from(pool, 33 * MIB)")
+    assert used(node) - before == 2 * CHUNK
+    one.ask('poke(a, "seen by both")')
+    assert one.ask("text(a, 12)") == "seen by both"
+    assert one.ask("attribute(a, 8, INT)") == 1
+    one.ask("free_async(a)")
+    one.ask("synchronize()")
+    one.ask('call("cuMemPoolDestroy", pool)')
+    assert used(node) == before
+
+
+def test_managed_pools_are_chosen_beside_the_others_and_cannot_be_sent(one: Program) -> None:
+    one.ask("pool = make_pool(kind=MANAGED)")
+    one.ask('call("cuMemSetMemPool", location(), MANAGED, pool)')
+    assert one.ask("pool_at(DEVICE, MANAGED) == pool and pool_at(DEVICE, PINNED) == pool_of()")
+    assert one.error('call("cuDeviceSetMemPool", 0, pool)') == INVALID_VALUE
+    assert one.error("make_pool(kind=MANAGED, shared=True)") == INVALID_VALUE
+    assert one.error("pool_at(DOMAIN, MANAGED)") == INVALID_VALUE
+
+
+def test_a_card_is_one_locality_domain_whose_memory_is_the_cards(one: Program) -> None:
+    assert one.ask('told("cuDeviceGetAttribute", 149, 0, kind=INT)') == 1
+    assert one.ask("pool_at(DOMAIN, PINNED) == pool_of()")
+    one.ask("handle = create(2 * MIB, where=DOMAIN)")
+    assert one.error("create(2 * MIB, where=DOMAIN, device=1 << 8)") == INVALID_VALUE
 
 
 def test_per_thread_forms_do_the_same(node: SimulatedNode, one: Program) -> None:

@@ -39,6 +39,16 @@ SIZES: Final = {
     "CUuuid": 16,
 }
 
+PLACES: Final = (
+    "CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT == 4",
+    "CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN == 6",
+    "CU_MEM_ALLOCATION_TYPE_MANAGED == 2",
+    "offsetof(CUmemLocation, localized.deviceId) == 4 && sizeof(((CUmemLocation *)0)->localized.deviceId) == 1",
+    "offsetof(CUmemLocation, localized.localityDomainId) == 5",
+    "CU_DEVICE_ATTRIBUTE_LOCALITY_DOMAIN_COUNT == 149",
+    "CU_MEMPOOL_ATTR_USED_MEM_CURRENT == 7",
+)
+
 
 def include() -> Path:
     return next(unpacked(CUDA_HEADERS).rglob("cuda.h")).parent
@@ -69,13 +79,17 @@ def test_the_library_needs_libc_alone_and_has_the_name_that_programs_ask_for() -
     assert re.findall(r"SONAME.*\[(.*)\]", said) == ["libcuda.so.1"]
 
 
-def test_structures_have_the_sizes_of_the_header(tmp_path: Path) -> None:
+def test_structures_and_places_are_those_of_the_header(tmp_path: Path) -> None:
     source = tmp_path / "sizes.c"
-    asserts = [f'_Static_assert(sizeof({name}) == {size}, "{name}");' for name, size in SIZES.items()]
-    source.write_text("\n".join(["#include <cuda.h>", *asserts, ""]))
+    facts = [f"sizeof({name}) == {size}" for name, size in SIZES.items()] + list(PLACES)
+    source.write_text("\n".join(["#include <stddef.h>", "#include <cuda.h>", *map(_asserted, facts), ""]))
     command = ["cc", "-fsyntax-only", f"-I{include()}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def _asserted(fact: str) -> str:
+    return f'_Static_assert({fact}, "as both libraries have it");'
 
 
 def test_results_have_the_numbers_of_the_header() -> None:
@@ -173,7 +187,7 @@ def test_what_is_absent_says_so_and_export_tables_are_not_found(node: SimulatedN
         node,
         """
         begin(); table = ctypes.c_void_p(7)
-        tell([ask("cuGreenCtxCreate"), ask("cuCheckpointProcessLock", os.getpid(), None),
+        tell([ask("cuGreenCtxGetId"), ask("cuCheckpointProcessLock", os.getpid(), None),
               ask("cuGetExportTable", ctypes.byref(table), bytes(16)), table.value])
         """,
     )

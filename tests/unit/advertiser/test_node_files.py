@@ -16,8 +16,16 @@ from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.locking import NodeLock
 from partage_advertiser.pausing import LABEL, OURS, PauseFile, why_paused
 from partage_advertiser.readiness import Readiness
+from partage_base.condition import Condition, Fault, encode_condition
+from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.inventory import Ready
-from partage_plugins.vocabulary.places import BROKER_ALIVE, INVENTORY_FILE, KUBELET_SPOKE, PAUSE_FOLDER
+from partage_plugins.vocabulary.places import (
+    BROKER_ALIVE,
+    CRISHIM_CONDITION,
+    INVENTORY_FILE,
+    KUBELET_SPOKE,
+    PAUSE_FOLDER,
+)
 
 
 class TestTheInventory:
@@ -42,10 +50,10 @@ class TestTheInventory:
         file = InventoryFile(tmp_path)
         file.write(b"old")
 
-        def full(self: Path, target: Path) -> Path:
+        def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(Path, "replace", full)
+        monkeypatch.setattr(os, "write", full)
         with pytest.raises(OSError, match="No space"):
             file.write(b"new")
         assert [path.name for path in (tmp_path / INVENTORY_FILE).parent.iterdir()] == [Path(INVENTORY_FILE).name]
@@ -53,23 +61,20 @@ class TestTheInventory:
 
     def test_of_a_killed_writer_is_whole(self, tmp_path: Path) -> None:
         InventoryFile(tmp_path).write(b"old" * 1000)
-        left = (tmp_path / INVENTORY_FILE).with_name(f".{Path(INVENTORY_FILE).name}.new")
-        left.write_bytes(b"newer")
+        (tmp_path / INVENTORY_FILE).with_name(f"{UNFINISHED}0123").write_bytes(b"newer")
         file = InventoryFile(tmp_path)
         assert file.text() == b"old" * 1000
         assert file.write(b"new")
         assert file.text() == b"new"
-        assert not left.exists()
 
     def test_is_not_written_through_a_link_that_somebody_left(self, tmp_path: Path) -> None:
         other = tmp_path / "other"
         other.write_bytes(b"precious")
         path = tmp_path / INVENTORY_FILE
         path.parent.mkdir(parents=True)
-        path.with_name(f".{path.name}.new").symlink_to(other)
-        with pytest.raises(OSError, match="symbolic links"):
-            InventoryFile(tmp_path).write(b"new")
-        assert other.read_bytes() == b"precious"
+        path.symlink_to(other)
+        InventoryFile(tmp_path).write(b"new")
+        assert (path.is_symlink(), path.read_bytes(), other.read_bytes()) == (False, b"new", b"precious")
 
 
 class TestTheLock:
@@ -146,7 +151,33 @@ class TestSignsOfLife:
 
     @pytest.mark.parametrize(("age_s", "counts"), [(0, True), (20, True), (21, False), (-1, True), (-3600, False)])
     def test_count_while_they_are_young(self, tmp_path: Path, age_s: float, *, counts: bool) -> None:
+        self._condition(tmp_path)
         self._sign(tmp_path, KUBELET_SPOKE, age_s)
         assert self._ready(tmp_path) == Ready(crishim=counts, broker=False)
         self._sign(tmp_path, BROKER_ALIVE, age_s)
         assert self._ready(tmp_path) == Ready(crishim=counts, broker=counts)
+
+    def _condition(self, root: Path, *faults: Fault, age_s: float = 0) -> None:
+        path = root / CRISHIM_CONDITION
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_condition(Condition(faults=faults)))
+        os.utime(path, (self.NOW - age_s, self.NOW - age_s))
+
+    def test_a_crishim_that_serves_and_honours_no_allocation_is_not_in_force(self, tmp_path: Path) -> None:
+        self._sign(tmp_path, KUBELET_SPOKE, 0)
+        self._condition(tmp_path, Fault("metrics", "its port is taken", refuses=False))
+        assert self._ready(tmp_path) == Ready(crishim=True)
+        self._condition(tmp_path, Fault("settings", "a key is unknown"))
+        assert self._ready(tmp_path) == Ready(crishim=False)
+
+    @pytest.mark.parametrize("said", [None, b"", b'{"faults":[', b'{"faults":[{"cause":"../x","sentence":"y"}]}'])
+    def test_a_crishim_that_does_not_say_how_it_is_is_not_in_force(self, tmp_path: Path, said: bytes | None) -> None:
+        self._sign(tmp_path, KUBELET_SPOKE, 0)
+        if said is not None:
+            (tmp_path / CRISHIM_CONDITION).write_bytes(said)
+        assert self._ready(tmp_path) == Ready(crishim=False)
+
+    def test_what_it_said_long_ago_counts_no_more(self, tmp_path: Path) -> None:
+        self._sign(tmp_path, KUBELET_SPOKE, 0)
+        self._condition(tmp_path, age_s=21)
+        assert self._ready(tmp_path) == Ready(crishim=False)

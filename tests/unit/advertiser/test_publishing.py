@@ -124,6 +124,21 @@ def test_what_is_wanted_is_patched_once() -> None:
     assert published(story, on_labels=labels) == ["done", "done"]
 
 
+def test_a_node_that_can_not_be_read_keeps_what_is_known_of_it() -> None:
+    async def story(api: FakeApi, publisher: Publisher) -> None:
+        await told_true(api, publisher, "one")
+        uid = publisher.node_uid
+        api.objects.patch(PATH, {"metadata": {"generateName": 7}})
+        api.expire_watches()
+        await until(lambda: sum("sendInitialEvents" in each.query for each in api.asked) == 2)
+        await asyncio.sleep(0.02)
+        assert publisher.node_uid == uid
+        api.objects.patch(PATH, {"metadata": {"generateName": None}})
+        await told_true(api, publisher, "two")
+
+    published(story)
+
+
 def test_what_stands_already_is_not_patched() -> None:
     async def story(api: FakeApi, publisher: Publisher) -> None:
         annotate(api, "one")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partage_advertiser.telling import happenings
+from partage_advertiser.telling import happenings, of_crishim
+from partage_base.condition import Fault
+from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_plugins.vocabulary.inventory import Inventory
 from unit.advertiser.cards import A, B, card, inventory
 
@@ -45,11 +47,17 @@ def test_cards_that_come_and_go_are_told() -> None:
 
 
 def test_a_card_with_two_owners_is_told_with_what_to_do() -> None:
-    health = "degraded: kubelet gave it to pod default/native (container main)"
-    (told,) = happenings(inventory(card()), inventory(card(health=health)))
+    health = CardHealth.degraded(HealthCause.NATIVE, "kubelet gave it to pod default/native (container main)")
+    (told,) = happenings(inventory(card()), inventory(card().being(health)))
     assert (told.type, told.reason) == ("Warning", "CardGivenTwice")
     assert "default/native" in told.message
     assert "PARTAGE_GPU_POOL" in told.message
+
+
+def test_a_health_that_only_begins_like_two_owners_is_told_as_it_is() -> None:
+    health = CardHealth.degraded(HealthCause.OTHER, "kubelet gave it to pod a")
+    for alike in (card().being(health), card(health=str(health))):
+        assert _told(inventory(card()), inventory(alike)) == [("Warning", "CardDegraded")]
 
 
 def test_a_card_that_changes_hands_is_told() -> None:
@@ -74,3 +82,11 @@ def test_daemons_that_come_and_go_are_told(
 def test_a_node_without_cards_says_nothing() -> None:
     assert not happenings(None, Inventory(kinds={}))
     assert _told(inventory(card()), Inventory(ready=inventory().ready, kinds={})) == [("Normal", "CardRemoved")]
+
+
+def test_what_crishim_finds_wrong_with_itself_is_told_by_its_cause_and_what_it_means() -> None:
+    told = of_crishim(Fault("settings", "its settings cannot be read: no such key"))
+    assert (told.type, told.reason) == ("Warning", "CrishimSettings")
+    assert told.message == "crishim: its settings cannot be read: no such key; no shared pods come here."
+    told = of_crishim(Fault("metrics", "cannot listen on :9401", refuses=False))
+    assert (told.reason, told.message) == ("CrishimMetrics", "crishim: cannot listen on :9401.")

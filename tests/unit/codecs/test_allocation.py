@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from partage_plugins.codecs import decode_allocation, encode_allocation
+from partage_plugins.codecs import decode_allocation, decode_raw_grants, encode_allocation
 from partage_plugins.codecs.allocation import decode_grants
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, Kind, NodeName, PodUid, Tags
@@ -47,6 +47,13 @@ def test_grants_of_unknown_kinds_are_kept_and_written_unchanged() -> None:
     decoded = decode_allocation(text, (GPU,))
     assert raws(decoded) == {("main", "npu"): b'{"b": 2.0,\t"a": [ "\\u00e9" ]}'}
     assert raws(decode_allocation(encode_allocation(decoded), (GPU,))) == raws(decoded)
+
+
+def test_grants_as_they_were_written_are_without_kinds_that_give_nothing() -> None:
+    kinds = '"a":1e999,"b":[ ],"c":{\n},"d":null,"e":[null],"f":""'
+    text = f'{{"v":1,"gen":1,"pod":"p","node":"n","containers":{{"main":{{{kinds}}},"side":{{}}}}}}'
+    found = {name: {kind: bytes(raw) for kind, raw in given.items()} for name, given in decode_raw_grants(text).items()}
+    assert found == {"main": {"a": b"1e999", "e": b"[null]", "f": b'""'}, "side": {}}
 
 
 def test_asking_for_grants_that_were_not_decoded_is_a_programming_error() -> None:

@@ -23,6 +23,7 @@ UNBOUNDED_ON_PURPOSE: dict[str, str] = {}
 """Paths that may have no bound, each with its reason. None needs one today."""
 _NEED_NO_BOUND = (
     inspect.BoolType,
+    inspect.EnumType,
     inspect.NoneType,
     inspect.LiteralType,
     inspect.StructType,

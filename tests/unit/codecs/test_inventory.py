@@ -11,7 +11,7 @@ from hypothesis import given
 
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Inventory, Kind, Reads, Ready
+from partage_plugins.vocabulary import GPU, CardHealth, HealthCause, Inventory, Kind, Reads, Ready
 from unit.codecs import documents, strategies
 
 
@@ -100,6 +100,17 @@ def test_only_healthy_shared_cards_are_allocatable(pool: str, health: str, *, al
     part = decode_inventory(documents.text_of(document), (GPU,)).part(GPU)
     assert part is not None
     assert (part.cards[0].is_allocatable, part.cards[0].is_lost) == (allocatable, lost)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"), [({}, None), ({"cause": "paused"}, HealthCause.PAUSED), ({"cause": "new"}, HealthCause.OTHER)]
+)
+def test_a_cause_that_is_new_or_not_said_is_read_too(said: dict[str, str], read: HealthCause | None) -> None:
+    document = documents.inventory(1)
+    document["kinds"]["gpu"]["cards"][0] |= {"health": "degraded: paused: why", **said}
+    part = decode_inventory(documents.text_of(document), (GPU,)).part(GPU)
+    assert part is not None
+    assert part.cards[0].condition == CardHealth("degraded", read, "paused: why")
 
 
 def test_a_read_only_mapping_of_kinds_is_an_inventory_too() -> None:

@@ -102,6 +102,23 @@ def test_the_pid_of_a_container_is_told_beyond_the_interface() -> None:
     assert client.asked == [("/runtime.v1.RuntimeService/ContainerStatus", request)]
 
 
+def capabilities_from(info: str) -> frozenset[str] | None:
+    return asyncio.run(RuntimeClient(Recorded(wire.message((2, wire.pair("info", info))))).capabilities("c1"))
+
+
+def test_what_a_container_may_do_is_what_it_was_really_made_with() -> None:
+    sets = '{"bounding":["CAP_KILL","CAP_SYS_PTRACE"],"ambient":["CAP_CHOWN"],"permitted":null}'
+    told = f'{{"pid":1,"config":{{"linux":{{}}}},"runtimeSpec":{{"process":{{"args":["x"],"capabilities":{sets}}}}}}}'
+    assert capabilities_from(told) == frozenset(("CAP_KILL", "CAP_SYS_PTRACE", "CAP_CHOWN"))
+    assert capabilities_from('{"runtimeSpec":{"process":{}}}') == frozenset()
+
+
+@pytest.mark.parametrize("info", ["", "{", "{}", '{"pid":3}', '{"runtimeSpec":{}}', '{"runtimeSpec":{"process":null}}'])
+def test_a_runtime_may_not_tell_what_its_containers_may_do(info: str) -> None:
+    assert capabilities_from(info) is None
+    assert asyncio.run(RuntimeClient(Recorded(b"")).capabilities("c1")) is None
+
+
 @pytest.mark.parametrize("info", ["", "{", "[]", "{}", '{"pid":0}', '{"pid":"x"}'])
 def test_a_runtime_that_does_not_tell_a_pid_has_none(info: str) -> None:
     assert asyncio.run(RuntimeClient(Recorded(wire.message((2, wire.pair("info", info))))).pid("c1")) is None

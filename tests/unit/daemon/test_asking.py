@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from partage_base.acceptor import MOST_OF_ONE
 from partage_base.daemon import web
 from partage_base.daemon.errors import CannotListen
 from partage_base.daemon.health import Health
 from partage_base.daemon.metrics import Metrics
+from support.kube import LOOPS
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
 _ANY_PORT = ("--metrics-address", "127.0.0.1:0")
@@ -76,7 +78,7 @@ def test_a_port_in_use_ends_the_start_with_one_line_and_starts_nothing(tmp_path:
         done = run_to_end(write_script(tmp_path), "--metrics-address", address)
     assert done.returncode == 1
     assert f"cannot listen on {address}: " in done.stderr
-    assert "address already in use" in done.stderr
+    assert "Address already in use" in done.stderr
     assert "traceback" not in done.stderr
     assert "starting" not in done.stderr
 
@@ -253,28 +255,67 @@ def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch)
     asyncio.run(_served(ask, metrics=metrics))
 
 
-def test_idle_askers_do_not_keep_others_out_for_longer_than_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "DEADLINE_S", 0.2)
-
+@pytest.mark.parametrize("loop", LOOPS)
+def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_once(loop: str) -> None:
     async def ask(where: tuple[str, int]) -> None:
-        idle = [await asyncio.open_connection(*where) for _ in range(web.MOST_CONVERSATIONS)]
-        await asyncio.gather(*(reader.read() for reader, _ in idle))
+        async def rest() -> None:
+            while True:
+                reader, writer = await asyncio.open_connection(*where)
+                try:
+                    with contextlib.suppress(OSError):
+                        await reader.read(1)
+                finally:
+                    writer.transport.abort()
+
+        resting = [asyncio.create_task(rest()) for _ in range(3 * MOST_OF_ONE)]
+        await asyncio.sleep(0.1)
+        answers = [await _asked_once(where) for _ in range(30)]
+        for each in resting:
+            each.cancel()
+        await asyncio.wait(resting)
+        await asyncio.sleep(0.01)
+        assert answers == [b"ok\n"] * 30
+
+    LOOPS[loop](_served(ask))
+
+
+async def _asked_once(where: tuple[str, int]) -> bytes:
+    reader, writer = await asyncio.open_connection(*where)
+    writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+    heard = await _heard(reader)
+    writer.transport.abort()
+    return heard.partition(b"\r\n\r\n")[2]
+
+
+def test_of_too_many_askers_at_once_the_oldest_is_dropped() -> None:
+    async def ask(where: tuple[str, int]) -> None:
+        idle = [await asyncio.open_connection(*where) for _ in range(MOST_OF_ONE)]
         reader, writer = await asyncio.open_connection(*where)
+        assert await _heard(idle[0][0]) == b""
         writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        assert (await reader.read()).endswith(b"ok\n")
+        assert (await _heard(reader)).endswith(b"ok\n")
+        assert not any(other.at_eof() for other, _ in idle[1:])
         for _, other in [*idle, (reader, writer)]:
             other.close()
 
     asyncio.run(_served(ask))
 
 
-def test_of_too_many_askers_at_once_the_newest_is_dropped() -> None:
-    async def ask(where: tuple[str, int]) -> None:
-        idle = [await asyncio.open_connection(*where) for _ in range(web.MOST_CONVERSATIONS)]
-        reader, writer = await asyncio.open_connection(*where)
-        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        assert await _heard(reader) == b""
-        for _, other in [*idle, (reader, writer)]:
-            other.close()
+def test_of_those_who_read_slowly_what_is_too_much_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = _long_page()
+    page = metrics.page()
+    monkeypatch.setattr(web, "MOST_HELD_BYTES", 3 * len(page) + 10_000)
 
-    asyncio.run(_served(ask))
+    async def ask(where: tuple[str, int]) -> None:
+        slow: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection(*where, limit=1)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            await reader.readexactly(1)
+            slow.append((reader, writer))
+        whole = [len(await _heard(reader)) >= len(page) for reader, _ in slow]
+        assert whole == [False, True, True, True]
+        for _, writer in slow:
+            writer.close()
+
+    asyncio.run(_served(ask, metrics=metrics))

@@ -164,7 +164,7 @@ def test_a_key_that_resembles_none_comes_with_all_that_are_known() -> None:
     (line,) = _mistakes(tables={"common": {"zzz": 1}})
     assert line == (
         f"{FILE} [common]: unknown key 'zzz'; known: "
-        "node_name, root, log_level, log_format, metrics_address, stop_deadline_s"
+        "node_name, root, driver_root, log_level, log_format, metrics_address, stop_deadline_s"
     )
 
 

@@ -20,6 +20,7 @@ _PATHS = _WORDS.map(lambda word: Path("/run", word))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "node_name": _WORDS,
     "root": _PATHS,
+    "driver_root": _PATHS,
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
     "log_format": st.sampled_from(["json", "text"]),
     "metrics_address": st.integers(0, 65535).map(lambda port: f"[::1]:{port}") | st.just(""),

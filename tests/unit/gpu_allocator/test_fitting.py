@@ -145,15 +145,15 @@ def test_the_id_of_a_gpu_names_the_instances_on_it() -> None:
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (pod(ask(100, models=("H100",))), "too few of its cards are of the models and ids that are asked for"),
-        (pod(ask(100, models_not=("T4",))), "too few of its cards are of the models and ids that are asked for"),
-        (pod(ask(100, cards=("zz",))), "too few of its cards are of the models and ids that are asked for"),
-        (pod(ask(900)), "not enough share left on its cards"),
-        (pod(ask(100, gib=15)), "not enough memory left on its cards"),
-        (pod(ask(100, count=4)), "too few of its cards are healthy and ours to share"),
-        (pod(ask(100, tags=Tags(exclusion="x"))), "tags on its cards keep the pod away"),
-        (pod(ask(400), ask(400), ask(400)), "its cards have no room for all containers together"),
-        (pod(ask(100), ask(100, gib=15)), "not enough memory left on its cards"),
+        (pod(ask(100, models=("H100",))), "node(s) had too few cards as asked for"),
+        (pod(ask(100, models_not=("T4",))), "node(s) had too few cards as asked for"),
+        (pod(ask(100, cards=("zz",))), "node(s) had too few cards as asked for"),
+        (pod(ask(900)), "Insufficient GPU share"),
+        (pod(ask(100, gib=15)), "Insufficient GPU memory"),
+        (pod(ask(100, count=4)), "node(s) had too few healthy cards to share"),
+        (pod(ask(100, tags=Tags(exclusion="x"))), "node(s) had cards whose tags keep the pod away"),
+        (pod(ask(400), ask(400), ask(400)), "node(s) had no cards for all containers together"),
+        (pod(ask(100), ask(100, gib=15)), "Insufficient GPU memory"),
     ],
 )
 def test_reasons_are_stable_sentences(request_: PodRequest, why: str) -> None:
@@ -164,10 +164,8 @@ def test_reasons_are_stable_sentences(request_: PodRequest, why: str) -> None:
 
 
 def test_a_node_without_cards_says_so() -> None:
-    assert Fleet([]).why_not(pod(ask(1))) == ["it has no cards"]
-    assert Fleet([card("a0", pool="kubelet")]).why_not(pod(ask(1))) == [
-        "too few of its cards are healthy and ours to share"
-    ]
+    assert Fleet([]).why_not(pod(ask(1))) == ["node(s) had no cards"]
+    assert Fleet([card("a0", pool="kubelet")]).why_not(pod(ask(1))) == ["node(s) had too few healthy cards to share"]
 
 
 @pytest.mark.slow

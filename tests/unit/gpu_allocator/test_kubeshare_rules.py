@@ -80,7 +80,7 @@ def test_affinity_waits_where_neither_the_groups_card_nor_an_idle_one_has_room()
     one.place(pod(ask(500)))
     waiting = tagged(300, affinity="green")
     assert one.place(waiting) is None
-    assert one.why_not(waiting) == ["tags on its cards keep the pod away"]
+    assert one.why_not(waiting) == ["node(s) had cards whose tags keep the pod away"]
 
 
 def test_anti_affinity_keeps_pods_of_one_tag_on_different_cards() -> None:
@@ -127,7 +127,7 @@ def test_pins_of_one_group_overflow_to_no_other_card() -> None:
     assert one.place(pod(ask(700, cards=("a0",)))) == ["a0"]
     full = pod(ask(400, cards=("a0",)))
     assert one.place(full) is None
-    assert one.why_not(full) == ["not enough share left on its cards"]
+    assert one.why_not(full) == ["Insufficient GPU share"]
 
 
 class Held(NamedTuple):

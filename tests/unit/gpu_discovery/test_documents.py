@@ -11,6 +11,7 @@ from partage_plugins.builtin.gpu_discovery import gauges, settings
 from partage_plugins.builtin.gpu_discovery.causes import Gravity
 from partage_plugins.builtin.gpu_discovery.settings import Choice, PoolSetting, discovery_settings
 from partage_plugins.builtin.gpu_discovery.xids import HARMLESS, cause_of
+from partage_plugins.vocabulary import HealthCause
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE, CONFIGURATION = (DOCS / "advertiser.md").read_text(), (DOCS / "configuration.md").read_text()
@@ -22,7 +23,9 @@ def rows(page: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
-@pytest.mark.parametrize("name", [settings.POOL, settings.RESERVE, settings.QUIET, settings.HARMLESS])
+@pytest.mark.parametrize(
+    "name", [settings.POOL, settings.RESERVE, settings.QUIET, settings.HARMLESS, settings.SHARE_BLIND]
+)
 def test_every_variable_has_a_row_with_its_default(name: str) -> None:
     row = re.search(rf"\n\| `{name}` \| (.*?) \|", CONFIGURATION)
     assert row is not None
@@ -37,6 +40,11 @@ def test_every_xid_stands_in_its_class() -> None:
     assert classes["only a reset mends it"] == reset
     assert classes["fell off the bus"] == {79}
     assert rows(PAGE, "XID")[-1][0] == "all others"
+
+
+def test_every_cause_has_a_row() -> None:
+    told = {cause for row in rows(PAGE, "seen") for cause in re.findall("`(.*?)`", row[2])}
+    assert told | {HealthCause.OTHER} == set(HealthCause)
 
 
 def test_every_metric_has_a_row() -> None:

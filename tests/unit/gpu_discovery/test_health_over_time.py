@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from partage_plugins.builtin.gpu_discovery.causes import GONE, Away
+from partage_plugins.builtin.gpu_discovery.causes import CAME_BACK, GONE, Away
 from partage_plugins.builtin.gpu_discovery.facts import CardFacts
 from partage_plugins.builtin.gpu_discovery.health import (
     LONGEST_QUIET_S,
@@ -18,6 +18,7 @@ from partage_plugins.builtin.gpu_discovery.health import (
     told,
 )
 from partage_plugins.builtin.gpu_discovery.xids import HARMLESS
+from partage_plugins.vocabulary.health import OK
 from unit.gpu_discovery.making import gpu
 
 QUIET_S = 60.0
@@ -58,7 +59,7 @@ class OneCard(RuleBasedStateMachine):
         self._note()
 
     def _note(self) -> None:
-        health = told(self.history)[0]
+        health = told(self.history).state
         if health != self.changes[-1][1]:
             self.changes.append((self.now_s, health))
 
@@ -76,7 +77,7 @@ class OneCard(RuleBasedStateMachine):
         self.now_s += after_s
         self._look([])
         after = told(self.history)
-        assert after == before or after[0] in ("ok", "degraded: came back, being watched")
+        assert after == before or after in (OK, CAME_BACK.health)
 
     @rule(xids=XIDS, after_s=SECONDS)
     def it_is_let_go(self, xids: list[int], after_s: float) -> None:
@@ -91,7 +92,7 @@ class OneCard(RuleBasedStateMachine):
     def the_process_starts_anew(self, after_s: float) -> None:
         self.now_s += after_s
         before = told(self.history)
-        self.history = recalled(*before, self.now_s, RULES)
+        self.history = recalled(before, self.now_s, RULES)
         assert told(self.history) == before
 
     @precondition(lambda self: self.changes[-1][1] != "ok")
@@ -103,16 +104,16 @@ class OneCard(RuleBasedStateMachine):
             self._look([])
             self.now_s += LONGEST_QUIET_S
         self._look([])
-        assert told(self.history) == ("ok", None)
+        assert told(self.history) == OK
 
     @invariant()
     def it_is_not_ok_with_a_fault(self) -> None:
         if self.is_wrong:
-            assert told(self.history)[0] != "ok"
+            assert told(self.history).state != "ok"
 
     @invariant()
     def it_is_not_ok_soon_after_a_fault(self) -> None:
-        if told(self.history)[0] == "ok":
+        if told(self.history).state == "ok":
             assert self.now_s - self.wrong_at_s >= QUIET_S
 
     @invariant()
@@ -125,10 +126,9 @@ class OneCard(RuleBasedStateMachine):
                 assert at_s - became_bad_s >= QUIET_S
 
     @invariant()
-    def it_is_one_of_three(self) -> None:
-        health, lost_because = told(self.history)
-        assert health in ("ok", "lost") or health.startswith("degraded: ")
-        assert (lost_because is not None) == (health == "lost")
+    def what_is_not_ok_has_a_cause_and_words(self) -> None:
+        health = told(self.history)
+        assert (health.cause is None) == (health.why is None) == (health.state == "ok")
 
 
 TestOneCard = OneCard.TestCase

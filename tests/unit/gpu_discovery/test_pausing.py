@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
-from partage_plugins.vocabulary.places import PAUSE_FOLDER
+from partage_plugins.codecs import encode_inventory
+from partage_plugins.vocabulary import GPU, CardHealth, HealthCause, Inventory
+from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 from unit.gpu_discovery.making import HANGS, NO_LIBRARY, ONE, STARTS, TWO, MadeNode, gpu, node_of
 
 WHY = "degraded: paused: driver upgrade"
@@ -30,6 +33,17 @@ def test_a_pause_holds_over_a_new_start_and_cards_are_watched_after_it(node: Mad
     file.unlink()
     assert node.health()[ONE] == "degraded: came back, being watched"
     assert node.health(after_s=60)[ONE] == "ok"
+
+
+def test_a_new_start_knows_a_pause_by_its_code_and_not_by_its_words(node: MadeNode) -> None:
+    node.look()
+    last = node.found
+    assert last is not None
+    alike = CardHealth.degraded(HealthCause.OTHER, "paused: by a power cap")
+    told = structs.replace(last, cards=tuple(card.being(alike) for card in last.cards))
+    node.write(INVENTORY_FILE, encode_inventory(Inventory(kinds={GPU.name: told})))
+    node.begin()
+    assert node.health()[ONE] == str(alike)
 
 
 def test_a_pause_that_ended_while_nobody_looked_is_over(node: MadeNode) -> None:

@@ -12,19 +12,19 @@ from partage_plugins.builtin.gpu_discovery.settings import (
     POOL,
     QUIET,
     RESERVE,
+    SHARE_BLIND,
     Choice,
     DiscoverySettings,
     PoolSetting,
     discovery_settings,
 )
-from partage_plugins.builtin.gpu_node.settings import DRIVER_ROOT
 from partage_plugins.vocabulary.gpu import MIB
 from unit.gpu_discovery.making import ONE
 
 
 def test_without_variables_everything_has_a_default() -> None:
     assert discovery_settings({}) == DiscoverySettings(
-        pool=PoolSetting("auto"), reserve_bytes=0, rules=Rules(quiet_s=60, harmless=frozenset()), driver_root="/"
+        pool=PoolSetting("auto"), reserve_bytes=0, rules=Rules(quiet_s=60, harmless=frozenset())
     )
 
 
@@ -35,14 +35,14 @@ def test_all_can_be_set() -> None:
             RESERVE: "256",
             QUIET: "7.5",
             HARMLESS: "94, 63",
-            DRIVER_ROOT: "/run/nvidia/driver",
+            SHARE_BLIND: "yes",
         }
     )
     assert settings == DiscoverySettings(
         pool=PoolSetting("listed", (Choice("number", "3"), Choice("id", ONE), Choice("model", "NVIDIA H100*"))),
         reserve_bytes=256 * MIB,
+        share_blind=True,
         rules=Rules(quiet_s=7.5, harmless=frozenset((63, 94))),
-        driver_root="/run/nvidia/driver",
     )
 
 
@@ -61,7 +61,6 @@ def test_all_can_be_set() -> None:
         (QUIET, "nan", "'nan'; allowed: seconds from 0 to 3600"),
         (QUIET, "-1", "'-1'; allowed: seconds from 0 to 3600"),
         (HARMLESS, "94,all", "'all'; allowed: a list of XIDs such as 94,63"),
-        (DRIVER_ROOT, "driver", "'driver'; allowed: an absolute path without .."),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, said: str) -> None:
@@ -70,8 +69,8 @@ def test_a_wrong_value_is_named_with_what_is_allowed(name: str, value: str, said
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    with pytest.raises(ValueError, match=rf"{POOL}.*; {RESERVE}.*; {QUIET}.*; {HARMLESS}.*; {DRIVER_ROOT}"):
-        discovery_settings({POOL: "x", RESERVE: "x", QUIET: "x", HARMLESS: "x", DRIVER_ROOT: "x"})
+    with pytest.raises(ValueError, match=rf"{POOL}.*; {RESERVE}.*; {QUIET}.*; {HARMLESS}"):
+        discovery_settings({POOL: "x", RESERVE: "x", QUIET: "x", HARMLESS: "x"})
 
 
 def mistakes_in(environment: dict[str, str]) -> str:
@@ -82,6 +81,6 @@ def mistakes_in(environment: dict[str, str]) -> str:
     return ""
 
 
-@given(st.dictionaries(st.sampled_from((POOL, RESERVE, QUIET, HARMLESS, DRIVER_ROOT)), st.text(max_size=30)))
+@given(st.dictionaries(st.sampled_from((POOL, RESERVE, QUIET, HARMLESS)), st.text(max_size=30)))
 def test_any_values_are_settings_or_one_printable_line(environment: dict[str, str]) -> None:
     assert mistakes_in(environment).isprintable()

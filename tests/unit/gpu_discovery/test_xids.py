@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from partage_plugins.builtin.gpu_discovery.causes import LONGEST_REASON, Gravity
 from partage_plugins.builtin.gpu_discovery.xids import HARMLESS, cause_of
+from partage_plugins.vocabulary import HealthCause
 
 NUMBERS = st.integers(0, 2**32)
 
@@ -18,18 +19,25 @@ def test_a_fault_of_the_program_says_nothing_about_the_card(number: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("number", "gravity", "words"),
+    ("number", "gravity", "code", "words"),
     [
-        (48, Gravity.RESET, "XID 48: double bit ECC error; drain the node and reset the card"),
-        (79, Gravity.FELL_OFF, "XID 79: the card fell off the bus; drain the node and restart it"),
-        (94, Gravity.PASSING, "XID 94: an error of memory was contained to one program"),
-        (4711, Gravity.PASSING, "XID 4711: an error of the card; the kernel's log says more"),
+        (48, Gravity.RESET, HealthCause.XID_RESET, "XID 48: double bit ECC error; drain the node and reset the card"),
+        (
+            79,
+            Gravity.FELL_OFF,
+            HealthCause.FELL_OFF,
+            "XID 79: the card fell off the bus; drain the node and restart it",
+        ),
+        (94, Gravity.PASSING, HealthCause.XID, "XID 94: an error of memory was contained to one program"),
+        (4711, Gravity.PASSING, HealthCause.XID, "XID 4711: an error of the card; the kernel's log says more"),
     ],
 )
-def test_other_errors_are_told_in_words_that_say_what_to_do(number: int, gravity: Gravity, words: str) -> None:
+def test_other_errors_are_told_in_words_that_say_what_to_do(
+    number: int, gravity: Gravity, code: HealthCause, words: str
+) -> None:
     cause = cause_of(number)
     assert cause is not None
-    assert (cause.gravity, cause.words) == (gravity, words)
+    assert (cause.gravity, cause.code, cause.words) == (gravity, code, words)
 
 
 def test_more_numbers_can_be_set_to_be_harmless() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES, DRIVER_ROOT
+from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES
 from unit.gpu_node.nodes import MadeNode
 
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (ATTACH, CAPABILITIES, DRIVER_ROOT):
+    for name in (ATTACH, CAPABILITIES):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES, DRIVER_ROOT, settings_from
+from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES, settings_from
 
 _PAGE = (Path(__file__).parents[3] / "docs/configuration.md").read_text()
 
 
 def test_every_variable_has_a_row() -> None:
-    for name in (ATTACH, CAPABILITIES, DRIVER_ROOT):
+    for name in (ATTACH, CAPABILITIES):
         assert f"\n| `{name}` |" in _PAGE
 
 

@@ -24,6 +24,7 @@ from partage_base.kube import (
     ServerFailed,
     Throttled,
     Unreachable,
+    Unread,
     follow,
     node_path,
     nodes_path,
@@ -301,7 +302,7 @@ def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_ther
                         known[item.metadata.name] = item.metadata.resource_version
                     case Deleted(item):
                         known.pop(item.metadata.name, None)
-                    case Lost():
+                    case Unread() | Lost():
                         pass
 
         looking = asyncio.create_task(look())

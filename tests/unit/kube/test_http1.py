@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.kube.http1 import MOST_HEAD_BYTES, Answer, Cut, Malformed, Request, said_of_us, written
+from partage_base.kube.errors import HEAD_BYTES
+from partage_base.kube.http1 import (
+    MOST_HEAD_BYTES,
+    Answer,
+    Cut,
+    Malformed,
+    Request,
+    TooLong,
+    said_of_us,
+    written,
+)
 
 MOST = 10_000
 BODIES = st.binary(max_size=300)
@@ -101,8 +111,8 @@ def test_an_answer_without_a_body_is_whole_at_once() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"0" * 5000,
-        b"HTTP/1.1 200 OK\r\nContent-Length: 10001\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFF\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10001\r\n\r\n" + b"x" * HEAD_BYTES,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFF\r\n" + b"x" * HEAD_BYTES,
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (MOST + 1),
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * MOST_HEAD_BYTES,
         sized(b"{}") + b"HTTP/1.1 200 OK\r\n",
@@ -111,6 +121,13 @@ def test_an_answer_without_a_body_is_whole_at_once() -> None:
 def test_what_is_not_exactly_right_is_refused(raw: bytes) -> None:
     with pytest.raises(Malformed):
         read([raw], ends=False)
+
+
+@pytest.mark.parametrize("size", [b"Content-Length: 10001\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n2711\r\n"])
+def test_of_what_is_too_long_the_beginning_is_kept_and_no_more_is_waited_for(size: bytes) -> None:
+    with pytest.raises(TooLong) as raised:
+        read([b"HTTP/1.1 200 OK\r\n" + size, b"begun", b"x" * HEAD_BYTES], ends=False)
+    assert raised.value.head == (b"begun" + b"x" * HEAD_BYTES)[:HEAD_BYTES]
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", chunked([])[:-5]]), st.integers(1, 50))

@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.kube import Bookmark, Changed, Deleted, KubeError, Node, Nonsense
-from partage_base.kube.answers import decoded, page_of
+from partage_base.kube import Bookmark, Changed, Deleted, KubeError, Node, Nonsense, Unread
+from partage_base.kube.answers import decoded
 from partage_base.kube.events import Lines, event_of
+from partage_base.kube.pages import page_of
 
 LINE = st.binary(min_size=1, max_size=30).filter(lambda line: b"\n" not in line and line.strip() == line)
 
@@ -35,11 +37,65 @@ def test_no_line_and_no_beginning_of_one_is_ever_too_long(pieces: list[bytes]) -
     except Nonsense:
         assert max(map(len, b"".join(pieces).split(b"\n"))) > 10
     else:
-        assert all(len(line) <= 10 for line in lines)
+        assert all(isinstance(line, bytes) and len(line) <= 10 for line in lines)
 
 
 def test_empty_lines_tell_nothing() -> None:
     assert Lines("WATCH /x").take(b"\n\r\n{}\n \n") == [b"{}"]
+
+
+def pod_line(args: str = "", *, kind: str = "MODIFIED", **spec: object) -> bytes:
+    """As Go writes it, names first."""
+    meta = {"name": "p", "namespace": "team", "uid": "u-1", "resourceVersion": "7", "annotations": {"name": "another"}}
+    whole = {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": {"args": args, "nodeName": "n1", **spec}}
+    return json.dumps({"type": kind, "object": whole}, separators=(",", ":")).encode() + b"\n"
+
+
+@pytest.mark.parametrize(("kind", "is_gone"), [("ADDED", False), ("MODIFIED", False), ("DELETED", True)])
+def test_a_line_that_is_too_long_is_passed_over_by_its_objects_name(kind: str, *, is_gone: bool) -> None:
+    reader = Lines("WATCH /x", longest=500)
+    raw = pod_line("x" * 2000, kind=kind) + pod_line()
+    long, short = [line for begin in range(0, len(raw), 64) for line in reader.take(raw[begin : begin + 64])]
+    passed = event_of("WATCH /x", long, Node)
+    assert isinstance(passed, Unread)
+    assert (passed.key, passed.uid, passed.version, passed.is_gone) == (("team", "p"), "u-1", "7", is_gone)
+    assert type(event_of("WATCH /x", short, Node)) is Changed
+    assert reader.is_between
+
+
+def test_a_line_without_end_is_given_up_and_holds_no_more_than_its_beginning() -> None:
+    reader = Lines("WATCH /x", longest=500, most_skipped=5000)
+    line = pod_line("x" * 9000)
+    for begin in range(0, 5000, 100):
+        assert not reader.take(line[begin : begin + 100])
+    with pytest.raises(Nonsense, match="a line of more than 5000 bytes"):
+        reader.take(line[5000:5100])
+    with pytest.raises(Nonsense, match="a line of more than 500 bytes"):
+        Lines("WATCH /x", longest=500).take(b'{"items":[' + b" " * 500)
+
+
+def test_an_object_of_another_shape_is_named_with_its_node_and_costs_nobody_else() -> None:
+    class Counted(msgspec.Struct):
+        spec: dict[str, int]
+
+    passed = event_of("WATCH /x", pod_line(), Counted)
+    assert isinstance(passed, Unread)
+    assert (passed.key, passed.node, passed.is_gone) == (("team", "p"), "n1", False)
+    assert "$.spec" in passed.why
+    page = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (
+        json.dumps({"metadata": {"name": "a"}, "spec": {"cpus": 1}}).encode(),
+        json.dumps({"metadata": {"name": "b"}, "spec": {"nodeName": "n2"}}).encode(),
+    )
+    found = page_of("GET /x", page, Counted)
+    assert found.items == (Counted({"cpus": 1}),)
+    assert [(each.key, each.node) for each in found.unread] == [(("", "b"), "n2")]
+
+
+def test_an_object_that_is_too_deep_is_passed_over_by_its_name() -> None:
+    line = pod_line().replace(b'"args":""', b'"args":' + b"[" * 5000 + b"]" * 5000)
+    passed = event_of("WATCH /x", line, Node)
+    assert isinstance(passed, Unread)
+    assert (passed.key, passed.uid) == (("team", "p"), "u-1")
 
 
 def event_or_error(read: Callable[[], object]) -> object:
@@ -65,7 +121,7 @@ def test_a_line_of_any_shape_is_an_event_or_an_expected_error(kind: str, body: o
     line = json.dumps({"type": kind, "object": body}).encode()
     got = event_or_error(lambda: event_of("WATCH /x", line, Node))
     told = {"ADDED": Changed, "MODIFIED": Changed, "DELETED": Deleted, "BOOKMARK": Bookmark}.get(kind)
-    assert isinstance(got, KubeError) or type(got) is told
+    assert isinstance(got, KubeError | Unread) or type(got) is told
     assert str(got).isprintable()
 
 

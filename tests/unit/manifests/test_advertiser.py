@@ -16,7 +16,7 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.identity.delivered import FOLDER, Manifest, delivered
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 
-FILES = ("namespace", "admission", "rbac", "daemonset")
+FILES = ("namespace", "admission", "rbac", "networkpolicy", "daemonset")
 OBJECTS = [manifest for file in FILES for manifest in delivered(f"advertiser/{file}.yaml")]
 COMMON = ("PARTAGE_NODE_NAME", "PARTAGE_ROOT", "PARTAGE_LOG_LEVEL", "PARTAGE_LOG_FORMAT")
 
@@ -67,6 +67,17 @@ def test_everything_says_whose_part_it_is() -> None:
         labels = manifest["metadata"]["labels"]
         assert labels["app.kubernetes.io/part-of"] == "partage"
         assert {"app.kubernetes.io/name", "app.kubernetes.io/component"} <= labels.keys()
+
+
+def test_its_metrics_are_reached_from_namespaces_that_scrape_alone() -> None:
+    (reached,) = of_kind("NetworkPolicy")
+    (rule,) = reached["spec"]["ingress"]
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"partage.dev/scrapes": "true"}}}]
+    (port,) = container()["ports"]
+    assert [each["port"] for each in rule["ports"]] == [port["containerPort"]]
+    labels = of_kind("DaemonSet")[0]["spec"]["template"]["metadata"]["labels"]
+    assert reached["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    assert not pod().get("hostNetwork"), "no policy would hold for it"
 
 
 def test_no_object_is_given_twice() -> None:

@@ -10,20 +10,24 @@ import pytest
 
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
-from partage_plugins.vocabulary.keys import GPU_RESOURCES
+from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES
 from partage_scheduler.apiserver import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
 from partage_scheduler.extending import desk
 from partage_scheduler.settings import SchedulerSettings
 from rig.identity.delivered import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 
-FILES = ("rbac", "priorityclass", "networkpolicy", "deployment")
+FILES = ("admission", "rbac", "priorityclass", "networkpolicy", "poddisruptionbudget", "deployment")
 OBJECTS = [manifest for file in FILES for manifest in delivered(f"scheduler/{file}.yaml")]
-EXTENDER_FILES = {"kustomization.yaml", "service.yaml", "kube-scheduler-configuration.yaml"}
+EXTENDER_FILES = ("rbac", "service", "endpointslice", "networkpolicy")
 (KUSTOMIZATION,) = delivered("extender/kustomization.yaml")
 (SERVICE,) = delivered("extender/service.yaml")
+(SLICE,) = delivered("extender/endpointslice.yaml")
+ROLE, ROLE_BINDING = delivered("extender/rbac.yaml")
+(REACHED,) = delivered("extender/networkpolicy.yaml")
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")
 (EXTENDER,) = CONFIGURATION["extenders"]
+LEASES_POLICY = ("ValidatingAdmissionPolicy", "partage-advertiser-leases")
 COMMON = ("PARTAGE_NODE_NAME", "PARTAGE_ROOT", "PARTAGE_LOG_LEVEL", "PARTAGE_LOG_FORMAT")
 
 
@@ -61,12 +65,16 @@ def test_kustomize_takes_every_file() -> None:
     assert kustomization["resources"] == [f"{file}.yaml" for file in FILES]
     names = {path.name for path in (FOLDER / "scheduler").iterdir()}
     assert names == {*kustomization["resources"], "kustomization.yaml"}
-    assert {path.name for path in (FOLDER / "extender").iterdir()} == EXTENDER_FILES
-    assert KUSTOMIZATION["resources"] == ["../scheduler", "service.yaml"]
+    assert KUSTOMIZATION["resources"] == ["../scheduler", *(f"{file}.yaml" for file in EXTENDER_FILES)]
+    assert {path.name for path in (FOLDER / "extender").iterdir()} == {
+        *KUSTOMIZATION["resources"][1:],
+        "kustomization.yaml",
+        "kube-scheduler-configuration.yaml",
+    }
 
 
 def test_everything_says_whose_part_it_is() -> None:
-    for manifest in (*OBJECTS, SERVICE):
+    for manifest in (*OBJECTS, SERVICE, SLICE, ROLE, ROLE_BINDING, REACHED):
         labels = manifest["metadata"]["labels"]
         assert labels["app.kubernetes.io/part-of"] == "partage"
         assert {"app.kubernetes.io/name", "app.kubernetes.io/component"} <= labels.keys()
@@ -101,6 +109,29 @@ def test_it_changes_its_own_lease_alone() -> None:
     assert rights(role) == {("leases", verb) for verb in ("get", "list", "watch", "create", "update")}
 
 
+def test_policies_know_the_account_and_protect_what_is_ours_alone() -> None:
+    policies = {
+        each["metadata"]["name"]: each["spec"] for each in OBJECTS if each["kind"] == "ValidatingAdmissionPolicy"
+    }
+    bindings = {
+        each["spec"]["policyName"]: each["spec"]
+        for each in OBJECTS
+        if each["kind"] == "ValidatingAdmissionPolicyBinding"
+    }
+    allocations = policies["partage-allocations"]
+    assert f"'{SCHEDULER.user}'" in allocations["matchConditions"][0]["expression"]
+    assert f"startsWith('{ALLOC_PREFIX}')" in allocations["validations"][0]["expression"]
+    assert bindings.keys() == policies.keys()
+    assert {policy["failurePolicy"] for policy in policies.values()} == {"Fail"}
+
+
+def test_a_node_named_like_the_lead_has_no_heartbeat() -> None:
+    policies = delivered("advertiser/admission.yaml")
+    (leases,) = [each for each in policies if (each["kind"], each["metadata"]["name"]) == LEASES_POLICY]
+    expressions = [each["expression"] for each in leases["spec"]["validations"]]
+    assert f"request.?name.orValue('') != '{SchedulerSettings().scheduler_name}'" in expressions
+
+
 def test_all_rights_are_the_accounts_and_nobody_elses() -> None:
     subject = {"kind": "ServiceAccount", "name": SCHEDULER.name, "namespace": SCHEDULER.namespace}
     for kind in ("ClusterRoleBinding", "RoleBinding"):
@@ -114,10 +145,42 @@ def test_the_daemon_knows_each_variable_that_it_is_given() -> None:
     assert given <= {*own, *COMMON}
 
 
-def test_a_rollout_does_not_wait_for_followers() -> None:
+def test_a_rollout_and_a_drain_leave_one_that_leads_or_takes_over() -> None:
     deployment = of_kind("Deployment")["spec"]
     assert deployment["replicas"] == 2
-    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": "100%"}
+    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    budget = of_kind("PodDisruptionBudget")["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"] == deployment["selector"]
+
+
+def test_the_extenders_service_leads_to_the_one_in_the_slice_and_it_alone_is_written() -> None:
+    variables = {each["name"]: each for each in patched()["env"]}
+    name = SLICE["metadata"]["name"]
+    assert "selector" not in SERVICE["spec"]
+    assert SLICE["metadata"]["labels"]["kubernetes.io/service-name"] == SERVICE["metadata"]["name"]
+    assert "endpoints" not in SLICE, "applied again it would take the leader's address away"
+    assert [(port["name"], port["port"]) for port in SLICE["ports"]] == [
+        ("extender", SERVICE["spec"]["ports"][0]["port"])
+    ]
+    assert variables["PARTAGE_SCHEDULER_EXTENDER_SLICE"]["value"] == name
+    address = variables["PARTAGE_SCHEDULER_POD_IP"]["valueFrom"]["fieldRef"]["fieldPath"]
+    assert address == "status.podIP"
+    (rule,) = ROLE["rules"]
+    assert rule["resourceNames"] == [name]
+    assert rights(ROLE) == {("endpointslices", "get"), ("endpointslices", "patch")}
+    subject = {"kind": "ServiceAccount", "name": SCHEDULER.name, "namespace": SCHEDULER.namespace}
+    assert ROLE_BINDING["subjects"] == [subject]
+    assert ROLE_BINDING["roleRef"]["name"] == ROLE["metadata"]["name"]
+
+
+def test_its_ports_are_reached_by_who_asks_there() -> None:
+    (scraped,) = of_kind("NetworkPolicy")["spec"]["ingress"]
+    assert scraped["from"] == [{"namespaceSelector": {"matchLabels": {"partage.dev/scrapes": "true"}}}]
+    (asked,) = REACHED["spec"]["ingress"]
+    ports = [each["port"] for rule in (scraped, asked) for each in rule["ports"]]
+    (metrics,), (extender,) = container()["ports"], patched()["ports"]
+    assert ports == [metrics["containerPort"], extender["containerPort"]]
 
 
 def test_keys_are_mounted_where_it_looks_and_the_private_one_is_its_own() -> None:
@@ -160,16 +223,14 @@ def test_its_ports_are_those_where_it_listens() -> None:
     probes = {name: container()[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
     assert {probe["port"] for probe in probes.values()} == {metrics["name"]}
     assert probes["readinessProbe"]["path"] == "/readyz"
-    allowed = [each["port"] for rule in of_kind("NetworkPolicy")["spec"]["ingress"] for each in rule["ports"]]
-    assert allowed == [metrics["containerPort"], extender["containerPort"]]
     (port,) = SERVICE["spec"]["ports"]
-    assert port["targetPort"] == extender["name"]
+    assert port["targetPort"] == extender["containerPort"]
 
 
 def test_the_extenders_port_asks_for_certificates() -> None:
     (volume,) = patched()["volumes"]
     (mount,) = patched()["volumeMounts"]
-    files = {each["name"]: each["value"] for each in patched()["env"]}
+    files = {each["name"]: each.get("value", "") for each in patched()["env"]}
     assert volume["secret"]["defaultMode"] == 0o400
     for name in ("CERTIFICATE", "KEY", "CALLERS"):
         assert files[f"PARTAGE_SCHEDULER_EXTENDER_{name}"].startswith(f"{mount['mountPath']}/")

@@ -14,6 +14,8 @@ from partage_base.daemon.settings import CommonSettings
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.urgency import ENDS_AFTER_US, PRIORITY
+from partage_plugins.host import HostSettings
+from partage_plugins.vocabulary import NodeName
 
 UNITS = Path(__file__).parents[3] / "manifests/systemd"
 
@@ -46,12 +48,18 @@ def test_a_stop_has_more_time_than_the_daemon_takes(name: str, settings: CommonS
     assert int(service["TimeoutStopSec"].removesuffix("s")) > settings.stop_deadline_s
 
 
-@pytest.mark.parametrize("name", ["crishim", "advertiser", "broker"])
-def test_it_is_restarted_always_but_for_bad_configuration_and_keeps_what_is_in_run(name: str) -> None:
+@pytest.mark.parametrize(("name", "ends_for_good"), [("crishim", None), ("advertiser", "78"), ("broker", "78")])
+def test_it_is_restarted_always_and_keeps_what_is_in_run(name: str, ends_for_good: str | None) -> None:
+    """A mistake in the configuration is not mended by another start; and nothing at all ends crishim for good."""
     service = unit(f"partage-{name}.service")["Service"]
-    assert (service["Restart"], service["RestartPreventExitStatus"]) == ("always", "78")
+    assert (service["Restart"], service.get("RestartPreventExitStatus")) == ("always", ends_for_good)
     assert (service["RuntimeDirectory"], service["RuntimeDirectoryPreserve"]) == ("partage", "yes")
     assert unit(f"partage-{name}.service")["Unit"]["StartLimitIntervalSec"] == "0"
+
+
+def test_a_start_of_crishim_may_wait_for_its_plugins() -> None:
+    allowed_s = int(unit("partage-crishim.service")["Service"]["TimeoutStartSec"].removesuffix("s"))
+    assert allowed_s > HostSettings(node=NodeName("n1")).start_deadline_s
 
 
 @pytest.mark.parametrize("name", ["advertiser", "broker"])

@@ -30,7 +30,7 @@ def test_arrays_say_what_each_node_was_told(table: dict[int, str | None]) -> Non
     asked = slots(*table)
     verdict = side.fits(request(), asked)
     codes, reasons = verdict.reasons()
-    said = [None if fits else reasons[code] for fits, code in zip(verdict.fits, codes, strict=True)]
+    said = [None if fits else str(reasons[code]) for fits, code in zip(verdict.fits, codes, strict=True)]
     assert said == list(table.values())
     assert [round(float(score) * 1000) for score in side.scores(request(), asked)] == list(table)
 

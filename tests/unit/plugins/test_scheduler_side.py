@@ -11,7 +11,7 @@ import pytest
 from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import DialectConflict, PluginBroken, PluginFailed, PluginNonsense
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
-from partage_plugins.vocabulary import PluginName, Room, Slot
+from partage_plugins.vocabulary import PluginName, Reason, Room, Slot
 from support.sides import (
     MAIN,
     NODE,
@@ -186,7 +186,23 @@ def test_partage_fits_must_be_agreed_by_all_and_the_first_refusal_is_the_reason(
     answer = scheduler_side(a=fitting(a), b=fitting(b)).fits(request(), four)
     codes, table = answer.reasons()
     assert answer.fits.tolist() == [True, False, False, False]
-    assert [table[code] for code, fits in zip(codes, answer.fits, strict=True) if not fits] == ["old", "far", "small"]
+    said = [str(table[code]) for code, fits in zip(codes, answer.fits, strict=True) if not fits]
+    assert said == ["old", "far", "small"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        (7, "returned int as a reason; allowed: a text or a Reason"),
+        (Reason("thing/few", "{} of {} things", figures=("1",)), "figures and words do not go together"),
+        (Reason("thing/few", "{what} is missing", figures=("1",)), "figures and words do not go together"),
+    ],
+)
+def test_a_reason_that_cannot_be_told_is_the_plugins_fault(reason: object, why: str) -> None:
+    wrong = verdict(False, True, codes=(0, 0))._replace(reasons=(reason,))  # type: ignore[arg-type]
+    answer = scheduler_side(a=fitting(wrong)).fits(request(), TWO)
+    with pytest.raises(PluginNonsense, match=why):
+        answer.reasons()
 
 
 def test_without_any_plugin_every_node_fits() -> None:

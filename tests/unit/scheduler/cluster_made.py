@@ -18,6 +18,7 @@ def pod(  # noqa: PLR0913  each is said where it matters
     name: str,
     *,
     uid: str = "",
+    namespace: str = "team",
     node: str = "",
     priority: int = 0,
     created: int = 0,
@@ -45,7 +46,7 @@ def pod(  # noqa: PLR0913  each is said where it matters
     limits = {keys.GPU_MILLI: str(milli)} if milli else {}
     metadata: dict[str, Any] = {
         "name": name,
-        "namespace": "team",
+        "namespace": namespace,
         "uid": uid or f"uid-{name}",
         "resourceVersion": str(version) if version else "",
         "creationTimestamp": f"2026-01-01T00:{created // 60:02}:{created % 60:02}Z",

@@ -44,7 +44,7 @@ class World:
             flags = each.flags(end)
             for name, slot in self.slots.items():
                 if flags[slot]:
-                    found.setdefault(name, each.reason)
+                    found.setdefault(name, str(each.reason))
         return found
 
     def liked(self, pod: ApiPod) -> dict[str, float] | None:

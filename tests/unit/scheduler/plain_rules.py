@@ -11,7 +11,6 @@ from typing import Any
 
 from partage_plugins.codecs import parse_quantity
 from partage_scheduler.objects import ApiClaim, ApiNode, ApiPod, ApiVolume, Taint
-from partage_scheduler.objects.pods import Container
 from partage_scheduler.objects.selecting import (
     Expression,
     LabelSelector,
@@ -20,6 +19,7 @@ from partage_scheduler.objects.selecting import (
     SpreadConstraint,
     Toleration,
 )
+from partage_scheduler.objects.specs import Container
 
 Labels = Mapping[str, str]
 

@@ -7,7 +7,6 @@ from hypothesis import given as given_
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_allocator.reasons import REASONS
 from partage_plugins.errors import PluginBroken, PluginFailed
 from partage_plugins.vocabulary import Gang, Namespace, PodUid
 from partage_scheduler.cluster import Cause, Cluster
@@ -17,8 +16,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.queueing import Queue, Waiting
 from partage_scheduler.simulating.policies import decider_with
-from partage_scheduler.wording import WORDS
-from unit.scheduler.cluster.cards import carded, trusted
+from unit.scheduler.cluster.cards import asks_of, carded, trusted
 from unit.scheduler.cluster_made import node, pod
 
 NONE: frozenset[Cause] = frozenset()
@@ -31,7 +29,7 @@ class Stage:
     def __init__(self, filters: Filters | None = None, **nodes: int) -> None:
         self.decider, self.side = decider_with("binpack")
         self.rules = Predicates()
-        self.cluster = Cluster(self.decider, self.rules, trusted=trusted)
+        self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side))
         self.cycle = Cycle(self.decider, self.side, self.cluster, filters or self.rules)
         for name, count in nodes.items():
             self.cluster.node(carded(name, *["ok"] * count, labels={"name": name}), NOW)
@@ -100,6 +98,13 @@ def test_nodes_that_take_no_part_are_counted_with_their_reason() -> None:
         "0/3 nodes are available: 1 node(s) didn't say which devices they have, "
         "1 node(s) had no heartbeat of the advertiser, 1 node(s) had too few healthy cards to share."
     )
+
+
+def test_nodes_that_lack_the_same_are_counted_together_whoever_holds_it_there() -> None:
+    stage = Stage(m=0, n=0)
+    assert stage.place(pod("a", cpu="8")) == ["m"]
+    stage.cluster.pod(pod("promised", cpu="8", priority=5, status_nominated="n"), NOW)
+    assert stage.stays(pod("b", cpu="8")).message == "0/2 nodes are available: 2 Insufficient cpu."
 
 
 def test_without_nodes_upstream_s_words_are_used() -> None:
@@ -207,10 +212,6 @@ def test_a_pod_goes_where_it_is_nominated_and_elsewhere_if_it_does_not_fit_there
     assert stage.place(pod("a", milli=600, status_nominated="n")) == ["n"]
     assert stage.place(pod("b", milli=600, status_nominated="n")) == ["m"]
     assert stage.place(pod("c", cpu="1", status_nominated="gone")) == ["m"]
-
-
-def test_every_reason_of_the_allocator_has_its_words() -> None:
-    assert set(REASONS) <= set(WORDS)
 
 
 def test_deciding_again_reads_what_was_read_and_is_right_for_another_pod_that_says_the_same() -> None:

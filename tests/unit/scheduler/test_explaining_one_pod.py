@@ -81,6 +81,7 @@ def test_every_reason_of_a_node_is_told_and_not_only_the_first() -> None:
     found = explained(stage, pod("new", milli=500, cpu="2"))
     (m,) = [each for each in found.nodes if each.node == "m"]
     assert m.reasons == ("node(s) were unschedulable", "Insufficient cpu", "Insufficient GPU share")
+    assert m.codes == ("cordoned", "insufficient", "gpu/share")
     assert found.nodes[0].node == "n", "the fewest reasons first"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from partage_plugins.vocabulary import CardId, NodeName
 from partage_scheduler.explaining import Displaced, PodStands, stand
 from partage_scheduler.objects import ApiPod
@@ -26,6 +28,20 @@ def test_an_allocation_that_is_not_believed_is_said_to_be() -> None:
     found = stands(Preempted(forged, m=1), forged)
     assert not found.given
     assert "not signed by us" in found.message
+
+
+def test_a_pod_that_took_its_allocation_off_is_shown_with_what_counts() -> None:
+    one = running("a", "m", 0, 500)
+    stage = Preempted(one, m=2)
+    bare = replace(one, metadata=replace(one.metadata, annotations={}))
+    stage.cluster.pod(bare, NOW)
+    found = stands(stage, bare)
+    assert found.message.startswith("its allocation was taken off: what was verified before counts")
+    assert [each.card for each in found.given] == [CardId("m-0")]
+    never = pod("b", node="m", milli=300)
+    found = stands(Preempted(never, m=2), never)
+    assert "its request counts on every card of the node" in found.message
+    assert [(each.card, each.share_milli) for each in found.given] == [(CardId("m-0"), 300), (CardId("m-1"), 300)]
 
 
 def test_a_pod_that_would_fit_says_where() -> None:

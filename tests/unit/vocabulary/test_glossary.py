@@ -26,6 +26,7 @@ TYPES = {
     "PodRequest": "PodRequest",
     "Pool": "Pool",
     "Promise": "Promise",
+    "Reason": "Reason",
     "Request": "GpuRequest",
     "Tag": "Tags",
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import Card, CardId, GpuGrant, GpuPart, GpuRequest
+from partage_plugins.vocabulary import Card, CardHealth, CardId, GpuGrant, GpuPart, GpuRequest, HealthCause
 from partage_plugins.vocabulary.gpu import MIB, promises_of
 
 CARD = Card(
@@ -20,6 +20,28 @@ CARD = Card(
 )
 PART = GpuPart(driver="580.65.06", cuda="13.0", cards=(CARD,))
 WHOLE = CARD.memory_bytes
+
+
+CAUSES = st.sampled_from(HealthCause)
+WHY = st.text(st.characters(min_codepoint=0x20, exclude_characters="\x7f", codec="utf-8"), min_size=1)
+HEALTHS = (
+    st.just(CardHealth())
+    | st.builds(CardHealth.degraded, CAUSES, WHY)
+    | st.builds(CardHealth.lost, CAUSES, WHY | st.none())
+)
+
+
+@given(HEALTHS)
+def test_state_cause_and_words_of_a_cards_health_survive_being_written(health: CardHealth) -> None:
+    assert CARD.being(health).condition == health
+
+
+@given(CAUSES, WHY)
+def test_what_older_readers_know_of_a_health_stays(cause: HealthCause, why: str) -> None:
+    degraded, lost = CARD.being(CardHealth.degraded(cause, why)), CARD.being(CardHealth.lost(cause, why))
+    assert (degraded.health, degraded.lost_because) == (f"degraded: {why}", None)
+    assert (lost.health, lost.lost_because, lost.is_lost) == ("lost", why, True)
+    assert not degraded.is_allocatable
 
 
 def grant(share: int, limit: int, memory: int, card: str = "GPU-1") -> GpuGrant:

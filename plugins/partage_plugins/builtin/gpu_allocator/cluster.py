@@ -22,8 +22,8 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import CardId, Slot
 from partage_plugins.vocabulary.pods import Room
 
-CLOSED: Final = -1
-"""Stands for the share that is left of a card which no pod may be given: less than any pod asks for."""
+CLOSED: Final = -(1 << 53)
+"""Stands for the share that is left of a card which no pod may be given: less than is ever left of another."""
 UNLIMITED: Final = 1 << 53
 """CPU of a node whose room nobody told."""
 _MOST_BYTES: Final = 1 << 62

@@ -22,6 +22,8 @@ _FIRST: Final = 128
 _PERIOD: Final = 4096
 _MOST_SHAPES: Final = 2048
 _MOST_PODS: Final = 8192
+_MOST_MODELS: Final = 16
+"""A shape that names more of them is not typical."""
 _ALIKE: Final = 0.05
 """Of all pods, so many may be of other shapes than before."""
 
@@ -38,7 +40,7 @@ class Learnt:
 
     def from_pod(self, pod: PodUid, shape: Shape) -> Typical | None:
         """Counts a pod that is new; the typical shapes, when it is time to take them anew and they are others."""
-        if pod in self._seen:
+        if pod in self._seen or len(shape.models) > _MOST_MODELS:
             return None
         self._seen[pod] = None
         if len(self._seen) > _MOST_PODS:

@@ -17,8 +17,9 @@ from partage_plugins.builtin.gpu_allocator.mixing import Mix, read_mix
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import GPU, GpuRequest
 from partage_plugins.vocabulary.keys import REPEAT_CARDS
+from partage_plugins.vocabulary.kinds import Role
 from partage_plugins.vocabulary.names import ContainerName
-from partage_plugins.vocabulary.pods import PodRequest, Role
+from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_ASKS: Final = 512
 _ORDER: Final = {"sidecar": 0, "app": 1, "init": 2}

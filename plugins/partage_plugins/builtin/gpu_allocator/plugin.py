@@ -48,7 +48,7 @@ class GpuAllocator:
         """What is counted; others only look."""
         self._learnt = Learnt() if self._settings.shapes is None else None
         self._judge = Judge(self.cluster, self._settings.shapes or GUESSED)
-        self._plans = Plans(self._settings.mix)
+        self._plans = Plans(self._settings.mix, self._settings.exclusion_namespaces)
         self.bests = Bests()
         """What scoring found out; only what choosing anew would find."""
         self._possible: Possible | None = None
@@ -63,7 +63,7 @@ class GpuAllocator:
     @hookimpl
     def partage_shape(self, request: PodRequest) -> Hashable:
         """What the answers depend on; each pod is learnt from when its shape is asked for the first time."""
-        plan, same = self._plans.of(request)
+        plan, same, _ = self._plans.of(request)
         if self._learnt is not None:
             learnt = self._learnt.from_pod(request.pod.uid, shape_of(plan, self.cluster))
             if learnt is not None:

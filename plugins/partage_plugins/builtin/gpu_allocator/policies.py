@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from partage_plugins.builtin.gpu_allocator.cluster import Cluster
+from partage_plugins.builtin.gpu_allocator.cluster import CLOSED, Cluster
 from partage_plugins.builtin.gpu_allocator.demand import pressures
 from partage_plugins.builtin.gpu_allocator.figures import Ints, Reals
 from partage_plugins.builtin.gpu_allocator.fragments import Fragments
@@ -95,7 +95,7 @@ def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: Judge) -> Reals
 def _binpack(offer: Offer, judge: Judge) -> Reals:
     """The fullest card of the fullest node, both counting the same."""
     del judge
-    cards = np.maximum((offer.cluster.share_left[offer.slots] >= 0).sum(axis=1), 1)
+    cards = np.maximum((offer.cluster.share_left[offer.slots] > CLOSED).sum(axis=1), 1)
     node_left = offer.level.sum(axis=1) / (cards * WHOLE_MILLI)
     fullness: Reals = 1.0 - (offer.after / WHOLE_MILLI + node_left[:, None]) / 2
     return fullness

@@ -1,4 +1,4 @@
-"""Why a pod does not fit on a node: few, stable reasons, for people.
+"""Why a pod does not fit on a node: few, stable reasons.
 
 Cards are sorted out step by step, and the step that leaves too few of them is the reason. Only asked for nodes on which
 the pod does not fit.
@@ -10,20 +10,21 @@ from typing import Final
 
 import numpy as np
 
-from partage_plugins.builtin.gpu_allocator.cluster import Cluster
+from partage_plugins.builtin.gpu_allocator.cluster import CLOSED, Cluster
 from partage_plugins.builtin.gpu_allocator.needs import UNWANTED, needs_of, wanted_cards
 from partage_plugins.builtin.gpu_allocator.plan import Plan
 from partage_plugins.vocabulary.answers import Codes, Flags, Slots
 from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_plugins.vocabulary.reasons import Reason
 
 REASONS: Final = (
-    "it has no cards",
-    "too few of its cards are healthy and ours to share",
-    "too few of its cards are of the models and ids that are asked for",
-    "not enough share left on its cards",
-    "not enough memory left on its cards",
-    "tags on its cards keep the pod away",
-    "its cards have no room for all containers together",
+    Reason("gpu/no-cards", "node(s) had no cards", lasts=True),
+    Reason("gpu/too-few-healthy", "node(s) had too few healthy cards to share", lasts=True),
+    Reason("gpu/too-few-wanted", "node(s) had too few cards as asked for", lasts=True),
+    Reason("gpu/share", "Insufficient GPU share"),
+    Reason("gpu/memory", "Insufficient GPU memory"),
+    Reason("gpu/tags", "node(s) had cards whose tags keep the pod away"),
+    Reason("gpu/together", "node(s) had no cards for all containers together"),
 )
 _NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _TAGS, _TOGETHER = range(len(REASONS))
 _FITS: Final = 255
@@ -47,7 +48,7 @@ def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
     needs = needs_of(cluster, wanted)[make]
     steps = np.empty((5, *make.shape), np.bool_)
     steps[_NO_CARDS] = make > 0
-    steps[_CLOSED] = share >= 0
+    steps[_CLOSED] = share > CLOSED
     steps[_UNWANTED] = (needs < UNWANTED) & _wanted(cluster, wanted, slots)
     steps[_SHARE] = share >= wanted.share_milli
     steps[_MEMORY] = cluster.memory_left[slots] >= needs

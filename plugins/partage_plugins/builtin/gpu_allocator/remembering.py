@@ -13,15 +13,20 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from partage_plugins.builtin.gpu_allocator.cluster import Cluster
+from partage_plugins.builtin.gpu_allocator.exclusion import excluding_part, require_trusted
 from partage_plugins.builtin.gpu_allocator.figures import Ints, Reals
 from partage_plugins.builtin.gpu_allocator.mixing import Mix
-from partage_plugins.builtin.gpu_allocator.plan import Plan, planned
+from partage_plugins.builtin.gpu_allocator.plan import Ask, Plan, planned
 from partage_plugins.builtin.gpu_allocator.policies import BY_CPU
+from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags, Slots
-from partage_plugins.vocabulary.names import Slot
+from partage_plugins.vocabulary.names import Namespace, Slot
 from partage_plugins.vocabulary.pods import PodRequest
 
-_MOST_PLANS: Final = 4096
+_MOST_BYTES: Final = 16 << 20
+_WORD_BYTES: Final = 64
+"""What a text takes beside its letters."""
+_ASK_BYTES: Final = 2048
 _MOST_SHAPES: Final = 128
 _MOST_BITS: Final = 62
 _POWERS: Final = 1 << np.arange(_MOST_BITS, dtype=np.int64)
@@ -47,18 +52,20 @@ class Known(NamedTuple):
 
     plan: Plan
     same: Same
+    excluding: Ask | None
+    """An ask that keeps others off more than it asks for, which not every namespace may."""
 
 
 class Plans:
     """Of requests; most pods ask for what others asked for."""
 
-    def __init__(self, default: Mix) -> None:
-        self._default = default
-        self._known: dict[Hashable, Known] = {}
+    def __init__(self, default: Mix, excluders: frozenset[Namespace] = frozenset()) -> None:
+        self._default, self._excluders = default, excluders
+        self._known = Cache[Hashable, Known](_MOST_BYTES)
         self._last: tuple[PodRequest | None, Known | None] = None, None
 
     def of(self, request: PodRequest) -> Known:
-        """The plan; refuses a pod whose policy does not exist."""
+        """The plan; refuses a pod whose policy does not exist, or that excludes others and may not."""
         last, known = self._last
         if last is request and known is not None:  # one decision asks several times about the same
             return known
@@ -66,9 +73,9 @@ class Plans:
         known = self._known.get(key)
         if known is None:
             known = self._made(request)
-            if len(self._known) >= _MOST_PLANS:
-                self._known.clear()
-            self._known[key] = known
+            self._known.put(key, known, _bytes_of(known.plan))
+        if known.excluding is not None:
+            require_trusted(request.pod.namespace, known.excluding, self._excluders)
         self._last = request, known
         return known
 
@@ -76,7 +83,14 @@ class Plans:
         plan = planned(request, self._default)
         by_cpu = any(name in BY_CPU for mix in plan.mixes for name, _ in mix.weights)
         asks = tuple((ask.role, ask.request) for ask in plan.asks)
-        return Known(plan, Same((asks, plan.cpu_milli if by_cpu else 0)))
+        return Known(plan, Same((asks, plan.cpu_milli if by_cpu else 0)), excluding_part(plan.asks))
+
+
+def _bytes_of(plan: Plan) -> int:
+    """How much memory it takes, about."""
+    asked = [ask.request for ask in plan.asks]
+    words = [word for each in asked for word in (*each.models, *each.models_not, *each.cards, *each.cards_not)]
+    return _ASK_BYTES * (1 + len(asked)) + sum(_WORD_BYTES + len(word) for word in words)
 
 
 class Possible(NamedTuple):

@@ -1,4 +1,4 @@
-"""Why a card is not ok: how grave, and in which words. Pure; over time is `health`'s business, XIDs are `xids`'.
+"""Why a card is not ok: how grave, by which code, in which words. Pure; `health` decides over time, `xids` on XIDs.
 
 Words are told in the inventory, so they are stable: no figures and no times, or the inventory would change for ever.
 """
@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 from partage_plugins.builtin.gpu_discovery.facts import CardFacts, Trouble
+from partage_plugins.vocabulary.health import CardHealth, HealthCause
 
 LONGEST_REASON: Final = 256
 """As the inventory allows."""
@@ -40,12 +41,18 @@ class Cause:
     """One reason not to be ok."""
 
     gravity: Gravity
+    code: HealthCause
     words: str
 
     @property
     def is_lost(self) -> bool:
         """The card cannot be used."""
         return self.gravity >= Gravity.LOST
+
+    @property
+    def health(self) -> CardHealth:
+        """A card's that has it."""
+        return CardHealth("lost" if self.is_lost else "degraded", self.code, self.words)
 
     @property
     def is_sign(self) -> bool:
@@ -58,22 +65,34 @@ class Away:
     """A look that does not show the card."""
 
     because: str
+    code: HealthCause = HealthCause.FAULT
 
 
-CAME_BACK: Final = Cause(Gravity.WATCHED, "came back, being watched")
-MEMORY_ERROR: Final = Cause(Gravity.PASSING, "an error of memory that ECC could not correct; being watched")
-WANTS_RESET: Final = Cause(Gravity.WANTS_RESET, "the driver asks for a reset; drain the node and reset the card")
-WORN: Final = Cause(Gravity.WORN, "no spare rows of memory are left; drain the node and have the card replaced")
-GONE: Final = Away("the driver no longer shows this card; was it taken out?")
+CAME_BACK: Final = Cause(Gravity.WATCHED, HealthCause.RECOVERING, "came back, being watched")
+MEMORY_ERROR: Final = Cause(
+    Gravity.PASSING, HealthCause.MEMORY_ERROR, "an error of memory that ECC could not correct; being watched"
+)
+WANTS_RESET: Final = Cause(
+    Gravity.WANTS_RESET, HealthCause.NEEDS_RESET, "the driver asks for a reset; drain the node and reset the card"
+)
+WORN: Final = Cause(
+    Gravity.WORN, HealthCause.WORN, "no spare rows of memory are left; drain the node and have the card replaced"
+)
+BLIND: Final = CardHealth.degraded(
+    HealthCause.BLIND,
+    "NVML does not tell how much memory a process holds of this card, so limits can't be checked;"
+    " PARTAGE_GPU_SHARE_BLIND=yes shares it all the same",
+)
+GONE: Final = Away("the driver no longer shows this card; was it taken out?", HealthCause.GONE)
 
 
 def signs_of(shown: CardFacts | Away) -> Iterator[Cause]:
     """What is wrong as one look shows it."""
     if isinstance(shown, Away):
-        yield Cause(Gravity.LOST, plain(shown.because))
+        yield Cause(Gravity.LOST, shown.code, plain(shown.because))
         return
     if shown.fault is not None:
-        yield Cause(Gravity.LOST, plain(shown.fault))
+        yield Cause(Gravity.LOST, HealthCause.FAULT, plain(shown.fault))
     if shown.row_remap_failed:
         yield WORN
     if shown.needs_reset:
@@ -82,7 +101,8 @@ def signs_of(shown: CardFacts | Away) -> Iterator[Cause]:
 
 def away_by(trouble: Trouble) -> Away:
     """All cards, while the driver does not speak of any. How long it has been silent is not for the inventory."""
-    return Away("the NVIDIA driver does not answer" if trouble.kind in ("hangs", "slow") else trouble.sentence)
+    is_silent = trouble.kind in ("hangs", "slow")
+    return Away("the NVIDIA driver does not answer" if is_silent else trouble.sentence, HealthCause.DRIVER)
 
 
 def plain(text: str, longest: int = LONGEST_REASON, *, otherwise: str = "no reason was given") -> str:

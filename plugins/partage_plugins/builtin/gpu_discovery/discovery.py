@@ -78,7 +78,7 @@ class Discovery:
     ) -> None:
         root = Path(context.root)
         self._node, self._settings, self._clock = context.node, settings, clock
-        self._driver = driver or Driver(root / settings.driver_root.lstrip("/"), wake=context.wake)
+        self._driver = driver or Driver(root / str(context.driver_root).lstrip("/"), wake=context.wake)
         self._pauses, self._kubelet = Pauses(root), KubeletFolder(root)
         self._known, self._histories, self._natives = _recalled(last_part(root), clock(), settings)
         self._given: Mapping[CardId, str] = {}
@@ -155,7 +155,13 @@ class Discovery:
         chosen = pools(self._settings.pool, self._known, has_natives=self._natives.are_there(now_s))
         if self._known.cards:
             sayings |= {sentence: sentence for sentence in chosen.unmet}
-        return Findings(histories=self._histories, shared=chosen.shared, given=self._given, paused=self._paused)
+        return Findings(
+            histories=self._histories,
+            shared=chosen.shared,
+            blind=frozenset() if self._settings.share_blind else self._known.blind,
+            given=self._given,
+            paused=self._paused,
+        )
 
     def _tell(self, sayings: dict[str, str]) -> None:
         """What was not said a moment ago already: this is asked every few seconds."""
@@ -170,9 +176,7 @@ def _recalled(
     """What the last inventory still tells us."""
     if part is None:
         return Known(), {}, Natives()
-    histories = {
-        gpu_of(card): recalled(card.health, card.lost_because, now_s, settings.rules) for card in reversed(part.cards)
-    }
+    histories = {gpu_of(card): recalled(card.condition, now_s, settings.rules) for card in reversed(part.cards)}
     had_natives = any(card.pool == "kubelet" for card in part.cards)
     return recalled_cards(part), histories, Natives(now_s if had_natives else None)
 

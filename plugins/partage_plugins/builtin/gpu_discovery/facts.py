@@ -36,6 +36,8 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     """All there is."""
     reserved_bytes: int = 0
     """Of it, what the driver keeps for itself."""
+    has_own_memory: bool = True
+    """False: it shares the host's, and the figure above is the host's."""
     compute_capability: str
     pci: str
     numa_node: int | None = None
@@ -49,6 +51,8 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     """The card has no spare rows left: it must be replaced."""
     needs_reset: bool = False
     """Rows wait to be remapped, or the driver asks for a reset."""
+    tells_use: bool | None = True
+    """Whether NVML says how much of its memory a process holds; None: nobody is on it of whom it could."""
     fault: str | None = None
     """What NVML answered that means this card cannot be used: it fell off the bus, it wants a reset."""
 

@@ -38,9 +38,8 @@ def _said(node: str, part: GpuPart | None) -> Iterator[Gauge]:
     """One series for each state, so that a rule can ask for any of them."""
     for card in part.cards if part else ():
         labels = _labels(node, card.id, card.model)
-        state = card.health.partition(":")[0]
         for health in HEALTHS:
-            yield Gauge(name="gpu_health", value=float(health == state), labels={**labels, "health": health})
+            yield Gauge(name="gpu_health", value=float(health == card.state), labels={**labels, "health": health})
         for pool in POOLS:
             yield Gauge(name="gpu_pool", value=float(pool == card.pool), labels={**labels, "pool": pool})
 

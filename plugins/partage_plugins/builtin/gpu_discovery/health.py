@@ -16,12 +16,12 @@ from typing import Final
 from partage_plugins.builtin.gpu_discovery.causes import CAME_BACK, MEMORY_ERROR, Away, Cause, Gravity, plain, signs_of
 from partage_plugins.builtin.gpu_discovery.facts import CardFacts
 from partage_plugins.builtin.gpu_discovery.xids import cause_of
+from partage_plugins.vocabulary.health import OK, CardHealth, HealthCause
 
 LONGEST_QUIET_S: Final = 3600.0
 FORGOTTEN_AFTER_S: Final = 86400.0
-_DEGRADED: Final = "degraded: "
-_OF_OTHERS: Final = ("paused: ", "kubelet gave it to ")
-"""Reasons that others put on top of ours: they say nothing about the card itself."""
+_ON_TOP: Final = frozenset((HealthCause.PAUSED, HealthCause.NATIVE))
+"""Others put these on top of ours: they say nothing about what happened to the card itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,25 +76,20 @@ def let_go(history: History, now_s: float, *, xids: Iterable[int] = (), rules: R
     return _watched_again(_judged(history, now_s, events, rules) if events else history, now_s)
 
 
-def recalled(health: str, lost_because: str | None, now_s: float, rules: Rules) -> History:
+def recalled(health: CardHealth, now_s: float, rules: Rules) -> History:
     """After a new start, of what was told before: nothing that was wrong is ok at once."""
-    if health == "ok":
+    if health.state == "ok" or health.cause is HealthCause.BLIND:  # which is only said of a card that is ok otherwise
         return History(uncorrected=None)
-    words = health.removeprefix(_DEGRADED)
-    cause = Cause(Gravity.PASSING, words)
-    if health == "lost":
-        cause = Cause(Gravity.LOST, plain(lost_because or ""))
-    elif words.startswith(_OF_OTHERS):
+    gravity = Gravity.LOST if health.state == "lost" else Gravity.PASSING
+    cause = Cause(gravity, health.cause or HealthCause.OTHER, plain(health.why or ""))
+    if health.cause in _ON_TOP:
         cause = CAME_BACK
     return History(episode=Episode(cause=cause, wrong_at_s=now_s, quiet_s=rules.quiet_s), uncorrected=None)
 
 
-def told(history: History) -> tuple[str, str | None]:
-    """For the inventory: health, and why it is lost."""
-    if history.episode is None:
-        return "ok", None
-    cause = history.episode.cause
-    return ("lost", cause.words) if cause.is_lost else (f"{_DEGRADED}{cause.words}", None)
+def told(history: History) -> CardHealth:
+    """For the inventory."""
+    return OK if history.episode is None else history.episode.cause.health
 
 
 def _events(xids: Iterable[int], rules: Rules) -> Iterator[Cause]:

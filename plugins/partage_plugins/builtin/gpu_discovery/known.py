@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from partage_plugins.builtin.gpu_discovery.causes import plain
 from partage_plugins.builtin.gpu_discovery.facts import CardFacts, NodeFacts
 from partage_plugins.vocabulary.gpu import Card, GpuPart
+from partage_plugins.vocabulary.health import HealthCause
 from partage_plugins.vocabulary.names import CardId
 
 _LONGEST_NAME: Final = 128
@@ -47,6 +49,8 @@ class Known:
     """PCI addresses by GPU, also of those that are cut into no instances at all."""
     numbers: Mapping[CardId, Numbers] = field(default_factory=dict)
     """By GPU; those that the last look showed."""
+    blind: AbstractSet[CardId] = frozenset()
+    """GPUs of which NVML does not tell what processes hold; as it showed when somebody was there last."""
 
     def in_order(self) -> list[Card]:
         """By place in the machine, so that equal hardware gives equal text."""
@@ -75,6 +79,7 @@ def recalled_cards(part: GpuPart) -> Known:
         cards={card.id: card for card in part.cards},
         links=links,
         places={gpu_of(card): card.pci for card in part.cards},
+        blind={gpu_of(card) for card in part.cards if card.cause is HealthCause.BLIND},
     )
 
 
@@ -93,7 +98,16 @@ def seen(known: Known, facts: NodeFacts, *, reserve_bytes: int) -> Known:
         links={**known.links, **{id_: _links(gpu) for id_, gpu in shown.items()}},
         places={**known.places, **{id_: _address(gpu.pci) for id_, gpu in shown.items()}},
         numbers={CardId(gpu.uuid): Numbers(gpu.index, gpu.minor) for gpu in facts.cards},
+        blind=frozenset(_blind(known.blind, shown)),
     )
+
+
+def _blind(before: AbstractSet[CardId], shown: Mapping[CardId, CardFacts]) -> Iterator[CardId]:
+    """An empty card shows nothing of it."""
+    yield from before - shown.keys()
+    for id_, gpu in shown.items():
+        if gpu.tells_use is False or (gpu.tells_use is None and id_ in before):
+            yield id_
 
 
 def cards_of(shown: CardFacts, reserve_bytes: int) -> Iterator[Card]:

@@ -16,8 +16,8 @@ from partage_plugins.builtin.gpu_discovery.condition import Condition, condition
 from partage_plugins.builtin.gpu_discovery.facts import CardFacts, InstanceFacts, NodeFacts, SilentCard
 from partage_plugins.builtin.gpu_discovery.instances import profile_of
 from partage_plugins.builtin.gpu_discovery.linking import LinkedCard, links_between
-from partage_plugins.builtin.gpu_discovery.nvml import Handle, Refused, optional
-from partage_plugins.builtin.gpu_discovery.sysfs import numa_node_of
+from partage_plugins.builtin.gpu_discovery.nvml import Handle, Memory, Refused, optional
+from partage_plugins.builtin.gpu_discovery.sysfs import host_memory_bytes, numa_node_of
 
 
 class _Card(NamedTuple):
@@ -63,19 +63,35 @@ class FullLook:
 
 
 def _what_is(handle: Handle, uuid: str, driver_root: str) -> CardFacts:
-    memory, pci = nvml.memory(handle), nvml.pci(handle)
+    memory, pci = _own_memory(handle), nvml.pci(handle)
     numa_node = optional(nvml.numa_node, handle)
     return CardFacts(
         uuid=uuid,
         index=0,
         minor=optional(nvml.minor, handle),
         model=nvml.name(handle),
-        memory_bytes=memory.total,
-        reserved_bytes=memory.reserved,
+        memory_bytes=host_memory_bytes() if memory is None else memory.total,
+        reserved_bytes=0 if memory is None else memory.reserved,
+        has_own_memory=memory is not None,
         compute_capability=nvml.capability(handle),
         pci=pci,
         numa_node=numa_node_of(driver_root, pci) if numa_node is None else numa_node,
     )
+
+
+def _own_memory(handle: Handle) -> Memory | None:
+    """None: it has none, and uses the host's."""
+    try:
+        return nvml.memory(handle)
+    except Refused as refused:
+        if refused.number == nvml.NOT_SUPPORTED:
+            return None
+        raise
+
+
+def _tells_use(handle: Handle) -> bool | None:
+    """Of a card that answers with another error it is not known."""
+    return optional(nvml.tells_use, handle)
 
 
 def _how_is(handle: Handle, index: int, card: CardFacts) -> CardFacts:
@@ -85,6 +101,7 @@ def _how_is(handle: Handle, index: int, card: CardFacts) -> CardFacts:
         index=index,
         is_mig=is_mig,
         instances=_instances(handle) if is_mig else (),
+        tells_use=_tells_use(handle) if card.has_own_memory else False,
         ecc_uncorrected=condition.ecc_uncorrected,
         row_remap_failed=condition.row_remap_failed,
         needs_reset=condition.needs_reset,

@@ -20,6 +20,7 @@ Handle = NewType("Handle", object)
 """A card or an instance, for the life of this process."""
 EventSet = NewType("EventSet", object)
 
+NOT_SUPPORTED: Final = 3
 NOT_FOUND: Final = 6
 TIMEOUT: Final = 10
 LOST: Final = frozenset((15, 16))
@@ -153,6 +154,17 @@ def memory(handle: Handle) -> Memory:
             raise
         found = gate(pynvml.nvmlDeviceGetMemoryInfo, handle)
         return Memory(found.total, 0, found.used)
+
+
+def tells_use(handle: Handle) -> bool | None:
+    """Whether it says how much memory a process holds; None: no process is there of whom it could."""
+    try:
+        listed = gate(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    except Refused as refused:
+        if refused.number == NOT_SUPPORTED:
+            return False
+        raise
+    return any(one.usedGpuMemory is not None for one in listed) if listed else None
 
 
 def capability(handle: Handle) -> str:

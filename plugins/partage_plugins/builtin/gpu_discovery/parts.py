@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
 
 from msgspec.structs import replace
 
-from partage_plugins.builtin.gpu_discovery.causes import plain
+from partage_plugins.builtin.gpu_discovery.causes import BLIND, plain
 from partage_plugins.builtin.gpu_discovery.health import History, told
 from partage_plugins.builtin.gpu_discovery.known import Known, Links, gpu_of
 from partage_plugins.vocabulary.gpu import Card, GpuPart
+from partage_plugins.vocabulary.health import CardHealth, HealthCause
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import CardId
-
-_OK: Final = "ok"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +24,8 @@ class Findings:
     histories: Mapping[CardId, History]
     """By GPU."""
     shared: AbstractSet[CardId]
+    blind: AbstractSet[CardId] = frozenset()
+    """GPUs that are not shared for it."""
     given: Mapping[CardId, str] = field(default_factory=dict)
     """In whose hands kubelet put a card, in words."""
     paused: str | None = None
@@ -42,22 +42,19 @@ def part_of(known: Known, findings: Findings) -> GpuPart | None:
 
 def _finished(card: Card, index: int, findings: Findings) -> Card:
     is_shared = card.id in findings.shared
-    health, lost_because = _health(card, findings, is_shared=is_shared)
-    pool = "shared" if is_shared else "kubelet"
-    return replace(card, index=index, health=health, lost_because=lost_because, pool=pool)
+    placed = replace(card, index=index, pool="shared" if is_shared else "kubelet")
+    return placed.being(_health(card, findings, is_shared=is_shared))
 
 
-def _health(card: Card, findings: Findings, *, is_shared: bool) -> tuple[str, str | None]:
+def _health(card: Card, findings: Findings, *, is_shared: bool) -> CardHealth:
     if findings.paused is not None:
-        return _degraded(f"paused: {findings.paused}"), None
-    health, lost_because = told(findings.histories.get(gpu_of(card), History()))
-    if health == _OK and is_shared and (hands := findings.given.get(card.id)) is not None:
-        return _degraded(hands), None
-    return health, lost_because
-
-
-def _degraded(why: str) -> str:
-    return f"degraded: {plain(why)}"
+        return CardHealth.degraded(HealthCause.PAUSED, plain(f"paused: {findings.paused}"))
+    health = told(findings.histories.get(gpu_of(card), History()))
+    if health.state == "ok" and is_shared and (hands := findings.given.get(card.id)) is not None:
+        return CardHealth.degraded(HealthCause.NATIVE, plain(hands))
+    if health.state == "ok" and gpu_of(card) in findings.blind:
+        return BLIND
+    return health
 
 
 def _matrix(cards: tuple[Card, ...], links: Links) -> tuple[tuple[int, ...], ...]:

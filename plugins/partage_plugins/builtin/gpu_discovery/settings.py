@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from partage_plugins.builtin.gpu_discovery.health import LONGEST_QUIET_S, Rules
-from partage_plugins.builtin.gpu_node.settings import DRIVER_ROOT, wrong_driver_root
 from partage_plugins.vocabulary.gpu import MIB
 
 POOL: Final = "PARTAGE_GPU_POOL"
 RESERVE: Final = "PARTAGE_GPU_RESERVE_MIB"
 QUIET: Final = "PARTAGE_GPU_QUIET_S"
 HARMLESS: Final = "PARTAGE_GPU_HARMLESS_XIDS"
+SHARE_BLIND: Final = "PARTAGE_GPU_SHARE_BLIND"
 
 _ID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]{1,120}", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
@@ -51,9 +51,9 @@ class DiscoverySettings:
     pool: PoolSetting = PoolSetting()
     reserve_bytes: int = 0
     """Of each card, MIG instances too, kept back from containers."""
+    share_blind: bool = False
+    """Also cards of which NVML does not tell what processes hold."""
     rules: Rules = field(default_factory=Rules)
-    driver_root: str = "/"
-    """Where the driver is installed, below the node's root."""
 
 
 def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
@@ -62,13 +62,12 @@ def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
     settings = DiscoverySettings(
         pool=_pool(environment.get(POOL, "auto"), mistakes),
         reserve_bytes=_reserve(environment.get(RESERVE, "0"), mistakes),
+        share_blind=_is_yes(environment.get(SHARE_BLIND, "no"), mistakes),
         rules=Rules(
             quiet_s=_quiet(environment.get(QUIET, "60"), mistakes),
             harmless=_harmless(environment.get(HARMLESS, ""), mistakes),
         ),
-        driver_root=environment.get(DRIVER_ROOT, "/"),
     )
-    mistakes += wrong_driver_root(settings.driver_root)
     if mistakes:
         raise ValueError("; ".join(mistakes))
     return settings
@@ -105,6 +104,12 @@ def _reserve(text: str, mistakes: list[str]) -> int:
         return int(text) * MIB
     mistakes.append(f"{RESERVE} is {text!r:.80}; allowed: a whole number of MiB up to {_MOST_RESERVE_MIB}")
     return 0
+
+
+def _is_yes(text: str, mistakes: list[str]) -> bool:
+    if text not in ("yes", "no"):
+        mistakes.append(f"{SHARE_BLIND} is {text!r:.80}; allowed: yes, no")
+    return text == "yes"
 
 
 def _quiet(text: str, mistakes: list[str]) -> float:

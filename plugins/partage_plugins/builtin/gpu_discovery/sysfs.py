@@ -1,4 +1,4 @@
-"""What the kernel says of a PCI device, where NVML does not."""
+"""What the kernel says of a PCI device and of memory, where NVML does not."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def numa_node_of(driver_root: str, pci: str) -> int | None:
     except (OSError, ValueError):
         return None
     return node if node >= 0 else None
+
+
+def host_memory_bytes() -> int:
+    """All of the machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from partage_plugins.builtin.gpu_discovery.causes import Cause, Gravity
+from partage_plugins.vocabulary.health import HealthCause
 
 HARMLESS: Final[Mapping[int, str]] = {
     11: "a program's commands could not be read",
@@ -66,8 +67,9 @@ def cause_of(number: int, harmless: frozenset[int] = frozenset()) -> Cause | Non
     if number in HARMLESS or number in harmless:
         return None
     if number == _FELL_OFF:
-        return Cause(Gravity.FELL_OFF, f"XID {number}: the card fell off the bus; drain the node and restart it")
+        words = f"XID {number}: the card fell off the bus; drain the node and restart it"
+        return Cause(Gravity.FELL_OFF, HealthCause.FELL_OFF, words)
     if (what := _RESET.get(number)) is not None:
-        return Cause(Gravity.RESET, f"XID {number}: {what}; {RESET_ADVICE}")
+        return Cause(Gravity.RESET, HealthCause.XID_RESET, f"XID {number}: {what}; {RESET_ADVICE}")
     what = _PASSING.get(number, "an error of the card; the kernel's log says more")
-    return Cause(Gravity.PASSING, f"XID {number}: {what}")
+    return Cause(Gravity.PASSING, HealthCause.XID, f"XID {number}: {what}")

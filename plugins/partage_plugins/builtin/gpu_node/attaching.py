@@ -9,27 +9,22 @@ inventory as a card's id, and would mean other cards to a runtime.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import Final
 
 from partage_plugins.builtin.gpu_node.raw import RawParts
 from partage_plugins.builtin.gpu_node.settings import GpuSettings, Way
 from partage_plugins.errors import Refused
+from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.gpu import GPU, Card
+from partage_plugins.vocabulary.nvidia import ANNOTATIONS, HANDLERS, MIG_VARIABLES, VISIBLE, VOID, mounted_name
 
 OUR_KIND: Final = "partage.dev/gpu"
 NVIDIA_KIND: Final = "nvidia.com/gpu"
-VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 DRIVER_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
-NOTHING: Final = "void"
 CARD_ID: Final = re.compile(r"(GPU|MIG)(-[A-Za-z0-9]+)+", re.ASCII)
 
-_NVIDIA_HANDLERS: Final = frozenset(("nvidia", "nvidia-cdi", "nvidia-legacy"))
-_MIG_VARIABLES: Final = frozenset(("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES"))
-_ANNOTATIONS: Final = ("cdi.k8s.io/", "nvidia.cdi.k8s.io/")
-_MOUNTED_REQUESTS: Final = "/var/run/nvidia-container-devices"
 _CARD_NODE: Final = re.compile(r"/dev/nvidia([0-9]+|-caps/.*)", re.ASCII | re.DOTALL)
 
 
@@ -37,7 +32,7 @@ def way_for(container: Container, settings: GpuSettings) -> Way:
     """As set; else NVIDIA's runtime is asked in its own language where it is the handler, and no runtime elsewhere."""
     if settings.attach is not None:
         return settings.attach
-    return "nvidia-env" if container.security.runtime_handler in _NVIDIA_HANDLERS else "cdi"
+    return "nvidia-env" if container.security.runtime_handler in HANDLERS else "cdi"
 
 
 def granted_cards(granted: Granted) -> tuple[Card, ...]:
@@ -56,17 +51,17 @@ def granted_cards(granted: Granted) -> tuple[Card, ...]:
 def require_no_other_request(container: Container) -> None:
     """Refuses a container that asks for cards by itself in a way that an adjustment cannot take back."""
     for name in container.annotations:
-        if name.startswith(_ANNOTATIONS):
+        if name.startswith(ANNOTATIONS):
             raise _refused(f"annotation {name} of the pod")
     for mount in container.mounts:
-        if _cleaned(mount.container_path).startswith(_MOUNTED_REQUESTS):
+        if mounted_name(clean_path(mount.container_path)) is not None:
             raise _refused(f"mount {mount.container_path}")
     for device in container.devices:
         for path in (device.host_path, device.container_path):
-            if _CARD_NODE.fullmatch(_cleaned(path)):
+            if _CARD_NODE.fullmatch(clean_path(path)):
                 raise _refused(f"device {path}")
     for name, _ in container.env:
-        if name in _MIG_VARIABLES:
+        if name in MIG_VARIABLES:
             raise _refused(f"variable {name}")
 
 
@@ -76,12 +71,12 @@ def attached(way: Way, cards: tuple[Card, ...], container: Container, settings: 
         visible = ",".join(card.id for card in cards)
         return Adjustment(env={VISIBLE: visible, **_capabilities_set(container, settings)})
     kind = NVIDIA_KIND if way == "nvidia-cdi" else OUR_KIND
-    return Adjustment(env={VISIBLE: NOTHING}, cdi=tuple(f"{kind}={card.id}" for card in cards))
+    return Adjustment(env={VISIBLE: VOID}, cdi=tuple(f"{kind}={card.id}" for card in cards))
 
 
 def attached_by_hand(parts: RawParts) -> Adjustment:
     """The adjustment of the way `raw`."""
-    return Adjustment(env={VISIBLE: NOTHING}, devices=parts.devices, mounts=parts.mounts)
+    return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
 
 
 def named_capabilities(container: Container) -> str | None:
@@ -95,10 +90,6 @@ def _capabilities_set(container: Container, settings: GpuSettings) -> dict[str, 
     if not settings.capabilities or named_capabilities(container) is not None:
         return {}
     return {DRIVER_CAPABILITIES: ",".join(settings.capabilities)}
-
-
-def _cleaned(path: str) -> str:
-    return "/" + posixpath.normpath(path).lstrip("/")
 
 
 def _refused(what: str) -> Refused:

@@ -1,4 +1,4 @@
-"""What can be set of the GPU node plugin: three environment variables of crishim, read once at its start.
+"""What can be set of the GPU node plugin alone: two environment variables of crishim, read once at its start.
 
 A plugin is made without arguments and shares its daemon's environment, so its settings are variables and no table of
 the daemon's file.
@@ -23,6 +23,7 @@ _WAYS: Final[Mapping[str, Way | None]] = {
 ATTACH: Final = "PARTAGE_GPU_ATTACH"
 CAPABILITIES: Final = "PARTAGE_GPU_CAPABILITIES"
 DRIVER_ROOT: Final = "PARTAGE_DRIVER_ROOT"
+"""A setting of all daemons, which tell it to their plugins; named here for people."""
 
 KNOWN_CAPABILITIES: Final = ("all", "compat32", "compute", "display", "graphics", "ngx", "utility", "video")
 """NVIDIA's runtime refuses to start a container that names another one."""
@@ -38,22 +39,18 @@ class GpuSettings:
     """None: chosen for each container by its runtime handler."""
     capabilities: tuple[str, ...] = ()
     """For containers that name none; empty leaves it to the image, and then to the default."""
-    driver_root: str = "/"
-    """Where the driver is installed, below the node's root."""
 
 
 def settings_from(environment: Mapping[str, str]) -> GpuSettings:
     """The settings, or one `ValueError` with all that is wrong in them."""
     attach, capabilities = environment.get(ATTACH, "auto"), _listed(environment.get(CAPABILITIES, ""))
-    driver_root = environment.get(DRIVER_ROOT, "/")
     mistakes = [
         *_wrong_attach(attach),
         *_wrong_capabilities(capabilities),
-        *wrong_driver_root(driver_root),
     ]
     if mistakes:
         raise ValueError("; ".join(mistakes))
-    return GpuSettings(attach=_WAYS[attach], capabilities=capabilities, driver_root=driver_root)
+    return GpuSettings(attach=_WAYS[attach], capabilities=capabilities)
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -68,9 +65,3 @@ def _wrong_capabilities(capabilities: tuple[str, ...]) -> list[str]:
     allowed = ", ".join(KNOWN_CAPABILITIES)
     unknown = [name for name in capabilities if name not in KNOWN_CAPABILITIES]
     return [f"{CAPABILITIES} has {name!r:.80}; allowed: a list of {allowed}" for name in unknown]
-
-
-def wrong_driver_root(driver_root: str) -> list[str]:
-    """What is wrong with it, if anything; the advertiser's half takes the same variable."""
-    is_path = driver_root.startswith("/") and driver_root.isprintable() and ".." not in driver_root.split("/")
-    return [] if is_path else [f"{DRIVER_ROOT} is {driver_root!r:.80}; allowed: an absolute path without .."]

@@ -29,6 +29,7 @@ static void seal(void) {
         ALLOW(nanosleep),
         ALLOW(getpid),
         ALLOW(gettid),
+        ALLOW(tgkill),
         ALLOW(mmap),
         ALLOW(munmap),
         ALLOW(close),

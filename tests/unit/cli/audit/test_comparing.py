@@ -30,7 +30,8 @@ from partage_plugins.vocabulary import (
     PodRequest,
     PodUid,
 )
-from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, SIGNATURE
+from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, PREFIX, SIGNATURE
+from partage_scheduler.cluster import Asks, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.simulating.policies import decider_with
 from unit.scheduler.cluster.cards import carded, granted
@@ -43,6 +44,10 @@ OTHER = Ed25519PrivateKey.generate()
 
 def read(pod: Pod) -> PodRequest:
     return decider_with("binpack")[1].requests(pod)
+
+
+def asks(pod: ApiPod) -> Unknown | None:
+    return Asks(read, (PREFIX,)).of(pod)
 
 
 def allocated(
@@ -116,7 +121,7 @@ def borrowed() -> ApiPod:
         ([changed("a")], None, "pod team/a: allocation: the signature of key"),
         ([allocated("a", key=OTHER)], None, "pod team/a: allocation: signed with key"),
         ([borrowed()], None, "pod team/a: allocation: it is that of pod uid-a on node m"),
-        ([pod("a", node="m", milli=500)], None, "has no allocation; it was bound by partage-scheduler"),
+        ([pod("a", node="m", milli=500)], None, "so it may count on every card of the node; it was bound by p"),
         ([allocated("a", 500, asks=300)], None, "container main asks for 300 milli of a card and has 500"),
         ([allocated("a", 500, asks=0)], None, "container main has 1 cards and asks for none"),
         ([allocated("a", 700), allocated("b", 700)], None, "card m-0 of node m, held by team/a, team/b: 1400 milli"),
@@ -248,5 +253,12 @@ def page(**said: float) -> str:
     ],
 )
 def test_what_the_scheduler_counts_is_compared(text: str | Unseen, status: Status, words: str) -> None:
-    (found,) = of_scheduler.scheduler(text, cluster(allocated("a")))
+    (found,) = of_scheduler.scheduler(text, cluster(allocated("a")), asks)
     assert (found.status, words in found.found) == (status, True), found
+
+
+@pytest.mark.parametrize("one", [changed("a"), pod("a", node="m", milli=500)], ids=["forged", "off"])
+def test_a_pod_without_a_good_allocation_counts_on_every_card_as_for_the_scheduler(one: ApiPod) -> None:
+    said = page(allocated_share_ratio=0.5, allocated_memory_ratio=0.5)
+    (found,) = of_scheduler.scheduler(said, cluster(one), asks)
+    assert found.status == Status.OK, found

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from partage_base.condition import Condition, encode_condition
 from partage_cli.doctor.broker import OBJECTS
 from partage_cli.doctor.command import CHECKS
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.shown import as_json, as_text, summary
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION
 from support.broker import serving, told
 from unit.cli.doctor.made import Made
 from unit.cli.program import partage
@@ -30,6 +32,7 @@ def made(tmp_path: Path) -> Iterator[Made]:
     made = Made(tmp_path).with_driver().with_cards().with_key().with_kubeadm(config=_TO_CRISHIM)
     made.with_kubelet("--config=/var/lib/kubelet/config.yaml")
     made.seen("run/partage/crishim/kubelet-spoke", 1).seen("run/partage/broker/alive", 1)
+    made.write(CRISHIM_CONDITION, encode_condition(Condition()).decode())
     made.write("proc/sys/kernel/osrelease", "6.1.0\n")
     made.write("sys/fs/cgroup/cgroup.controllers", "cpu\n")
     for name in OBJECTS:

@@ -11,10 +11,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from partage_base.condition import Condition, Fault, encode_condition
 from partage_cli.doctor import daemons
-from partage_cli.doctor.findings import Status
+from partage_cli.doctor.findings import Finding, Status
 from partage_cli.doctor.looking import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION
 from unit.cli.doctor.made import Made, only
 
 SPOKE = "run/partage/crishim/kubelet-spoke"
@@ -64,6 +66,28 @@ def test_one_that_answers_says_for_whom(made: Made) -> None:
         answer = runtime_at(path)
         peer.kill()
     assert answer == Runtime("containerd", "2.3.4?")
+
+
+def condition(made: Made, *faults: Fault) -> Finding:
+    made.write(CRISHIM_CONDITION, encode_condition(Condition(faults=faults)).decode())
+    return only(daemons.crishim_condition(made.node))
+
+
+def test_what_crishim_finds_wrong_with_itself_is_said_in_its_words(made: Made) -> None:
+    assert condition(made).status is Status.OK
+    bad = condition(made, Fault("settings", "its settings cannot be read: no such key"))
+    assert (bad.status, bad.found) == (Status.WRONG, "its settings cannot be read: no such key")
+    assert bad.advice == "mend it; until then crishim refuses containers with an allocation and serves all others"
+    assert condition(made, Fault("metrics", "the port is taken", refuses=False)).status is Status.WARNING
+
+
+def test_a_crishim_that_does_not_say_how_it_is_is_wrong(made: Made) -> None:
+    finding = only(daemons.crishim_condition(made.node))
+    assert finding.status is Status.WRONG
+    assert finding.found.startswith("crishim has not said whether it honours allocations")
+    condition(made)
+    old = only(daemons.crishim_condition(made.seen(CRISHIM_CONDITION, 300).node))
+    assert old.found.startswith("crishim has not said for 5m whether it honours allocations")
 
 
 def test_kubelet_that_never_spoke_or_fell_silent_is_wrong(made: Made) -> None:

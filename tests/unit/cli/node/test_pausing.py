@@ -16,11 +16,13 @@ from partage_cli.main import cli
 from partage_cli.node.holders import Holder, holders
 from partage_cli.node.waiting import Seen, look, wait_until
 from partage_cli.pauses import BY_HAND, pause, resume, said_pauses
+from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from unit.cli.doctor.made import CARDS, Made
 
 OURS, OTHER = Holder(7, "python", is_ours=True), Holder(9, "nvidia-persiste", is_ours=False)
-RESTING = tuple(replace(card, health="degraded: paused: by hand") for card in CARDS)
+PAUSED = CardHealth.degraded(HealthCause.PAUSED, "paused: by hand")
+RESTING = tuple(card.being(PAUSED) for card in CARDS)
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def test_a_disk_that_is_full_leaves_what_was_there(made: Made, monkeypatch: pyte
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("os.write", full)
     with pytest.raises(OSError, match="No space left"):
         pause(made.root, "two")
     assert said_pauses(made.root) == ((BY_HAND, "one"),)
@@ -115,6 +117,12 @@ def test_a_look_reads_lock_inventory_and_processes(made: Made) -> None:
     with made.advertiser():
         assert look(made.root) == Seen(advertiser_runs=True, cards=2, resting=1, holders=(OURS,))
     assert not look(made.root).advertiser_runs
+
+
+def test_a_health_that_only_begins_like_a_pause_is_no_rest(made: Made) -> None:
+    alike = CardHealth.degraded(HealthCause.OTHER, "paused by a power cap")
+    made.with_cards(CARDS[0].being(alike), replace(CARDS[1], health=str(alike)))
+    assert look(made.root).resting == 0
 
 
 def test_who_has_a_device_open_holds_the_driver_and_of_ours_also_who_has_the_library(made: Made) -> None:

@@ -9,9 +9,9 @@ from typing import Final
 from unit.crishim.deciding import wire
 
 UID: Final = "8f6b1a52-6f1e-4c3e-9b39-8a1a1f0c2d11"
-NODE_PIDS: Final = 2
-Mounts = Iterable[tuple[str, str]]
+POD_PIDS, NODE_PIDS, TARGET_PIDS = 0, 2, 3
 Text = str | bytes
+Mounts = Iterable[tuple[Text, Text]]
 Raw = bytes  # a request has a method of that name
 
 
@@ -35,6 +35,7 @@ class Create:
     capabilities: Iterable[str] = ()
     ambient: Iterable[str] = ()
     pids: int = 1
+    target: str = ""
     sandbox_pids: int = 0
     unknown: Raw = b""
     """Fields that nobody knows, put at the end of every message."""
@@ -64,7 +65,7 @@ class Create:
         added = wire.message(
             *((1, each) for each in self.capabilities), (2, "NET_RAW"), *((3, each) for each in self.ambient)
         )
-        namespaces = wire.message((2, self.pids))
+        namespaces = wire.message((2, self.pids), (4, self.target))
         security = wire.message((1, added), (2, int(self.privileged)), (3, namespaces), (5, b"\x08\x01"))
         return wire.message((1, wire.message((3, 512))), (2, security + self.unknown))
 

@@ -33,6 +33,7 @@ from partage_crishim.judge import Changed, Judge, Told
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
+from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.sides.node import Adjusted
@@ -59,6 +60,8 @@ class FakeRuntime(RuntimeClient):
     def __init__(self) -> None:
         super().__init__(NOWHERE)
         self.listed: dict[str, ListedContainer] = {}
+        self.powers: dict[str, frozenset[str] | None] = {}
+        """What processes of a container may have, by its id; of others nothing is said."""
         self.handlers: dict[str, str] = {}
         self.gone: set[str] = set()
         self.away = False
@@ -75,6 +78,10 @@ class FakeRuntime(RuntimeClient):
         if meanwhile is not None:
             meanwhile()
         return before
+
+    async def capabilities(self, container_id: str) -> frozenset[str] | None:
+        self._asked()
+        return self.powers.get(container_id)
 
     async def sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
         self._asked()
@@ -97,12 +104,23 @@ class FakeRuntime(RuntimeClient):
         """What a runtime does with a request; answers the id."""
         id_ = f"c-{create.uid}-{create.container}-{create.attempt}"
         annotations = {key.decode(): value.decode() for key, value in Seen(request).annotations.items()}
-        self.put(id_, annotations, pod=create.uid, container=create.container, exited=exited)
+        self.put(id_, annotations, pod=create.uid, container=create.container, exited=exited, sandbox=create.sandbox)
+        every = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE") if create.privileged else ()
+        self.powers[id_] = frozenset(("CAP_KILL", *every, *(f"CAP_{name}" for name in create.capabilities)))
         return id_
 
-    def put(self, id_: str, annotations: Mapping[str, str], *, pod: str, container: str, exited: bool = False) -> None:
+    def put(  # noqa: PLR0913  a container as it is listed
+        self,
+        id_: str,
+        annotations: Mapping[str, str],
+        *,
+        pod: str,
+        container: str,
+        exited: bool = False,
+        sandbox: str = "s",
+    ) -> None:
         self.listed[id_] = ListedContainer(
-            id=id_, sandbox_id="s", name=container, pod_uid=pod, exited=exited, annotations=annotations
+            id=id_, sandbox_id=sandbox, name=container, pod_uid=pod, exited=exited, annotations=annotations
         )
 
 
@@ -231,7 +249,15 @@ class Crishim:
             tell=stage.faults.append,
         )
         kubelet = Kubelet(stage.resources, stage.root / CHECKPOINT)
-        self.guardian = Guardian(guard, self.inventory, self.containerd, kubelet, self.booking)
+        siblings = Siblings(self.containerd, self.booking, policy.confinement)
+        self.guardian = Guardian(
+            policy=guard,
+            inventory=self.inventory,
+            containerd=self.containerd,
+            kubelet=kubelet,
+            booking=self.booking,
+            siblings=siblings,
+        )
         self.grants = Granting(
             node=NODE,
             policy=policy,
@@ -240,6 +266,7 @@ class Crishim:
             containerd=self.containerd,
             booking=self.booking,
             guardian=self.guardian,
+            siblings=siblings,
             host=stage.host,
             files=NodeFiles(),
             clean_up=self.collector.wake,

@@ -1,4 +1,4 @@
-"""A container without a grant reaches no card, unless kubelet gave it one; where nobody can tell, it starts without."""
+"""A container reaches no card but those that it was granted or that kubelet gave it; where nobody can tell, none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from partage_crishim.deciding.guarding import GuardPolicy
 from unit.crishim.deciding.allocations import CARD, OTHER_CARD, allocation, card, grant, inventory, signed
 from unit.crishim.deciding.requests import UID, Create, Seen
-from unit.crishim.deciding.stage import Crishim, Stage
+from unit.crishim.deciding.stage import Crishim, Stage, enforced
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 MOUNTED = "/var/run/nvidia-container-devices"
@@ -64,7 +64,16 @@ class TestNobodyGaveIt:
             assert seen.variable(name) == b""
 
     @pytest.mark.parametrize(
-        "path", [f"{MOUNTED}/all", f"{MOUNTED}/{CARD}", f"{MOUNTED}//x/../all", f"{MOUNTED}/cdi/v/all"]
+        "path",
+        [
+            f"{MOUNTED}/all",
+            f"{MOUNTED}/{CARD}",
+            f"{MOUNTED}//x/../all",
+            f"{MOUNTED}/cdi/v/all",
+            f"{MOUNTED}all",  # NVIDIA's runtime compares beginnings, not path components
+            f"{MOUNTED}cdi/nvidia.com/gpu/all",
+            f"{MOUNTED}/{'./' * 2100}all",
+        ],
     )
     def test_mounts_that_stand_for_cards_are_left_out(self, path: str, crishim: Crishim) -> None:
         create = asking(MOUNTED, mounts=[("/data", "/d"), (path, "/dev/null")])
@@ -73,13 +82,16 @@ class TestNobodyGaveIt:
         assert seen.variable(VISIBLE) == b"void"
 
     def test_and_mounts_that_do_not_are_left_in(self, crishim: Crishim) -> None:
-        crishim.passes(replace(PLAIN, mounts=[(f"{MOUNTED}-else/all", "/d"), (f"{MOUNTED}/imex/0", "/dev/null")]))
+        others = (f"{MOUNTED}/imex/0", MOUNTED, "/var/run/nvidia-container/all", f"/x{MOUNTED}/all")
+        crishim.passes(replace(PLAIN, mounts=[(path, "/dev/null") for path in others]))
 
-    def test_annotations_of_the_pod_are_refused(self, crishim: Crishim) -> None:
-        assert crishim.refusal(replace(PLAIN, annotations={"nvidia.cdi.k8s.io/mine": "nvidia.com/gpu=all"})) == (
-            "partage: annotation 'nvidia.cdi.k8s.io/mine' of the pod asks for cards past every allocation; ask for "
+    @pytest.mark.parametrize("prefix", ["nvidia.cdi.k8s.io", "cdi.k8s.io"])
+    def test_annotations_of_the_pod_are_refused(self, prefix: str, crishim: Crishim) -> None:
+        assert crishim.refusal(replace(PLAIN, annotations={f"{prefix}/mine": "nvidia.com/gpu=all"})) == (
+            f"partage: annotation '{prefix}/mine' of the pod asks for cards past every allocation; ask for "
             "partage.dev/ resources instead, or have the namespace trusted"
         )
+        crishim.passes(replace(PLAIN, annotations={f"x.{prefix}/mine": "nvidia.com/gpu=all"}))
 
     def test_a_sidecar_of_a_pod_with_an_allocation_is_guarded_like_any_other(self, crishim: Crishim) -> None:
         seen = guarded(crishim, asking("all", container="side", annotations=signed(allocation())))
@@ -90,6 +102,44 @@ class TestNobodyGaveIt:
         fpga = allocation() | {"containers": {"main": {"fpga": [{"board": "fpga0"}]}}}
         seen = guarded(crishim, asking("all", annotations=signed(fpga), mounts=[(f"{MOUNTED}/all", "/dev/null")]))
         assert (seen.variable(VISIBLE), seen.mounts) == (b"void", [])
+
+
+class TestAGrant:
+    """Changes nothing about the rule: what plugins leave alone is guarded as in any other container."""
+
+    GRANTED = Create(annotations=signed(allocation()))
+
+    @pytest.fixture(autouse=True)
+    def _plugin_that_looks_at_nothing(self, stage: Stage) -> None:
+        stage.fake.answer = enforced(env={VISIBLE: CARD})
+
+    @pytest.mark.parametrize("path", [f"{MOUNTED}/all", f"{MOUNTED}all", f"{MOUNTED}/{'./' * 2100}all"])
+    def test_mounts_that_stand_for_cards_are_left_out(self, path: str, crishim: Crishim) -> None:
+        seen = crishim.rewrite(replace(self.GRANTED, mounts=[("/data", "/d"), (path, "/dev/null")]))
+        assert (seen.mounts, seen.variable(VISIBLE)) == ([(b"/data", b"/d")], CARD.encode())
+
+    @pytest.mark.parametrize("name", ["nvidia.cdi.k8s.io/x", "cdi.k8s.io/x"])
+    def test_annotations_of_the_pod_are_refused(self, name: str, crishim: Crishim) -> None:
+        annotations = {**self.GRANTED.annotations, name: "nvidia.com/gpu=all"}
+        assert "asks for cards past every allocation" in crishim.refusal(replace(self.GRANTED, annotations=annotations))
+
+    def test_variables_that_open_configuration_are_emptied(self, crishim: Crishim) -> None:
+        seen = crishim.rewrite(replace(self.GRANTED, env=[("NVIDIA_MIG_CONFIG_DEVICES", "all")]))
+        assert seen.variable("NVIDIA_MIG_CONFIG_DEVICES") == b""
+
+    def test_a_card_of_kubelets_that_carries_grants_is_refused(self, crishim: Crishim) -> None:
+        refusal = crishim.refusal(replace(self.GRANTED, cdi=[f"nvidia.com/gpu={CARD}"]))
+        assert "which carries grants of partage" in refusal
+
+    def test_kubelet_is_not_asked_about_what_plugins_replace(self, stage: Stage, crishim: Crishim) -> None:
+        seen = crishim.rewrite(replace(self.GRANTED, env=[(VISIBLE, "all"), (VISIBLE, "0")]))
+        assert seen.variable(VISIBLE) == CARD.encode()
+        assert stage.resources.asked == 0
+
+    def test_in_a_trusted_namespace_it_is_trusted_as_well(self, stage: Stage) -> None:
+        crishim = stage.crishim(guard=GuardPolicy(trusted=frozenset({"default"})))
+        seen = crishim.rewrite(replace(self.GRANTED, mounts=[(f"{MOUNTED}/all", "/dev/null")]))
+        assert seen.mounts == [(f"{MOUNTED}/all".encode(), b"/dev/null")]
 
 
 class TestNvidiasRuntime:

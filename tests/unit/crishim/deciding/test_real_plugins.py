@@ -88,8 +88,8 @@ def test_odd_requests_do_not_cost_the_plugins_process(tmp_path: Path) -> None:
         odd = Create(
             annotations=create.annotations,
             env=[(b"\xff\xfe", b"\xff"), ("", "x")],
-            mounts=[("relative", "/x"), ("/image", ""), ("/" + "a" * 5000, "/y"), ("/nul\0", "/z")],
-            devices=[("dev", ""), ("/dev/x", "/dev/y")],
+            mounts=[("relative", "/x"), ("/image", ""), ("/data/" + "./" * 5000, "/y"), (b"/\xff", b"/\xfe")],
+            devices=[("dev", "/dev/z"), ("/dev/x", "/dev/y")],
         )
         verdict = await crishim.judged(odd)
         assert isinstance(verdict, Rewrite), verdict

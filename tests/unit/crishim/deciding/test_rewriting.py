@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.cri import Changes, MessageWrong, RequestDevice, RequestMount, read_create, rewritten
+from partage_plugins.vocabulary import Container, Mount
 from unit.crishim.deciding import wire
-from unit.crishim.deciding.requests import Create, Seen
+from unit.crishim.deciding.allocations import allocation, signed
+from unit.crishim.deciding.requests import POD_PIDS, TARGET_PIDS, Create, Seen
+from unit.crishim.deciding.stage import Stage
 
 UNKNOWN = wire.message((77, "from a later kubelet"), (1234, 5))
 NAMES = st.text(st.characters(exclude_characters="=\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -155,7 +158,52 @@ def test_a_view_says_what_was_asked_for() -> None:
     assert request.devices == (RequestDevice(container_path="/dev/a", host_path="/dev/b", permissions="rwm"),)
     assert (request.cdi, request.capabilities) == (("v/c=d",), ("SYS_ADMIN", "NET_ADMIN"))
     assert request.privileged
-    assert request.host_pid
+    assert (request.host_pid, request.pod_pid, request.target) == (True, False, "")
+
+
+def test_a_view_says_whose_processes_a_container_sees() -> None:
+    def sees(pids: int, target: str = "") -> tuple[bool, str]:
+        request = read_create(Create(pids=pids, target=target).bytes())
+        return request.pod_pid, request.target
+
+    assert sees(POD_PIDS) == (True, "")
+    assert sees(1, "c-1") == (False, "")
+    assert sees(TARGET_PIDS, "c-1") == (False, "c-1")
+    assert read_create(b"").pod_pid, "where nothing is said it is the pod's"
+
+
+class TestWhatPluginsSee:
+    """Mounts and devices as the runtime will read them; what they could not be shown is not given to them."""
+
+    def seen(self, stage: Stage, **asked: Any) -> Container:
+        stage.crishim().rewrite(Create(annotations=signed(allocation()), **asked))
+        ((container, _),) = stage.fake.asked
+        return container
+
+    def test_paths_in_the_container_are_cleaned_before_anything_is_looked_at(self, stage: Stage) -> None:
+        long = "/data/" + "./" * 2100 + "x/..//y"
+        container = self.seen(stage, mounts=[(long, "/d/./e"), ("relative", "/r")], devices=[("/dev//a", "/dev/b")])
+        assert [(each.container_path, each.host_path) for each in container.mounts] == [
+            ("/data/y", "/d/./e"),
+            ("/relative", "/r"),
+        ]
+        assert [(each.container_path, each.host_path) for each in container.devices] == [("/dev/a", "/dev/b")]
+
+    def test_a_volume_that_is_an_image_has_no_path_on_the_node_and_is_left_out(self, stage: Stage) -> None:
+        assert self.seen(stage, mounts=[("/image", ""), ("/data", "/d")]).mounts == (
+            Mount(container_path="/data", host_path="/d", readonly=False),
+        )
+
+    @pytest.mark.parametrize("mount", [("/x" * 2049, "/d"), ("/data", "/d" * 2049), ("/data", "d"), ("/a\0b", "/d")])
+    def test_paths_that_they_cannot_be_shown_are_refused(self, mount: tuple[str, str], stage: Stage) -> None:
+        refusal = stage.crishim().refusal(Create(annotations=signed(allocation()), mounts=[mount]))
+        assert refusal.startswith("partage: the mount or device at '/")
+        assert refusal.endswith(
+            "has a path that plugins cannot be shown; allowed: an absolute path of at most 4096 characters, on the "
+            "node and in the container"
+        )
+        assert stage.fake.asked == []
+        stage.crishim().passes(Create(mounts=[mount]))
 
 
 def test_of_an_annotation_that_is_there_twice_the_last_counts() -> None:

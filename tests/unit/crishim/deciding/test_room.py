@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -174,15 +175,42 @@ class TestTheFolder:
     def folder(self, stage: Stage) -> Path:
         return stage.root / "run/partage/crishim/reserved"
 
-    def test_a_reservation_that_nobody_can_read_is_named(self, stage: Stage, crishim: Crishim) -> None:
-        crishim.rewrite(pod("a", grant(share=1)))
-        (self.folder(stage) / ("0" * 32)).write_text('{"from":"the future"}')
-        assert crishim.refusal(pod("b")) == (
-            f"partage: reservation {self.folder(stage)}/{'0' * 32} cannot be read; was crishim downgraded? Remove that "
-            "file"
-        )
+    @pytest.mark.parametrize("name", ["0" * 32, ".horizon", ".unfinished-0123"])
+    @pytest.mark.parametrize("half", [b"", b'{"held":{"ke', b"\xff", b"1e300"])
+    def test_half_a_file_of_an_older_crishim_is_taken_away_with_a_line(
+        self, name: str, half: bytes, stage: Stage, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        stage.crishim().rewrite(pod("a", grant(share=600)))
+        (self.folder(stage) / name).write_bytes(half)
+        crishim = stage.crishim()
+        assert crishim.refusal(pod("b", grant(share=500))) == COMPUTE
+        crishim.rewrite(pod("b", grant(share=400)))
+        files = {each.name: each.read_bytes() for each in self.folder(stage).iterdir()}
+        assert half not in files.values()
+        assert capsys.readouterr().out.count("cannot be read and is taken away") == 1
 
-    def test_files_that_a_killed_writer_left_are_no_reservations(self, stage: Stage, crishim: Crishim) -> None:
+    def test_what_was_created_under_it_is_counted_by_the_runtimes_list(self, stage: Stage, crishim: Crishim) -> None:
+        crishim.rewrite(pod("a", grant(share=100)))
+        other = stage.crishim()
+        other.rewrite(pod("b", grant(share=600)))
+        for file in self.folder(stage).glob("[0-9a-f]*"):
+            file.write_bytes(file.read_bytes()[:20])
+        assert crishim.refusal(pod("c", grant(share=500))) == COMPUTE
+
+    def test_a_disk_that_takes_half_a_reservation_keeps_none(self, stage: Stage, crishim: Crishim) -> None:
+        crishim.rewrite(pod("a", grant(share=1)))
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+        try:
+            refusal = crishim.refusal(pod("b", grant(share=1)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert refusal == "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
+        stage.crishim().rewrite(pod("b", grant(share=999)))
+
+    def test_files_that_a_killed_writer_of_an_older_crishim_left_are_no_reservations(
+        self, stage: Stage, crishim: Crishim
+    ) -> None:
         crishim.rewrite(pod("a", grant(share=1)))
         (self.folder(stage) / f".{'0' * 32}.123").write_text("{")
         crishim.rewrite(pod("b", grant(share=1)))

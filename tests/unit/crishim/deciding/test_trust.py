@@ -133,10 +133,44 @@ def test_a_named_kind_that_is_critical_here_is_known(crishim: Crishim) -> None:
 def test_containers_that_the_allocation_does_not_name_have_no_grant(stage: Stage, crishim: Crishim) -> None:
     for name in ("sidecar", "init", "debugger-x7k2p"):
         crishim.passes(create(container=name))
-        crishim.passes(create(forged(), container=name))
+        assert crishim.refusal(create(forged(), container=name)) == SENTENCES["forged"]
     crishim.passes(create(signed(allocation() | {"containers": {"main": {"gpu": []}}})))
     crishim.passes(create(signed(allocation() | {"containers": {"main": {}}})))
+    for nothing in ("[ ]", "{\n}", "null"):
+        crishim.passes(create(signed(with_foo(nothing))))
     assert stage.fake.asked == []
+
+
+HOSTILE = {
+    "no JSON": "{",
+    "a number that is none": '{"v":1,"gen":1,"pod":"u","node":"n","containers":{"main":{"foo":1e999}}}',
+    "many containers": json.dumps(allocation() | {"containers": {f"c{n}": {} for n in range(15_000)}}),
+    "many fields": json.dumps(allocation(gen=0) | {f"k{n}": n for n in range(15_000)}),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_an_unsigned_text_is_not_parsed(what: str, stage: Stage, crishim: Crishim) -> None:
+    text = HOSTILE[what]
+    assert len(text) < 256 * 1024
+    for name in ("main", "side"):
+        assert crishim.refusal(create({ALLOCATION: text}, container=name)) == SENTENCES["unsigned"]
+        assert "does not match" in crishim.refusal(create(GOOD | {ALLOCATION: text}, container=name))
+    assert not any(told.is_defect for told in stage.told)
+
+
+@pytest.mark.parametrize("given", ["1e999", "1" * 5000, '[{"a":[1e400]}]', "0", "false", '""'])
+def test_grants_of_an_unknown_kind_are_passed_on_as_they_were_written(
+    given: str, stage: Stage, crishim: Crishim
+) -> None:
+    crishim.verdict(create(signed(with_foo(given))))
+    assert not any(told.is_defect for told in stage.told)
+    ((_, granted),) = stage.fake.asked
+    assert bytes(granted.grants[Kind("foo")]).decode() == given  # type: ignore[call-overload]
+
+
+def with_foo(given: str) -> str:
+    return json.dumps(allocation() | {"containers": {"main": {"foo": "?"}}}).replace('"?"', given)
 
 
 def test_an_init_container_with_a_grant_is_like_any_other(crishim: Crishim) -> None:

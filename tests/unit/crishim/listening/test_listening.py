@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from partage_base.daemon.errors import CannotListen
 from partage_crishim.listening import Listener, listen
@@ -147,9 +148,10 @@ def test_a_socket_of_systemd_is_taken() -> None:
         assert child.returncode == 0
 
 
-def test_several_sockets_of_systemd_are_a_mistake_of_its_unit(path: Path) -> None:
-    with pytest.raises(CannotListen, match="systemd gave 2 sockets"):
-        listen(path, {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2"})
+def test_several_sockets_of_systemd_are_a_mistake_of_its_unit_and_keep_nobody_waiting(path: Path) -> None:
+    with capture_logs() as logs, closing(listen(path, {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2"})) as listener:
+        assert listener.path == path
+    assert logs[0]["why"] == "systemd gave 2 sockets; crishim's unit must have one"
 
 
 def test_sockets_of_systemd_for_another_process_are_not_ours(path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from partage_base.daemon.fields import fields_of
 from partage_base.daemon.printing import shown_default
+from partage_crishim.assembling import grant_policy
 from partage_crishim.settings import CrishimSettings
 
 PAGE = (Path(__file__).parents[4] / "docs/crishim.md").read_text()
@@ -28,3 +29,8 @@ def test_the_page_has_no_setting_that_does_not_exist() -> None:
 def test_a_drain_that_would_outlast_the_stop_is_refused() -> None:
     with pytest.raises(ValueError, match="drain_s is 30 and stop_deadline_s 20"):
         CrishimSettings(drain_s=30)
+
+
+def test_handlers_that_run_nvidias_runtime_are_known_to_run_containers() -> None:
+    settings = CrishimSettings(container_handlers=("mine",), nvidia_handlers=("gpu",))
+    assert grant_policy(settings).confinement.container_handlers == ("mine", "gpu")

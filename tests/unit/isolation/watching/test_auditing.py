@@ -11,6 +11,7 @@ from partage_isolation.watching.findings import Finding, OfContainer
 from partage_isolation.watching.proofs import Birth
 from partage_isolation.watching.rounds import Round
 from partage_isolation.watching.suspecting import Rules
+from partage_isolation.watching.use import Blind
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
 
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))
@@ -21,6 +22,7 @@ BEYOND_LIMIT = seen(books=container(row(7, 100 * MIB, overhead=1100 * MIB)), use
 WITHOUT_ROW = seen(books=container(), uses={7: 5 * MIB}, sights=(sight(7),))
 NOBODY = seen(books=container(), uses={9: 5 * MIB}, sights=(sight(9, key=None, library=None, wrong=None),))
 NOTHING = seen(books=container())
+BLIND = replace(NOTHING, uses={CARD: Blind(CARD, 1)})
 
 
 def test_an_honest_container_is_never_accused() -> None:
@@ -36,6 +38,7 @@ def test_an_honest_container_is_never_accused() -> None:
         (BEYOND_LIMIT, "BytesBeyondLimit", 2),
         (WITHOUT_ROW, "ProcessWithoutRow", 3),
         (NOBODY, "ProcessOfNobody", 3),
+        (BLIND, "BlindCard", 2),
     ],
 )
 def test_what_stands_is_found_and_what_comes_right_is_forgotten(wrong: Round, kind: str, rounds: int) -> None:

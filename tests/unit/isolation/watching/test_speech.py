@@ -9,14 +9,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_isolation.watching import speech
-from partage_isolation.watching.speech import Ask, Ended, NotUnderstood, Ready, Refused, Told, Used, encoded, told
+from partage_isolation.watching.speech import (
+    Ask,
+    Ended,
+    NotUnderstood,
+    Ready,
+    Refused,
+    Told,
+    Unseen,
+    Used,
+    encoded,
+    told,
+)
 
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+KNOWN = st.integers(0, 2**64 - 2)
+"""The number after them means that the driver does not say, for us as for it."""
 CARDS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=60)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 MESSAGES: st.SearchStrategy[Told] = st.one_of(
     st.just(Ready()),
-    st.builds(Used, CARDS, U64, st.dictionaries(U32, U64, max_size=20)),
+    st.builds(Used, CARDS, U64, st.dictionaries(U32, st.none() | KNOWN, max_size=20)),
+    st.builds(Unseen, CARDS, U64),
     st.builds(Refused, CARDS, WORDS),
     st.builds(Ended, WORDS, st.booleans()),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rig.identity.delivered import delivered
-from rig.identity.permissions import SCHEDULER_FILE, manifests
+from rig.identity.permissions import SCHEDULER_FILES, manifests
 
 
 def test_the_advertisers_are_the_delivered_ones_and_its_policies_come_first() -> None:
@@ -14,4 +14,4 @@ def test_the_advertisers_are_the_delivered_ones_and_its_policies_come_first() ->
 
 
 def test_the_schedulers_are_the_delivered_ones() -> None:
-    assert all(manifest in manifests() for manifest in delivered(SCHEDULER_FILE))
+    assert all(manifest in manifests() for file in SCHEDULER_FILES for manifest in delivered(file))

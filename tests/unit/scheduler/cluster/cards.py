@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.errors import PartageError
+from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import (
     GPU,
     Allocation,
+    Card,
+    CardHealth,
     CardId,
     ContainerName,
     GpuGrant,
@@ -20,7 +25,7 @@ from partage_plugins.vocabulary import (
     Ready,
     keys,
 )
-from partage_scheduler.cluster import Cluster
+from partage_scheduler.cluster import Asks, Cluster, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates.asking import needs
 from partage_scheduler.simulating.policies import decider_with
@@ -31,11 +36,16 @@ from unit.scheduler.cluster_made import node
 READY = Ready(crishim=True, broker=True)
 
 
-def carded(name: str, *healths: str, ready: Ready = READY, **fields: object) -> ApiNode:
+def carded(name: str, *healths: str | CardHealth, ready: Ready = READY, **fields: object) -> ApiNode:
     """A node with a card of 16 GiB for each health."""
-    cards = tuple(card(f"{name}-{place}", health=health) for place, health in enumerate(healths))
+    cards = tuple(_ailing(card(f"{name}-{place}"), health) for place, health in enumerate(healths))
     part = GpuPart(driver="580", cuda="13.0", cards=cards)
     return node(name, Inventory(kinds={GPU.name: part}, ready=ready), **fields)  # type: ignore[arg-type]
+
+
+def _ailing(one: Card, health: str | CardHealth) -> Card:
+    """A text is what a writer says that names no cause."""
+    return one.being(health) if isinstance(health, CardHealth) else replace(one, health=health)
 
 
 def granted(uid: str, on: str, place: int, milli: int) -> Allocation:
@@ -57,13 +67,22 @@ def trusted(pod: ApiPod) -> Allocation | None:
         return None
 
 
+def asks_of(side: SchedulerSide) -> Callable[[ApiPod], Unknown | None]:
+    """What pods without an allocation ask for, in the native dialect."""
+    return Asks(side.requests, (keys.PREFIX,)).of
+
+
 class Cards:
     """All of it."""
 
     def __init__(self) -> None:
         self.decider, self.side = decider_with("binpack")
         self.rules = Noted()
-        self.cluster = Cluster(self.decider, self.rules, trusted=trusted)
+        self.events: list[tuple[str, str]] = []
+        self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side), told=self.told)
+
+    def told(self, pod: ApiPod, words: str) -> None:
+        self.events.append((pod.name, words))
 
     def request(self, pod: ApiPod) -> PodRequest:
         return replace(self.side.requests(seen(pod)), needs=needs(pod))

@@ -15,7 +15,7 @@ from partage_plugins.vocabulary import (
     Slot,
     keys,
 )
-from partage_scheduler.cluster import Cause, Cluster
+from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.deciding import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from support.sides import MAIN, THING, Thing
@@ -72,6 +72,14 @@ def trusted(pod: ApiPod) -> Allocation | None:
         return None
 
 
+def asking(pod: ApiPod) -> Unknown | None:
+    """As many things as its annotation `things` says; what is no number can't be read."""
+    text = pod.metadata.annotations.get("things")
+    if text is None:
+        return None
+    return Unknown(wanting(int(text), pod=pod.uid) if text.isdigit() else None)
+
+
 def things(size: int, ready: Ready = READY) -> Inventory:
     return Inventory(kinds=pile(size).kinds, ready=ready)
 
@@ -81,10 +89,10 @@ def piled(name: str, size: int, **fields: object) -> ApiNode:
     return node(name, things(size), **fields)  # type: ignore[arg-type]  # whatever a node is made with
 
 
-def holding(name: str, on: str, *ids: str, signature: str = "good", **fields: object) -> ApiPod:
+def holding(name: str, on: str, *ids: str, signature: str = "good", gen: int = 1, **fields: object) -> ApiPod:
     """A pod that runs there, with these things."""
     allocation = Allocation(
-        gen=1,
+        gen=gen,
         pod=PodUid(f"uid-{name}"),
         node=NodeName(on),
         containers={MAIN: {THING.name: tuple(Thing(each) for each in ids)}},
@@ -99,7 +107,7 @@ class Stage:
         self.world = World()
         self.rules = Noted()
         self.verified: list[str] = []
-        self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, kinds=(THING,))
+        self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, asks=asking, kinds=(THING,))
         for each in nodes:
             self.cluster.node(each, 0.0)
             self.cluster.heartbeat(each.name, 0.0, 0.0)
@@ -134,7 +142,7 @@ class Stage:
         names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.nodes}
         barred = self.cluster.barred(pod("new", priority=priority), request, now)
         return {
-            each.reason: sorted(names[Slot(slot)] for slot in each.flags(len(names)).nonzero()[0].tolist())
+            str(each.reason): sorted(names[Slot(slot)] for slot in each.flags(len(names)).nonzero()[0].tolist())
             for each in barred
         }
 

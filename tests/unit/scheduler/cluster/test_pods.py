@@ -26,11 +26,11 @@ def test_devices_count_by_their_allocation() -> None:
     assert not stage.cluster.flagged
 
 
-@pytest.mark.parametrize("end", [{"phase": "Succeeded"}, {"phase": "Failed"}])
-def test_a_pod_that_ended_holds_nothing(end: dict[str, str]) -> None:
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_ended_holds_nothing(phase: str) -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0", cpu="2", version=1))
-    assert stage.pod(holding("a", "n", "t0", cpu="2", version=2, **end)) == FREED
+    assert stage.pod(holding("a", "n", "t0", cpu="2", version=2, phase=phase)) == FREED
     assert stage.left("n") == (3, 8000, 8)
     assert not stage.rules.pods
     assert stage.pod(holding("a", "n", "t0", cpu="2", version=1)) == NONE
@@ -195,11 +195,11 @@ def test_a_pod_that_waits_may_have_any_annotation_and_it_counts_for_nothing() ->
 def test_an_allocation_that_changes_while_the_pod_runs_is_judged_again() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0", version=1))
-    assert stage.pod(holding("a", "n", "t0", "t1", signature="forged", version=2)) == FREED | POD
-    assert stage.left("n") == (3, 8000, 8)
-    assert list(stage.cluster.flagged) == [A]
-    assert stage.pod(holding("a", "n", "t1", version=3)) == FREED | POD
+    assert stage.pod(holding("a", "n", "t0", "t1", signature="forged", version=2)) == NONE
     assert stage.left("n") == (2, 8000, 8)
+    assert list(stage.cluster.flagged) == [A]
+    assert stage.pod(holding("a", "n", "t1", "t2", gen=2, version=3)) == FREED | POD
+    assert stage.left("n") == (1, 8000, 8)
     assert not stage.cluster.flagged
 
 

@@ -139,17 +139,15 @@ class History(RuleBasedStateMachine):
         noted = given(granted(uid, on, 0, milli), signature) if milli else {}
         self.tell(self.write(name, node=on, annotations=noted))
 
-    @rule(name=pods, how=st.sampled_from(["labels", "going", "end", "forge"]), heard=st.booleans())
+    @rule(name=pods, how=st.sampled_from(["labels", "going", "end"]), heard=st.booleans())
     def changes(self, name: str, how: str, heard: bool) -> None:  # noqa: FBT001
         there = self.pods.get(name)
         if there is None or there.is_terminal:
             return
-        noted = {**there.metadata.annotations, **given(granted("other", "l", 0, 1), "forged")}
         fields: dict[str, dict[str, object]] = {
             "labels": {"labels": {"at": str(self.version)}},
             "going": {"going": True},
             "end": {"phase": "Failed"},
-            "forge": {"annotations": noted},
         }
         changed = self.write(name, **fields[how])
         if heard:

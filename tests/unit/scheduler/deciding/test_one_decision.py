@@ -11,6 +11,7 @@ from partage_plugins import Refused, hookimpl
 from partage_plugins.errors import PluginFailed
 from partage_plugins.vocabulary import ContainerName, NodeName, PodRequest, PodUid, Room, Slot
 from partage_plugins.vocabulary.answers import Scores, Slots
+from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.deciding import Barred
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.piles import GIB, TOO_FEW, Piles, World, node_of, wanting
@@ -75,7 +76,7 @@ def test_a_pod_that_needs_no_cpu_fits_on_a_node_that_has_less_than_none() -> Non
 
 def test_nodes_that_the_caller_bars_are_left_out_and_named() -> None:
     world = World(a=2, b=3)
-    barred = [Barred("node(s) had untolerated taint", np.array([True]))]
+    barred = [Barred(SAID.of("node(s) had untolerated taint"), np.array([True]))]
     decision = world.decider.decide(wanting(2), barred)
     assert decision is not None
     assert decision.node == "b"
@@ -85,7 +86,7 @@ def test_nodes_that_the_caller_bars_are_left_out_and_named() -> None:
 
 def test_barring_one_pods_nodes_bars_no_other_pod() -> None:
     world = World(a=2)
-    assert world.decider.decide(wanting(1), [Barred("no", np.array([True]))]) is None
+    assert world.decider.decide(wanting(1), [Barred(SAID.of("no"), np.array([True]))]) is None
     assert node_of(world.decider, wanting(1)) == "a"
 
 
@@ -94,7 +95,7 @@ def test_why_nothing_fits_is_counted_over_nodes_most_frequent_first() -> None:
     world.add("d", 9, Room(cpu_milli=1, memory_bytes=GIB))
     world.add("e", 9, Room(cpu_milli=9000, memory_bytes=1))
     why = world.decider.explain(wanting(2, cpu_milli=2, memory_bytes=2))
-    assert str(why) == f"0/5 nodes: 3 {TOO_FEW}, 1 not enough CPU, 1 not enough main memory"
+    assert str(why) == f"0/5 nodes: 3 {TOO_FEW}, 1 Insufficient cpu, 1 Insufficient memory"
 
 
 def test_a_cluster_without_nodes_says_so() -> None:

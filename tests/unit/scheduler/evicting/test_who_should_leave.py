@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_scheduler.evicting import LOST, PAUSED, EvictingSettings, Leaving
 from unit.scheduler.cluster.cards import carded
+from unit.scheduler.cluster_made import pod
 from unit.scheduler.preempting.stage import Preempted, running
 
 BOTH = EvictingSettings(lost=True, paused=True, after_s=60.0)
-REST = "degraded: paused: driver 580"
+REST = CardHealth.degraded(HealthCause.PAUSED, "paused: driver 580")
+SOUNDS_ALIKE = CardHealth.degraded(HealthCause.OTHER, "paused: by a power cap that is over soon")
 
 
 def stage() -> Preempted:
@@ -38,12 +41,34 @@ def test_who_is_on_a_lost_card_is_told_at_once_and_due_after_the_delay() -> None
     assert seen(leaving, 70.0) == {"a": (LOST, False, True)}
 
 
+def test_who_took_his_allocation_off_leaves_a_lost_card_too() -> None:
+    made = stage()
+    made.cluster.pod(pod("a", node="m"), 0.0)
+    made.cluster.pod(pod("never-verified", node="m", milli=10), 0.0)
+    made.cluster.node(carded("m", "lost", "ok", "ok"), 0.0)
+    assert seen(Leaving(made.cluster, BOTH), 0.0) == {"a": (LOST, True, False), "never-verified": (LOST, True, False)}
+
+
 def test_who_has_cards_leaves_a_node_that_rests_and_others_stay() -> None:
     made = stage()
     made.cluster.node(carded("m", REST, REST, REST), 0.0)
     leaving = Leaving(made.cluster, BOTH)
     assert seen(leaving, 0.0) == {"a": (PAUSED, True, False), "b": (PAUSED, True, False)}
     assert {due for _, _, due in seen(leaving, 60.0).values()} == {True}
+
+
+def test_what_is_told_is_who_asks_for_the_rest() -> None:
+    made = stage()
+    made.cluster.node(carded("m", REST, "ok", "ok"), 0.0)
+    (notice,) = Leaving(made.cluster, BOTH).look(0.0)
+    assert notice.trouble.words == "its node's cards are to rest: driver 580"
+
+
+@pytest.mark.parametrize("health", [SOUNDS_ALIKE, str(SOUNDS_ALIKE)])
+def test_a_health_that_only_begins_like_a_pause_drives_nobody_away(health: CardHealth | str) -> None:
+    made = stage()
+    made.cluster.node(carded("m", health, health, health), 0.0)
+    assert not seen(Leaving(made.cluster, BOTH), 0.0)
 
 
 @pytest.mark.parametrize(("settings", "due"), [(EvictingSettings(after_s=0), False), (BOTH, True)])

@@ -12,8 +12,8 @@ import aiohttp
 
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI
-from partage_scheduler.extending.choosing import NO_MORE
-from partage_scheduler.extending.desk import NO_NAMES, OURS
+from partage_scheduler.extending.choosing import GATED, NO_MORE, NOTHING_OF_OURS, OURS
+from partage_scheduler.extending.desk import NO_NAMES
 from partage_scheduler.extending.reminding import CONDITION
 from support.fake_api import FakeApi, Hang, Refuse
 from support.kube import until
@@ -40,7 +40,7 @@ async def extender(
                 yield running, Caller(session, f"http://127.0.0.1:{running.parts.extender.port}")
         finally:
             await running.parts.extender.settle(1)
-            running.parts.extender.close()
+            await running.parts.extender.close()
 
 
 def told(story: Story, root: Path, *nodes: str, **more: Any) -> Truth:
@@ -109,6 +109,20 @@ def test_a_binding_that_is_refused_gives_everything_back(tmp_path: Path) -> None
         assert await caller.bind(third, "n1") == ""
 
     assert told(story, tmp_path, "n1").check()["bound"] == 2
+
+
+def test_only_pods_that_kube_scheduler_would_bind_by_us_are_bound(tmp_path: Path) -> None:
+    async def story(api: FakeApi, _running: Running, caller: Caller) -> None:
+        plain = api.objects.create(PODS, pod_body("plain", schedulerName=FOREIGN))
+        gated = a_pod(api, "gated", schedulingGates=[{"name": "wait"}])
+        ours = a_pod(api, "ours", 3000, schedulerName="partage-scheduler")
+        for pod, why in ((plain, NOTHING_OF_OURS), (gated, GATED), (ours, OURS)):
+            assert await caller.bind(pod, "n1") == why
+            assert not stands(api, pod["metadata"]["name"]).node
+        await caller.filter(gated, "n1")
+        assert await caller.bind(gated, "n1") == GATED
+
+    assert told(story, tmp_path, "n1").check()["bound"] == 0
 
 
 def test_asked_again_for_what_is_done_it_is_done(tmp_path: Path) -> None:
@@ -189,7 +203,7 @@ def test_a_follower_says_so_and_decides_nothing(tmp_path: Path) -> None:
                 extender(api, tmp_path, elect=True),
                 extender(api, tmp_path, elect=True, leads=False) as (follower, caller),
             ):
-                assert follower.health.against_ready
+                await until(lambda: not follower.health.against_ready)
                 pod = a_pod(api, "p")
                 assert "does not lead" in (await caller.filter(pod, "n1"))["Error"]
                 assert "does not lead" in await caller.bind(pod, "n1")

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.keys import GANG, GANG_SIZE, GPU_MILLI
+from partage_plugins.vocabulary.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
 from partage_scheduler.brain import Brain
+from partage_scheduler.cycle import Stay
 from partage_scheduler.extending.choosing import BEST, NO_MORE, UNKNOWN, Chooser
 from partage_scheduler.extending.choosing import GANG as NO_GANGS
 from partage_scheduler.extending.messages import KnownPod, PrioritizeArgs, Uid
 from partage_scheduler.objects import ApiPod
+from partage_scheduler.queueing import Waiting
 from unit.scheduler.extending.stage import a_brain, a_pod, add, asking, now
 
 N1, N2, N3 = map(NodeName, ("n1", "n2", "n3"))
@@ -43,6 +46,16 @@ def test_nodes_with_room_are_left_in_their_order(mind: Brain) -> None:
     result = Chooser(mind.cycle).filter(asking(a_pod(), "n3", "n2", "n1"), now())
     assert result.node_names == ("n3", "n1")
     assert not result.error
+
+
+def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_without_an_extender(mind: Brain) -> None:
+    sly = a_pod("sly", 1, annotations={EXCLUSION: "x"})
+    with pytest.raises(Refused, match="ask for 1000 milli of each card"):
+        Chooser(mind.cycle).filter(asking(sly, *EVERYWHERE), now())
+    (verdict,) = mind.cycle.decide(Waiting((sly,)), now())
+    assert isinstance(verdict, Stay)
+    assert "ask for 1000 milli of each card" in verdict.message
+    place(mind, a_pod("whole", 1000, annotations={EXCLUSION: "x"}), N1)
 
 
 def test_nothing_is_taken_by_questions(mind: Brain) -> None:
@@ -129,13 +142,13 @@ def test_where_it_fits_nowhere_each_node_has_its_reason(mind: Brain) -> None:
         "silent": "node(s) had no heartbeat of the advertiser",
         "bare": "node(s) had no cards",
         "elsewhere": "node(s) had no crishim in force",
-        "unheard": UNKNOWN,
+        "unheard": str(UNKNOWN),
     }
 
 
 def test_a_cluster_without_nodes_has_room_for_nobody(tmp_path: Path) -> None:
     chooser = Chooser(a_brain(tmp_path, ()).cycle)
-    assert chooser.filter(asking(a_pod(), "n1"), now()).failed_and_unresolvable_nodes == {"n1": UNKNOWN}
+    assert chooser.filter(asking(a_pod(), "n1"), now()).failed_and_unresolvable_nodes == {"n1": str(UNKNOWN)}
     assert not chooser.filter(asking(a_pod()), now()).node_names
 
 

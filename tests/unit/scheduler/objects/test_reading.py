@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_base.kube.answers import decoded, page_of
+from partage_base.kube.answers import decoded
 from partage_base.kube.errors import Nonsense
+from partage_base.kube.pages import page_of
 from partage_scheduler.objects import (
     ApiClaim,
     ApiCsiNode,
@@ -21,8 +22,8 @@ from partage_scheduler.objects import (
     ApiVolume,
     seen,
 )
-from partage_scheduler.objects.pods import Amounts
 from partage_scheduler.objects.selecting import Expression
+from partage_scheduler.objects.specs import Amounts
 from partage_scheduler.simulating.objects import Object, pod_of
 from unit.scheduler.objects_made import pod
 from unit.scheduler.pods_written import FULL_POD

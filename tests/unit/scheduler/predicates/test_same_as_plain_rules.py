@@ -94,9 +94,9 @@ class Both:
         found: dict[str, set[int]] = {}
         for each in self.predicates.barred(asking, end):
             slots = {slot for slot in each.flags(end).nonzero()[0].tolist() if slot in self.model.nodes}
-            assert each.reason not in found, "a reason must be told once"
+            assert str(each.reason) not in found, "a reason must be told once"
             if slots:
-                found[each.reason] = slots
+                found[str(each.reason)] = slots
         return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from unit.scheduler.test_deciding_on_pods import NOW, Stage
 
 TODAY = 1_767_229_200.0
 """01:00 on the day on which test pods are deleted."""
+GRACE_S = 120
 
 
 def running(  # noqa: PLR0913  each is said where it matters
@@ -28,6 +30,12 @@ def running(  # noqa: PLR0913  each is said where it matters
     notes = given(granted(f"uid-{name}", node, card, milli)) if milli else {}
     made = pod(name, node=node, priority=priority, annotations=notes, **more)
     return replace(made, status=replace(made.status, start_time=f"2026-01-01T00:{minute:02}:00Z"))
+
+
+def going_until(pod: ApiPod, seconds: int) -> ApiPod:
+    """The same, being deleted; its grace ends so many seconds after today."""
+    until = datetime.fromtimestamp(TODAY + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=until))
 
 
 def budget(name: str, labels: Mapping[str, str], allowed: int = 0, *, disrupted: tuple[str, ...] = ()) -> ApiBudget:
@@ -52,7 +60,7 @@ class Preempted(Stage):
         self.budgets = Budgets()
         for limit in budgets:
             self.budgets.put(limit)
-        self.preempting = Preempting(self.cycle, self.budgets, utc=lambda: TODAY)
+        self.preempting = Preempting(self.cycle, self.budgets, utc=lambda: TODAY, longest_grace_s=GRACE_S)
         for each in pods:
             self.cluster.pod(each, NOW)
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.objects import ApiBudget, ApiPod
 from partage_scheduler.preempting import Nobody, Victims, choosing
 from unit.scheduler.cluster_made import pod
-from unit.scheduler.preempting.stage import Preempted, budget, running
+from unit.scheduler.preempting.stage import GRACE_S, Preempted, budget, going_until, running
 from unit.scheduler.test_deciding_on_pods import NOW
 
 WEB = {"app": "web"}
+
+
+def asking(one: ApiPod) -> ApiPod:
+    """The same, which says in its limits that it asks for a card."""
+    return replace(one, spec=replace(one.spec, containers=pod("a", milli=1000).spec.containers))
 
 
 @dataclass(frozen=True)
@@ -232,10 +238,54 @@ def test_who_leaves(case: Case) -> None:
 
 
 def test_who_is_being_deleted_and_overdue_makes_no_room() -> None:
-    late = running("a", "m", 0, 800, going=True)
+    late = going_until(running("a", "m", 0, 800), -31)
     stage = Preempted(late, running("b", "n", 0, 100), m=1, n=1)
-    stage.preempting = type(stage.preempting)(stage.cycle, stage.budgets, utc=lambda: 1_767_229_200.0 + 31)
     assert stage.chosen(pod("new", milli=1000, priority=9)) == ("n", ["b"])
+
+
+def test_who_took_his_allocation_off_leaves_as_before() -> None:
+    holder, new = asking(running("a", "m", 0, 1000)), pod("new", milli=1000, priority=9)
+    bare = replace(holder, metadata=replace(holder.metadata, annotations={}))
+    seen_before = Preempted(holder, m=1)
+    seen_before.cluster.pod(bare, NOW)
+    for stage in (seen_before, Preempted(bare, m=1)):
+        assert stage.decides(new) is None
+        assert stage.chosen(new) == ("m", ["a"])
+
+
+YEARS_S = 315_360_000
+
+
+def test_who_gave_himself_years_to_end_is_like_any_other_that_runs() -> None:
+    slow, cheap, new = running("a", "m", 0, 1000), running("b", "n", 0, 900), pod("new", milli=1000, priority=9)
+    assert Preempted(going_until(slow, GRACE_S), cheap, m=1, n=1).chosen(new) == ("m", [])
+    for seconds in (GRACE_S + 1, YEARS_S):
+        stage = Preempted(going_until(slow, seconds), cheap, m=1, n=1)
+        assert stage.chosen(new) == Preempted(slow, cheap, m=1, n=1).chosen(new) == ("n", ["b"])
+        assert Preempted(going_until(slow, seconds), m=1).chosen(new) == ("m", ["a"])
+
+
+def test_who_was_sent_away_is_waited_for_until_that_is_seen() -> None:
+    stage, new = Preempted(going_until(running("a", "m", 0, 1000), YEARS_S), m=1), pod("new", milli=1000, priority=9)
+    stage.preempting.sent_away((PodUid("uid-a"),))
+    assert stage.chosen(new) == ("m", [])
+    stage.preempting.stays(PodUid("uid-a"))
+    assert stage.chosen(new) == ("m", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("victim", "grace_s"),
+    [
+        (running("a", "m"), None),
+        (running("a", "m", terminationGracePeriodSeconds=GRACE_S), None),
+        (running("a", "m", terminationGracePeriodSeconds=0), None),
+        (running("a", "m", terminationGracePeriodSeconds=YEARS_S), GRACE_S),
+        (going_until(running("a", "m"), YEARS_S), GRACE_S),
+    ],
+    ids=["as usual", "as long as may be", "none", "years", "years, being deleted"],
+)
+def test_a_victim_has_the_grace_that_it_asks_for_within_a_bound(victim: ApiPod, grace_s: int | None) -> None:
+    assert Preempted(victim, m=1).preempting.grace_of(victim) == grace_s
 
 
 def test_why_nobody_leaves_is_said_in_upstream_s_grammar() -> None:

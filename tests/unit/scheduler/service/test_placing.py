@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from partage_scheduler.apiserver import KINDS
-from support.fake_api import FakeApi, Lists
+from partage_scheduler.cluster.unread import UNREAD
+from support.fake_api import FakeApi, Lists, Refuse
 from support.kube import until
-from support.scheduler_stage import NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
+from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, pod_body, stands
 
 
@@ -68,6 +69,33 @@ def test_all_that_there_is_is_learnt_streamed_or_in_pages(tmp_path: Path, lists:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
+def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(tmp_path: Path, lists: Lists) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            api.lists = lists
+            for name in ("n1", "n2"):
+                add_node(api, name)
+            api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none of the API's"))
+            api.objects.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": "odd"})
+            async with scheduler(api, settings_below(tmp_path)) as running:
+                for number in range(5):
+                    add_pod(api, f"p{number}", 500)
+                await until(lambda: len(unbound(api)) == 1)
+                (waits,) = unbound(api)
+                await until(lambda: stands(api, waits).status.conditions)
+                assert UNREAD.words in stands(api, waits).status.conditions[0].message
+                page = {each.name: each.samples for each in running.parts.figures.collect()}
+                counted = {each.labels["kind"]: each.value for each in page["partage_scheduler_unread_objects_total"]}
+                assert counted == {"pods": 1, "persistentvolumes": 1}
+                api.objects.delete(f"{PODS}/odd")
+                await until(lambda: not unbound(api))
+                api.objects.patch(f"{NODES}/n2", {"spec": {"unschedulable": "odd"}})
+                await until(lambda: running.parts.brain.cluster.size == 1)
+
+    asyncio.run(story())
+
+
 def test_pods_of_other_schedulers_are_left_alone_and_count(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi() as api:
@@ -104,6 +132,38 @@ def test_a_new_scheduler_believes_what_the_last_one_signed(tmp_path: Path) -> No
     asyncio.run(story())
 
 
+def test_a_card_is_not_given_away_while_its_pod_runs_without_its_allocation(tmp_path: Path) -> None:
+    def off(api: FakeApi) -> None:
+        api.objects.patch(f"{PODS}/a", {"metadata": {"annotations": {ALLOCATION: None, SIGNATURE: None}}})
+
+    async def story() -> None:
+        async with FakeApi() as api:
+            add_node(api, "n1")
+            settings = settings_below(tmp_path, elect=False)
+            add_pod(api, "a", 2000)
+            async with scheduler(api, settings):
+                await until(lambda: not unbound(api))
+                off(api)
+                await until(lambda: told(api, "AllocationNotAsGiven"))
+                add_pod(api, "b", 1000)
+                await until(lambda: stands(api, "b").status.conditions)
+            async with scheduler(api, settings):
+                add_pod(api, "c", 1000)
+                await until(lambda: stands(api, "c").status.conditions)
+                await until(lambda: len(told(api, "AllocationNotAsGiven")) == 2)
+            assert unbound(api) == ["b", "c"]
+            first, second = told(api, "AllocationNotAsGiven")
+            assert "what was verified before counts" in first
+            assert "its request counts on every card" in second
+
+    asyncio.run(story())
+
+
+def told(api: FakeApi, reason: str) -> list[str]:
+    events = api.objects.select("/apis/events.k8s.io/v1/namespaces/team/events", {})
+    return [event["note"] for event in events if event["reason"] == reason]
+
+
 def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi() as api:
@@ -123,7 +183,7 @@ def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(tmp_path: Path
     asyncio.run(story())
 
 
-def test_a_scheduler_that_does_not_lead_is_not_ready_and_does_nothing(tmp_path: Path) -> None:
+def test_a_follower_is_ready_and_does_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi() as api:
             add_node(api, "n1")
@@ -131,11 +191,34 @@ def test_a_scheduler_that_does_not_lead_is_not_ready_and_does_nothing(tmp_path: 
                 scheduler(api, settings_below(tmp_path)) as one,
                 scheduler(api, settings_below(tmp_path)) as two,
             ):
-                await until(lambda: not (one.health.against_ready and two.health.against_ready))
-                follower = two if not one.health.against_ready else one
-                assert set(follower.health.against_ready) == {"lead", "caches"}
+                await until(lambda: not (one.health.against_ready or two.health.against_ready))
+                leaders = [each for each in (one, two) if each.parts.elector and each.parts.elector.leads]
+                (follower,) = [each for each in (one, two) if each not in leaders]
                 assert follower.parts.freshness.missing
                 api.objects.create(PODS, pod_body("p", limits={GPU_MILLI: "500"}))
                 await until(lambda: not unbound(api))
+
+    asyncio.run(story())
+
+
+def test_a_scheduler_that_does_not_know_who_leads_is_not_ready(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            api.expect(Refuse(403), under=LEASES, times=1000)
+            async with scheduler(api, settings_below(tmp_path)) as running:
+                await until(lambda: api.count("GET", LEASES))
+                assert set(running.health.against_ready) == {"lead"}
+
+    asyncio.run(story())
+
+
+def test_a_leader_is_not_ready_until_it_knows_all_that_there_is(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            api.expect(Refuse(500), under=NODES, times=3)
+            async with scheduler(api, settings_below(tmp_path)) as running:
+                await until(lambda: running.parts.elector and running.parts.elector.leads)
+                await until(lambda: set(running.health.against_ready) == {"caches"})
+                await until(lambda: not running.health.against_ready)
 
     asyncio.run(story())

@@ -19,14 +19,18 @@ def said(api: FakeApi, reason: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda event: str(event["regarding"]["name"]))
 
 
-def graceful(api: FakeApi) -> None:
-    """From now on a pod that is deleted is there until the test says that it is gone."""
-    gone = api.objects.delete
+def graceful(api: FakeApi) -> list[dict[str, Any]]:
+    """From now on a pod that is deleted is there until the test says that it is gone; with what options it is asked."""
+    gone, asked = api.objects.delete, list[dict[str, Any]]()
 
     def delete(path: str, options: dict[str, Any] | None = None) -> dict[str, Any]:
-        return api.objects.begin_deletion(path) if options else gone(path)
+        if not options:
+            return gone(path)
+        asked.append(options)
+        return api.objects.begin_deletion(path)
 
     api.objects.delete = delete  # type: ignore[method-assign]
+    return asked
 
 
 def full(api: FakeApi) -> None:
@@ -78,6 +82,26 @@ def test_while_the_victim_ends_the_pod_is_nominated_and_nobody_else_takes_the_ro
                     api.objects.delete(f"{PODS}/{name}")
                 await until(lambda: not unbound(api))
             assert Truth(api, tmp_path).check()["bound"] == 4
+
+    asyncio.run(story())
+
+
+def test_who_is_being_deleted_and_takes_years_is_told_to_be_quicker(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            full(api)
+            async with scheduler(api, settings_below(tmp_path)):
+                await until(lambda: not unbound(api))
+                asked = graceful(api)
+                for name in ("p1", "p2"):
+                    api.objects.patch(f"{PODS}/{name}", {"metadata": {"deletionTimestamp": "2099-01-01T00:00:00Z"}})
+                add_pod(api, "new", 600, priority=9)
+                await until(lambda: len(asked) == 1)
+                assert asked[0]["gracePeriodSeconds"] == 120
+                assert asked[0]["preconditions"] == {"uid": stands(api, "p1").uid}
+                await until(lambda: not str(stands(api, "p1").metadata.deletion_timestamp).startswith("2099"))
+                api.objects.delete(f"{PODS}/p1")
+                await until(lambda: stands(api, "new").node == "n1")
 
     asyncio.run(story())
 

@@ -1,0 +1,23 @@
+"""Reads how crishim is, for those who are no part of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from partage_base.condition import MAX_BYTES, Condition, decode_condition
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION
+
+_CLOCK_SLACK_S: Final = 2.0
+
+
+def last_condition(root: Path, *, within_s: float, clock: Callable[[], float]) -> Condition | None:
+    """What crishim said lately on the node below `root`; None where it said nothing that can be read."""
+    try:
+        with (root / CRISHIM_CONDITION).open("rb") as file:
+            raw, written_s = file.read(MAX_BYTES + 1), os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return None
+    return decode_condition(raw) if -_CLOCK_SLACK_S <= clock() - written_s <= within_s else None

@@ -1,0 +1,88 @@
+"""Pages of lists: what is in one, and how many objects may be asked for at once. Pure."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar, cast
+
+import msgspec
+
+from partage_base.kube.answers import decoded
+from partage_base.kube.errors import Nonsense, TooLarge
+from partage_base.kube.unread import Unread, unread
+
+T = TypeVar("T")
+_ALL: Final = 1024
+"""Where all were asked for at once and that is too much."""
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """One page of a list."""
+
+    items: tuple[T, ...]
+    unread: tuple[Unread, ...]
+    version: str
+    onward: str
+    """By which the next one is asked for; empty where there is none."""
+
+
+class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, Generic[T], frozen=True):
+    metadata: _PageMeta = _PageMeta()
+    items: tuple[T, ...] | None = ()
+    """Some servers write null for none."""
+
+
+class Batch:
+    """How many objects are asked for at once, so that an answer keeps within its bound."""
+
+    def __init__(self, wanted: int, *, most_bytes: int) -> None:
+        """`wanted` 0: all at once."""
+        self.count = wanted
+        self._wanted, self._half = wanted or _ALL, most_bytes // 2
+        self._is_cut = False
+
+    def halve(self) -> bool:
+        """They are too much; False where that was one alone."""
+        is_one = self.count == 1
+        self.count = max(1, (self.count or 2 * _ALL) // 2)
+        self._is_cut = True
+        return not is_one
+
+    def came(self, count: int, size: int) -> None:
+        """So many came, of that size together: the next ones may be as large."""
+        if self._is_cut:
+            self.count = min(self._wanted, max(1, count * self._half // max(size, 1)))
+
+
+def page_of(call: str, body: bytes, item_type: type[T]) -> Page[T]:
+    """One page of a list; raises `Nonsense`."""
+    try:
+        page = cast("_Page[T]", decoded(call, body, _page_type(cast("Any", item_type))))
+    except TooLarge:
+        raise
+    except Nonsense:
+        return _one_by_one(call, body, item_type)
+    return Page(page.items or (), (), page.metadata.resource_version, page.metadata.continue_)
+
+
+def _one_by_one(call: str, body: bytes, item_type: type[T]) -> Page[T]:
+    """Without those that can't be read."""
+    page = decoded(call, body, _Page[msgspec.Raw])
+    items: list[T] = []
+    left_out: list[Unread] = []
+    for raw in page.items or ():
+        try:
+            items.append(decoded(call, raw, item_type))
+        except Nonsense as error:
+            left_out.append(unread(call, raw, error.why))
+    return Page(tuple(items), tuple(left_out), page.metadata.resource_version, page.metadata.continue_)
+
+
+@lru_cache(maxsize=256)
+def _page_type(item_type: Any) -> Any:  # noqa: ANN401
+    return _Page[item_type]

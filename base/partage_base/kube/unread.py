@@ -1,0 +1,101 @@
+"""Objects that can't be read: one is passed over by its name, so that it costs nobody but itself. Pure.
+
+Too large, too deep, or not of the shape that its kind has: whoever makes such an object must not be able to stop those
+who follow all objects. What it is called and where it is can nearly always be read. Of what is too large or too deep
+only the beginning is looked at, where an API server writes names, uid and version, in this order and before anything
+that users choose freely.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from partage_base.kube.answers import decoded
+from partage_base.kube.errors import HEAD_BYTES, Nonsense
+
+_KIND: Final = r'(?:"kind":"\w{1,63}",)?(?:"apiVersion":"[\w./-]{1,253}",)?'
+_FIELDS: Final = "".join(
+    rf'(?:"{field}":"(?P<{field}>[^"\\]{{0,253}})",?)?'
+    for field in ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion")
+)
+_OBJECT: Final = rf'\{{{_KIND}"metadata":\{{{_FIELDS}'
+_LINE: Final = re.compile(rf'\{{"type":"(?P<type>ADDED|MODIFIED|DELETED)","object":{_OBJECT}'.encode())
+_PAGE: Final = re.compile(
+    rf'\{{{_KIND}"metadata":\{{"resourceVersion":"(?P<version>\d{{0,20}})"(?:,"continue":"(?P<onward>[^"\\]{{0,2048}})")?'
+    rf'(?:,"remainingItemCount":\d{{1,20}})?\}},"items":\[{_OBJECT}'.encode()
+)
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """It is there, or is gone, and how it stands can't be read."""
+
+    key: tuple[str, str]
+    """Its namespace and name."""
+    why: str
+    uid: str = ""
+    version: str = ""
+    node: str = ""
+    """Where its spec says that it is; empty also where that can't be read either."""
+    is_gone: bool = False
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A page of one object that can't be read."""
+
+    unread: Unread
+    version: str
+    onward: str
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Meta
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    spec: _Spec = _Spec()
+
+
+def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Unread:
+    """An object that is not what it should be; raises `Nonsense` where it does not even have a name."""
+    meta = decoded(call, raw, _Named).metadata
+    try:
+        node = decoded(call, raw, _Placed).spec.node_name
+    except Nonsense:
+        node = ""
+    return Unread((meta.namespace, meta.name), why, meta.uid, meta.resource_version, node, is_gone)
+
+
+def unread_line(head: bytes, why: str) -> Unread | None:
+    """By the beginning of a line of a watch; None where no API server writes such a line."""
+    found = _LINE.match(head[:HEAD_BYTES])
+    return None if found is None else _by_name(found, why, is_gone=found["type"] == b"DELETED")
+
+
+def skipped(head: bytes, why: str) -> Skipped | None:
+    """By the beginning of a page of one object; None where no API server writes such a page."""
+    found = _PAGE.match(head[:HEAD_BYTES])
+    if found is None:
+        return None
+    return Skipped(_by_name(found, why), found["version"].decode(), (found["onward"] or b"").decode(errors="replace"))
+
+
+def _by_name(found: re.Match[bytes], why: str, *, is_gone: bool = False) -> Unread:
+    def said(field: str) -> str:
+        return (found[field] or b"").decode(errors="replace")
+
+    key = said("namespace"), said("name")
+    return Unread(key, why, said("uid"), said("resourceVersion"), is_gone=is_gone)

@@ -1,0 +1,56 @@
+"""Containers that share their processes: none that can enter another stands beside one with part of a card.
+
+Whichever comes second is refused. Of those that stand already the runtime says what they may do. kubelet makes the
+containers of one pod one after the other, so no two of them pass each other here.
+"""
+
+from __future__ import annotations
+
+from partage_base.cri import CreateRequest
+from partage_crishim.booking import Booking
+from partage_crishim.containerd import Containerd
+from partage_crishim.deciding.confining import Confinement, is_able_to_enter, is_fractional, may_enter, not_confinable
+from partage_crishim.deciding.errors import NotConfinable
+from partage_plugins.vocabulary import GpuPart
+
+
+class Siblings:
+    """The containers of one pod, as far as they see each other's processes."""
+
+    def __init__(self, containerd: Containerd, booking: Booking, policy: Confinement) -> None:
+        self._containerd = containerd
+        self._booking = booking
+        self._policy = policy
+
+    async def require_harmless(self, request: CreateRequest) -> None:
+        """For a container with part of a card that shares its processes: refused where another one can enter it."""
+        if self._policy.allow_unconfined:
+            return
+        for other in await self._containerd.living(request.sandbox_id):
+            if other.name != request.container and may_enter(await self._containerd.capabilities(other)):
+                raise not_confinable(
+                    f"a container that shares its processes with {other.name!a:.80}, which can enter it,"
+                )
+
+    async def require_no_part(self, request: CreateRequest, part: GpuPart | None) -> None:
+        """For any container: refused where it can enter one that has part of a card."""
+        sees_others = request.pod_pid or request.target
+        if not sees_others or self._policy.allow_unconfined or not is_able_to_enter(request):
+            return
+        if await self._has_part(request, part, fresh=False) and await self._has_part(request, part, fresh=True):
+            raise NotConfinable(
+                "partage: a container that is privileged or has CAP_SYS_ADMIN or CAP_SYS_PTRACE cannot share processes "
+                "with one that has part of a card, since limits would not hold there; change it, or do not share them"
+            )
+
+    async def _has_part(self, request: CreateRequest, part: GpuPart | None, *, fresh: bool) -> bool:
+        """Whether a container that it would see has; of its own earlier attempts nothing is left."""
+        held = await self._booking.held(fresh=fresh)
+        found = {
+            each.key
+            for each in held
+            if each.pod == request.uid and each.container != request.container and is_fractional(each.cards, part)
+        }
+        if found and fresh and request.target:
+            return not found.isdisjoint(self._containerd.keys_of(request.target))
+        return bool(found)

@@ -1,0 +1,102 @@
+"""Looks whether everything is there that crishim needs, writes down what is not, and mends what it can by itself.
+
+What is wrong keeps crishim from honouring allocations and never from serving, so nobody would see it but for this. The
+file is for the advertiser and the doctor; who cannot write it takes the old one away, since none is not in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.condition import MOST, Condition, Fault, encode_condition
+from partage_base.daemon.health import Health
+from partage_base.files import write_whole
+from partage_crishim.faults import of_runtime, of_unwritten
+from partage_crishim.splice import Counters
+
+LOOK_EVERY_S: Final = 1.0
+_WRITE_EVERY_S: Final = 5.0
+_KNOCK_WITHIN_S: Final = 1.0
+_HEALTH: Final = "allocations"
+_log = structlog.get_logger()
+
+
+class RuntimeSight:
+    """Whether the container runtime can be reached. Asked by knocking, only since a client was turned away."""
+
+    def __init__(self, path: Path, counters: Counters) -> None:
+        self._path = str(path)
+        self._counters = counters
+        self._turned_away = -1
+        self._is_away = False
+
+    async def faults(self) -> Sequence[Fault]:
+        """One fault while the runtime does not answer, else none."""
+        if self._is_away or self._counters.turned_away != self._turned_away:
+            self._turned_away = self._counters.turned_away
+            self._is_away = not await self._answers()
+        return (of_runtime(self._path),) if self._is_away else ()
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(_KNOCK_WITHIN_S):
+                knock, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, self._path)
+        except OSError:
+            return False
+        knock.abort()
+        return True
+
+
+class Upkeep:
+    """One crishim's condition, and the file that says it."""
+
+    def __init__(self, path: Path, health: Health, runtime: RuntimeSight, looks: Callable[[], Iterable[Fault]]) -> None:
+        self._path = path
+        self._health = health
+        self._runtime = runtime
+        self._looks = looks
+        self._told: tuple[Fault, ...] = ()
+        self._written: tuple[Fault, ...] | None = None
+        self._written_s = float("-inf")
+
+    async def look(self) -> None:
+        """Looks once, and says what is new."""
+        faults = (*self._looks(), *await self._runtime.faults())[:MOST]
+        if faults != self._written or time.monotonic() - self._written_s >= _WRITE_EVERY_S:
+            try:
+                self._write(faults)
+            except OSError as error:
+                faults = (*(each for each in faults if each.cause != "state"), of_unwritten(error))
+        self._tell(faults)
+
+    def _write(self, faults: tuple[Fault, ...]) -> None:
+        self._written = None
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(self._path, encode_condition(Condition(faults=faults)))
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            raise
+        self._written, self._written_s = faults, time.monotonic()
+
+    def _tell(self, faults: tuple[Fault, ...]) -> None:
+        for each in faults:
+            if each not in self._told:
+                _log.error("crishim serves, and something is wrong", cause=each.cause, why=each.sentence)
+        for each in self._told:
+            if each not in faults:
+                _log.info("this is no longer wrong", cause=each.cause, what=each.sentence)
+        self._told = faults
+        against = [each.sentence for each in faults if each.refuses]
+        if against:
+            self._health.unready(_HEALTH, "; ".join(against))
+        else:
+            self._health.ready(_HEALTH)

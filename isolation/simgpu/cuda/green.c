@@ -1,0 +1,68 @@
+/* Green contexts: parts of a card by name alone, as time is not divided here by multiprocessors. Each keeps the primary
+ * context. */
+#include "streams.h"
+
+#include <stdlib.h>
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *found, CUdevice ordinal);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal);
+
+enum { GREEN_MAGIC = 0x6772656e };
+
+struct green {
+    u32 magic;
+    struct context *context;
+};
+
+typedef struct green *CUgreenCtx;
+
+static CUresult begin(struct green *green, struct device *device) {
+    pthread_mutex_lock(&contexts_lock);
+    green->context = context_new(device, true);
+    CUresult result = green->context ? context_begin(green->context, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_unlock(&contexts_lock);
+    if (!result) green->magic = GREEN_MAGIC;
+    return result;
+}
+
+CALL(cuGreenCtxCreate, CUgreenCtx *made, const void *resources, CUdevice ordinal, unsigned flags) {
+    struct device *device;
+    CUcontext primary;
+    CUresult result = device_of(ordinal, &device);
+    if (result) return result;
+    if (!made || !resources || flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    struct green *green = calloc(1, sizeof *green);
+    if (!green) return CUDA_ERROR_OUT_OF_MEMORY;
+    result = cuDevicePrimaryCtxRetain(&primary, ordinal);
+    if (!result && (result = begin(green, device))) cuDevicePrimaryCtxRelease_v2(ordinal);
+    if (!result) *made = green;
+    return result;
+}
+
+static CUresult check(const struct green *green) {
+    CUresult ready = driver_ready();
+    return ready || (green && green->magic == GREEN_MAGIC) ? ready : CUDA_ERROR_INVALID_VALUE;
+}
+
+CALL(cuGreenCtxDestroy, CUgreenCtx green) {
+    CUresult result = check(green);
+    if (result) return result;
+    green->magic = 0;
+    pthread_mutex_lock(&contexts_lock);
+    context_end(green->context);
+    pthread_mutex_unlock(&contexts_lock);
+    return cuDevicePrimaryCtxRelease_v2(green->context->device->ordinal);
+}
+
+CALL(cuCtxFromGreenCtx, CUcontext *found, CUgreenCtx green) {
+    CUresult result = check(green);
+    if (!result && !found) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result) *found = green->context;
+    return result;
+}
+
+CALL(cuGreenCtxStreamCreate, CUstream *made, CUgreenCtx green, unsigned flags, int priority) {
+    CUresult result = check(green);
+    if (!result && (!made || flags != CU_STREAM_NON_BLOCKING)) result = CUDA_ERROR_INVALID_VALUE;
+    return result ? result : stream_new(green->context, flags, priority, made);
+}

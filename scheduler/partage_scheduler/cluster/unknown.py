@@ -1,0 +1,120 @@
+"""Pods on nodes of which nobody knows what they were given: what counts of them, so that none of it is given away.
+
+What such a pod asks for counts on every device of its node, tags with the rest. Where that can't be counted, since the
+kind has no way to say it or the request can't be read, the node takes no new requests of those kinds meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from partage_plugins.errors import PartageError, PluginBroken
+from partage_plugins.vocabulary import (
+    Allocation,
+    AnyKind,
+    ContainerName,
+    Inventory,
+    Kind,
+    NodeName,
+    Pod,
+    PodRequest,
+    PodUid,
+    Slot,
+)
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.cluster.seats import Seat, Unknown
+from partage_scheduler.deciding import Barred
+from partage_scheduler.objects import ApiPod, seen
+from partage_scheduler.predicates.asking import asked_by
+
+CLOSED: Final = Reason("unknown-pod", "node(s) had a pod whose share is not known")
+_NO_KIND: Final[frozenset[Kind]] = frozenset()
+
+
+class Asks:
+    """Reads what pods without an allocation ask for."""
+
+    def __init__(self, read: Callable[[Pod], PodRequest], ours: Iterable[str]) -> None:
+        """`ours` are the resources by which pods ask for devices; what ends in a slash is a prefix."""
+        self._read, self._ours = read, tuple(ours)
+
+    def of(self, pod: ApiPod) -> Unknown | None:
+        """None where it asks for no device: then it holds none."""
+        try:
+            request = self._read(seen(pod))
+        except PluginBroken:
+            raise
+        except PartageError:  # of pods that name none of our resources nothing can be wrong here
+            return (
+                Unknown(None) if any(self._is_ours(name) for name, number in asked_by(pod).items() if number) else None
+            )
+        return Unknown(request) if request.containers else None
+
+    def _is_ours(self, name: str) -> bool:
+        return any(name.startswith(each) if each.endswith("/") else name == each for each in self._ours)
+
+
+class Everywhere(NamedTuple):
+    """What counts of such a pod on its node."""
+
+    allocation: Allocation
+    closes: frozenset[Kind] = _NO_KIND
+    """Kinds of which the node takes no new requests while the pod is there."""
+
+
+def everywhere(
+    unknown: Unknown, uid: PodUid, node: NodeName, inventory: Inventory, kinds: Iterable[AnyKind]
+) -> Everywhere:
+    """Its request on every device of a node."""
+    if unknown.request is None:
+        return Everywhere(_allocation(uid, node, {}), frozenset(kind.name for kind in kinds))
+    closes: set[Kind] = set()
+    containers: dict[ContainerName, dict[Kind, Any]] = {}
+    for kind in kinds:
+        part = inventory.part(kind)
+        for container in unknown.request.containers:
+            ask = container.of(kind)
+            if ask is None or part is None:
+                continue
+            try:
+                grants = None if kind.everywhere is None else tuple(kind.everywhere(ask, container.role, part))
+            except Exception:  # noqa: BLE001 - of a plugin, whose mistake must not free its devices
+                grants = None
+            if grants is None:
+                closes.add(kind.name)
+            else:
+                containers.setdefault(container.name, {})[kind.name] = grants
+    return Everywhere(_allocation(uid, node, containers), frozenset(closes))
+
+
+def _allocation(uid: PodUid, node: NodeName, containers: dict[ContainerName, dict[Kind, Any]]) -> Allocation:
+    return Allocation(gen=0, pod=uid, node=node, containers=containers)
+
+
+class Closed:
+    """Nodes that take no new requests of some kinds; few, if any."""
+
+    def __init__(self) -> None:
+        self._seats: dict[PodUid, Seat] = {}
+
+    def put(self, seat: Seat) -> None:
+        """It is on its node, and closes it to some kinds; or to none, as mostly."""
+        if seat.closes:
+            self._seats[seat.pod.uid] = seat
+
+    def remove(self, uid: PodUid) -> None:
+        """It is not there any more."""
+        if self._seats:
+            self._seats.pop(uid, None)
+
+    def barred(self, request: PodRequest, end: int, slot: Callable[[NodeName], Slot | None]) -> Iterator[Barred]:
+        """Where a request must not go."""
+        nodes = {seat.node for seat in self._seats.values() if seat.closes & request.kinds} if self._seats else ()
+        slots = [at for node in nodes if (at := slot(node)) is not None]
+        if slots:
+            flags = np.zeros(end, dtype=np.bool_)
+            flags[slots] = True
+            yield Barred(CLOSED, flags)

@@ -1,0 +1,218 @@
+"""What is kept of a pod that says too much: all that it takes of its node, and the first of everything else.
+
+CPU, memory and other resources of Kubernetes' own count in all of its containers. Of the terms by which it keeps others
+away, labels, resources by other names, ports and volumes the first count, up to about what is allowed to a pod that is
+to be placed; what it says beyond that is its owner's loss and nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from math import ceil
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from partage_plugins.codecs import parse_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import keys
+from partage_scheduler.objects.base import Condition, Meta
+from partage_scheduler.objects.excess import AMOUNTS, LABELS, OF_PODS, PORTS, REACHING, VOLUMES, reaches
+from partage_scheduler.objects.selecting import Affinity, PodAffinity, PodTerm
+from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus, PodSpec, PodStatus
+
+T = TypeVar("T")
+_FIRST_CONTAINERS: Final = 64
+_NAMES: Final = 64
+_LEAST_NAMES: Final = 16
+"""Containers that are kept of a pod that says too much, and resources of one of them: all of Kubernetes' own."""
+_TERM_BYTES: Final = 16 << 10
+"""All terms that are kept, written as text."""
+_TEXT: Final = msgspec.json.Encoder()
+_KEPT: Final = keys.POLICIES | keys.GANGS | {keys.ALLOCATION, keys.SIGNATURE}
+_OTHERS_BYTES: Final = 1024
+_OTHER_BYTES: Final = 256
+"""Of annotations of others, in all and each: what asks in another dialect is short."""
+_OURS: Final = (keys.PREFIX, keys.ALLOC_PREFIX)
+_CONDITIONS: Final = frozenset(("PodScheduled", "PodResizePending"))
+_LONGEST_MESSAGE: Final = 1024
+
+
+def with_read_annotations(meta: Meta) -> Meta:
+    """Of a pod on a node: ours, and without an allocation others' short ones too, by which it may have asked."""
+    notes = meta.annotations
+    kept = {key: text for key, text in notes.items() if key.startswith(_OURS)}
+    left = 0 if keys.ALLOCATION in kept else _OTHERS_BYTES
+    for key, text in notes.items():
+        size = len(key) + len(text)
+        if key not in kept and size <= min(left, _OTHER_BYTES):
+            kept[key], left = text, left - size
+    return meta if len(kept) == len(notes) else replace(meta, annotations=kept)
+
+
+def first_of_metadata(meta: Meta) -> Meta:
+    """The first labels, and the annotations that are read."""
+    ours = {key: text for key, text in meta.annotations.items() if key in _KEPT}
+    return replace(meta, labels=_first(meta.labels, LABELS), annotations=ours)
+
+
+def first_of_spec(namespace: str, spec: PodSpec) -> PodSpec:
+    """All of what its containers take, the first of the rest, and nothing of where it would have liked to be."""
+    return replace(
+        spec,
+        node_selector={},
+        affinity=None if spec.affinity is None else _first_terms(namespace, spec.affinity),
+        tolerations=(),
+        topology_spread_constraints=(),
+        init_containers=_first_inits(spec.init_containers),
+        containers=_first_apps(spec),
+        overhead=_first_amounts(spec.overhead),
+        resources=None if spec.resources is None else _first_of(spec.resources),
+        volumes=spec.volumes[:VOLUMES],
+        resource_claims=spec.resource_claims[:1],
+        scheduling_gates=spec.scheduling_gates[:1],
+    )
+
+
+def first_of_status(status: PodStatus) -> PodStatus:
+    """What is read of how it stands."""
+    conditions = tuple(_short(each) for each in status.conditions if each.type in _CONDITIONS)
+    return replace(
+        status,
+        conditions=conditions[: len(_CONDITIONS)],
+        init_container_statuses=_first_statuses(status.init_container_statuses),
+        container_statuses=_first_statuses(status.container_statuses),
+        allocated_resources=_first_amounts(status.allocated_resources),
+        resources=None if status.resources is None else _first_of(status.resources),
+    )
+
+
+def _short(condition: Condition) -> Condition:
+    return replace(condition, message=condition.message[:_LONGEST_MESSAGE])
+
+
+def _first_terms(namespace: str, affinity: Affinity) -> Affinity:
+    """Of its terms about other pods, those by which it keeps them away before those that it merely likes."""
+    left = _Left(namespace)
+    apart = _first_of_affinity(affinity.pod_anti_affinity, left)
+    near = _first_of_affinity(affinity.pod_affinity, left)
+    return Affinity(pod_affinity=near, pod_anti_affinity=apart)
+
+
+class _Left:
+    """What may still be kept."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._terms, self._reaching, self._bytes = OF_PODS, REACHING, _TERM_BYTES
+
+    def take(self, term: PodTerm) -> bool:
+        """Whether this term is kept as well, within what is left of each bound."""
+        size, is_far = len(_TEXT.encode(term)), reaches(term, self._namespace)
+        if not self._terms or size > self._bytes or (is_far and not self._reaching):
+            return False
+        self._terms -= 1
+        self._bytes -= size
+        self._reaching -= is_far
+        return True
+
+
+def _first_of_affinity(affinity: PodAffinity | None, left: _Left) -> PodAffinity | None:
+    if affinity is None:
+        return None
+    return PodAffinity(
+        required=tuple(filter(left.take, affinity.required)),
+        preferred=tuple(each for each in affinity.preferred if left.take(each.pod_affinity_term)),
+    )
+
+
+def _first_inits(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    """The first with what they say; the rest as one that asks for the most of them, since they run one by one."""
+    first, rest = containers[:_FIRST_CONTAINERS], containers[_FIRST_CONTAINERS:]
+    most: dict[str, int] = {}
+    for name, milli, _ in _said_by(each for each in rest if not _stays(each)):
+        most[name] = max(milli, most.get(name, 0))
+    return (*_short_containers(first), _others(most)) if most else _short_containers(first)
+
+
+def _first_apps(spec: PodSpec) -> tuple[Container, ...]:
+    """The first with what they say; the rest as one that asks for the sum of them."""
+    first, rest = spec.containers[:_FIRST_CONTAINERS], spec.containers[_FIRST_CONTAINERS:]
+    sidecars = (each for each in spec.init_containers[_FIRST_CONTAINERS:] if _stays(each))
+    total: dict[str, int] = {}
+    for name, milli, number in _said_by((*rest, *sidecars)):
+        total[name] = total.get(name, 0) + milli * number
+    return (*_short_containers(first), _others(total)) if total else _short_containers(first)
+
+
+def _stays(init: Container) -> bool:
+    return init.restart_policy == "Always"
+
+
+def _short_containers(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    amounts, ports = _names_of_each(len(containers)), PORTS // max(1, len(containers))
+    return tuple(
+        replace(each, image="", resources=_first_of(each.resources, amounts), ports=each.ports[:ports])
+        for each in containers
+    )
+
+
+def _said_by(containers: Iterable[Container]) -> Iterable[tuple[str, int, int]]:
+    """Of Kubernetes' own resources each amount that is asked for, in thousandths, and by how many containers."""
+    said: Counter[tuple[str, str]] = Counter()
+    for each in containers:
+        said.update({**each.resources.limits, **each.resources.requests}.items())
+    for (name, text), number in said.items():
+        if _is_kubernetes_own(name):
+            yield name, _milli(text), number
+
+
+def _others(milli: Mapping[str, int]) -> Container:
+    requests = {name: f"{number}m" for name, number in _first(milli, _NAMES).items()}
+    return Container(name="others", resources=Amounts(requests=requests))
+
+
+def _milli(text: str) -> int:
+    try:
+        return ceil(1000 * parse_quantity(text))
+    except DecodeError:
+        return 0
+
+
+def _names_of_each(containers: int) -> int:
+    return max(_LEAST_NAMES, min(_NAMES, AMOUNTS // max(1, containers)))
+
+
+def _first_of(amounts: Amounts, most: int = _NAMES) -> Amounts:
+    return Amounts(limits=_first_amounts(amounts.limits, most), requests=_first_amounts(amounts.requests, most))
+
+
+def _first_amounts(amounts: Mapping[str, str], most: int = _NAMES) -> Mapping[str, str]:
+    """The first so many of them, Kubernetes' own resources before others."""
+    if len(amounts) <= most:
+        return amounts
+    return _first(dict(sorted(amounts.items(), key=lambda item: not _is_kubernetes_own(item[0]))), most)
+
+
+def _first_statuses(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    first = statuses[:_FIRST_CONTAINERS]
+    most = _names_of_each(len(first))
+    return tuple(
+        replace(
+            each,
+            allocated_resources=_first_amounts(each.allocated_resources, most),
+            resources=None if each.resources is None else _first_of(each.resources, most),
+        )
+        for each in first
+    )
+
+
+def _is_kubernetes_own(name: str) -> bool:
+    return "/" not in name
+
+
+def _first(items: Mapping[str, T], most: int) -> Mapping[str, T]:
+    return dict(islice(items.items(), most))

@@ -1,0 +1,124 @@
+"""What is in a pod, as far as the scheduler reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import field
+
+from partage_scheduler.objects.base import Condition, Int32, Object
+from partage_scheduler.objects.selecting import Affinity, SpreadConstraint, Toleration
+
+
+class Named(Object, frozen=True, kw_only=True):
+    """Something that is known by its name."""
+
+    name: str = ""
+
+
+class Amounts(Object, frozen=True, kw_only=True):
+    """What is asked for at least and at most, by resource."""
+
+    limits: Mapping[str, str] = {}
+    requests: Mapping[str, str] = {}
+    claims: tuple[Named, ...] = ()
+
+
+class Port(Object, frozen=True, kw_only=True):
+    """A port of a container; `host_port` 0 is none."""
+
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Object, frozen=True, kw_only=True):
+    """One container of a pod's specification."""
+
+    name: str
+    image: str = ""
+    restart_policy: str | None = None
+    """`Always` makes a sidecar of an init container."""
+    resources: Amounts = Amounts()
+    ports: tuple[Port, ...] = ()
+
+
+class ClaimSource(Object, frozen=True, kw_only=True):
+    """A claim by its name, in the pod's namespace."""
+
+    claim_name: str
+
+
+class Anything(Object, frozen=True, kw_only=True):
+    """Something that is there or not."""
+
+
+class Volume(Object, frozen=True, kw_only=True):
+    """One volume of a pod; only the kinds that bear on where it can run."""
+
+    name: str
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Anything | None = None
+    """A claim of the pod's own, named `pod-volume`."""
+    gce_persistent_disk: Anything | None = None
+    aws_elastic_block_store: Anything | None = None
+    iscsi: Anything | None = None
+    rbd: Anything | None = None
+
+
+class Gate(Object, frozen=True, kw_only=True):
+    """As long as it is there, the pod is not to be scheduled."""
+
+    name: str
+
+
+class Group(Object, frozen=True, kw_only=True):
+    """The group of pods that one belongs to."""
+
+    pod_group_name: str = ""
+
+
+class PodSpec(Object, frozen=True, kw_only=True):
+    """What the pod's owner wants."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: Int32 | None = None
+    preemption_policy: str = "PreemptLowerPriority"
+    node_selector: Mapping[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+    overhead: Mapping[str, str] = {}
+    termination_grace_period_seconds: int = 30
+    resources: Amounts | None = None
+    """Of the pod as a whole."""
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[Named, ...] = ()
+    scheduling_gates: tuple[Gate, ...] = ()
+    scheduling_group: Group | None = None
+
+
+class ContainerStatus(Object, frozen=True, kw_only=True):
+    """What kubelet gave a container, which while it is resized is not what the specification says."""
+
+    name: str
+    allocated_resources: Mapping[str, str] = {}
+    resources: Amounts | None = None
+
+
+class PodStatus(Object, frozen=True, kw_only=True):
+    """What kubelet and schedulers say of the pod."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: Mapping[str, str] = {}
+    """Of the pod as a whole."""
+    resources: Amounts | None = None

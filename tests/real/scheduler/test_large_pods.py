@@ -1,0 +1,45 @@
+"""Pods as large as a real API server takes them: streamed and in pages they are followed, and the others with them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from partage_base.kube import Access, ApiServer, Backoff, Changed, Listed, Node, follow, pods_path
+from rig.control.plane import ControlPlane
+from rig.identity.people import TEAM
+from rig.talking.cluster import Cluster
+from rig.talking.manifests import a_pod
+
+LARGEST = 1_450_000
+"""Of `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""
+COUNT = 3
+
+
+def test_pods_of_the_largest_size_are_followed_streamed_and_in_pages(bare: Cluster, control: ControlPlane) -> None:
+    for number in range(COUNT):
+        body = a_pod(f"large-{number}")
+        body["spec"]["containers"][0]["args"] = ["<" * LARGEST]
+        bare.pods.create(TEAM, body)
+        for place in range(20):
+            bare.pods.create(TEAM, a_pod(f"m-{number}-{place}"))
+    access = Access.find(control.identities.kubeconfig(control.identities.admin, control.server))
+    asyncio.run(_followed(access))
+
+
+async def _followed(access: Access) -> None:
+    backoff = Backoff(first_s=0.1, most_s=1, random=lambda: 0.5)
+    async with ApiServer(access, user_agent="partage-test") as server:
+        async with aclosing(follow(server, pods_path(TEAM), Node, backoff=backoff)) as seen:
+            listed = await anext(seen)
+            assert isinstance(listed, Listed)
+            assert (len(listed.items), listed.unread) == (COUNT * 21, ())
+            change = {"metadata": {"annotations": {"a": "b"}}}
+            await server.patch(f"{pods_path(TEAM)}/large-1", change, dict[str, object])
+            changed = await anext(seen)
+            assert isinstance(changed, Changed)
+            assert changed.item.metadata.name == "large-1"
+        in_pages = await server.list(pods_path(TEAM), Node, limit=1000)
+        assert (len(in_pages.items), in_pages.unread) == (COUNT * 21, ())
+        names = sorted(each.metadata.name for each in in_pages.items)
+        assert names == sorted(each.metadata.name for each in listed.items)

@@ -1,0 +1,207 @@
+"""One user and one container do all they can to harm others: nobody else is to notice.
+
+    make soak-hostile                                       # 10 minutes
+    tools/named soak hostile --seconds 60 --without prefixes  # with a mechanism taken out of a copy: must not hold
+    tools/named soak hostile --list-mechanisms
+
+Two real nodes with simulated cards and all of our daemons, a real API server, and made-up nodes for the rate. First
+innocent pods come alone, then beside an attacker: a user with the role `edit` in another namespace, connections to our
+ports, and a container on a card that it shares. What became of pods is judged by the API server's own history, what
+containers took of a card by that card's own account, what daemons bore by their process and by probes like a kubelet's.
+
+It prints a table and, as its last line, one JSON object. Exit status: 0 when everything was as it must be; 3 when not,
+or when something of the attack did not come about, so that nothing is proved. With --without it is 0 when what that
+mechanism is for was seen to fail, and 3 when not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from partage_base.keyring import KeyFolders, load_public_keys
+from partage_base.kube import Access, ApiServer
+from rig.control.settings import ControlSettings
+from rig.identity.people import ALICE, TEAM
+from rig.talking.resources import NAMESPACES, Resource
+from soak.scheduling.account import account
+from soak.scheduling.history import at_share
+from soak.siege.attacker import QUOTA
+from soak.siege.bare import Bare
+from soak.siege.card import shared_card
+from soak.siege.copies import run_without
+from soak.siege.course import AT_ONCE, Course, Parties, Plan, own_waits, twins, waits
+from soak.siege.innocents import NAMESPACE
+from soak.siege.mechanisms import MECHANISMS
+from soak.siege.origin import require_own
+from soak.siege.papers import Papers
+from soak.siege.ports import Port
+from soak.siege.urgent import FOR_NOBODY, PRIORITY_CLASS
+from soak.siege.verdicts import Wrong
+from support.advertiser_stage import PORT
+from support.chain_stage import Chain, chained
+
+EXIT_WRONG: Final = 3
+QUOTAS: Final = Resource("v1", "resourcequotas")
+PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+WITHOUT_LIFE_CYCLES: Final = ControlSettings(
+    apiserver_flags={"disable-admission-plugins": "TaintNodesByCondition"},
+    controller_manager_flags={"controllers": "*,-node-lifecycle-controller"},
+)
+"""Made-up nodes have no kubelet whose silence could be told."""
+FLAGS: Final = ("--longest-grace-s", "5", "--lease-s", "15", "--renew-s", "10", "--retry-s", "2")
+"""Of the scheduler: it leads as in a cluster, and victims leave soon."""
+WORTH_TELLING: Final = 20
+
+
+def figures_of(course: Course) -> dict[str, float]:
+    """What was counted and measured."""
+    calm, hostile = course.pairs()
+    usual_s = at_share(twins(calm), 0.5)
+    neighbour, attacker = course.card.shares()
+    alone, beside, *_ = course.machine.parts
+    return {
+        "innocents_alone": len(calm),
+        "innocents_beside": len(hostile),
+        "p50_alone_s": at_share(waits(calm), 0.5),
+        "p50_beside_s": at_share(waits(hostile), 0.5),
+        "p99_alone_s": at_share(waits(calm), 0.99),
+        "p99_beside_s": at_share(waits(hostile), 0.99),
+        "twins_p99_alone_s": at_share(twins(calm), 0.99),
+        "twins_p99_beside_s": at_share(twins(hostile), 0.99),
+        "p99_own_alone_s": at_share(own_waits(calm, usual_s=usual_s), 0.99),
+        "p99_own_beside_s": at_share(own_waits(hostile, usual_s=usual_s), 0.99),
+        "machine_idle_alone": alone.idle,
+        "machine_idle_beside": beside.idle,
+        "machine_stolen_alone": alone.stolen,
+        "machine_stolen_beside": beside.stolen,
+        "soak_late_alone_s": alone.worst_lag_s,
+        "soak_late_beside_s": beside.worst_lag_s,
+        "acts_a_second": course.plan.acts,
+        "acts": sum(course.attacker.done.values()),
+        "acts_without_room": course.attacker.full,
+        "connections": sum(each.opened for each in course.squatters),
+        "probes_answered": sum(each.answered for each in course.probes),
+        "probes_failed": sum(each.failed for each in course.probes),
+        "urgent_placed": course.urgent.placed,
+        "fullest_card_milli": course.history.fullest_milli,
+        "neighbours_share": neighbour,
+        "attackers_share": attacker,
+        "attackers_share_in_10_s": course.card.fullest(),
+        "attackers_most_mib": course.card.most_bytes >> 20,
+        "scheduler_descriptors": course.descriptors,
+        "scheduler_rss_mib": course.rss_mib,
+    }
+
+
+def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int:
+    """The table, the line, the status."""
+    figures = figures_of(course)
+    for each in wrong[:WORTH_TELLING]:
+        say(f"WRONG: {each.verdict}: {each.what}")
+    for line in unproved:
+        say(f"PROVES NOTHING: {line}")
+    for line in course.slowest():
+        say(f"waited {line}")
+    for name, value in figures.items():
+        say(f"{name.replace('_', ' '):28}{round(value, 3):14}")
+    summary: dict[str, Any] = {
+        "soak": "hostile",
+        "holds": not wrong and not unproved,
+        "failed": sorted({str(each.verdict) for each in wrong}),
+        "wrong": [each.what for each in wrong[:WORTH_TELLING]],
+        "unproved": list(unproved),
+        "plan": msgspec.to_builtins(course.plan),
+        "by_act": dict(course.attacker.done),
+        **figures,
+    }
+    say(json.dumps(summary))
+    return EXIT_WRONG if wrong or unproved else 0
+
+
+async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
+    """One run; the exit status."""
+    control, cluster = chain.rig.control, chain.rig.cluster
+    cluster.api.create(NAMESPACES.at(), {"metadata": {"name": NAMESPACE}})
+    cluster.api.create(PRIORITY_CLASSES.at(), PRIORITY_CLASS)
+    cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "team"}, "spec": {"hard": QUOTA}})
+    cluster.api.create(QUOTAS.at(TEAM), {"metadata": {"name": "urgent"}, "spec": FOR_NOBODY})
+    card, bare = await asyncio.to_thread(lambda: (shared_card(chain), Bare(chain)))
+    own = await asyncio.to_thread(Access.find, control.identities.kubeconfig(account(cluster), control.server))
+    alice = control.identities.client(ALICE)
+    hers = await asyncio.to_thread(Access.find, control.identities.kubeconfig(alice, control.server))
+    async with (
+        ApiServer(own, user_agent="soak", connections=AT_ONCE + 8, deadline_s=60) as admin,
+        ApiServer(hers, user_agent="alice", connections=8, deadline_s=60) as user,
+    ):
+        ports = [papers.metrics, papers.extender]
+        ports += [
+            Port(f"advertiser {name}", str(node.machine.addresses.ip), PORT) for name, node in chain.rig.nodes.items()
+        ]
+        course = Course(plan, Parties(admin, user, chain, card, bare, ports))
+        await course.run(say)
+    course.history.verified(load_public_keys(KeyFolders.at_root(chain.root).public).keys)
+    return told(course, list(course.wrong()), list(course.unproved()))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Of the command line."""
+    found = argparse.ArgumentParser(prog="soak hostile", description="one user and one container try to harm others")
+    found.add_argument("--seconds", type=float, default=600, help="beside the attacker, by default 600")
+    found.add_argument("--calm-s", type=float, default=120, help="before it, by default 120")
+    found.add_argument("--rate", type=float, default=5, help="innocent pods a second, by default 5")
+    found.add_argument("--acts", type=float, default=1, help="of the user, a second, by default 1")
+    found.add_argument("--nodes", type=int, default=50, help="made up, by default 50, of eight cards each")
+    found.add_argument("--seed", type=int, default=0, help="of everything that happens by chance")
+    found.add_argument("--without", action="append", default=[], choices=sorted(MECHANISMS), help="taken out of a copy")
+    found.add_argument("--list-mechanisms", action="store_true", help="what can be taken out, and what then fails")
+    return found
+
+
+def main() -> int:
+    """The soak; its exit status."""
+    said = vars(parser().parse_args())
+    taken_out, listed = said.pop("without"), said.pop("list_mechanisms")
+    plan = Plan(**said)
+    if listed:
+        for name, each in MECHANISMS.items():
+            say(f"{name:14} {each.what} Without it: {' or '.join(each.fails)}.")
+        return 0
+    if taken_out:
+        return seen_to_fail(taken_out, plan)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        papers = Papers(root)
+        with chained(root, say=say, control=WITHOUT_LIFE_CYCLES, flags=(*papers.flags, *FLAGS)) as chain:
+            require_own(chain)
+            return uvloop.run(lived_through(plan, chain, papers))
+
+
+def seen_to_fail(names: Sequence[str], plan: Plan) -> int:
+    """Without these; the exit status."""
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in msgspec.to_builtins(plan).items()]
+    failed = run_without(names, arguments)
+    held = [name for name in names if failed.isdisjoint(MECHANISMS[name].fails)]
+    for name in names:
+        verdicts = " or ".join(MECHANISMS[name].fails)
+        say(f"without {name}: {verdicts} {'HELD, and must not' if name in held else 'fails, as it must'}")
+    return EXIT_WRONG if held else 0
+
+
+def say(line: str) -> None:
+    """One line for the reader."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,273 @@
+"""One user with the role `edit` in one namespace, who does what that allows to harm others, in random order.
+
+Every act is one that the API server takes from such a user, or is meant to refuse. An act is done when the server took
+what it may take, or refused what it must refuse; what it took and must refuse is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from partage_base.kube import ApiServer, KubeError, NotAllowed, pod_path, pod_status_path, pods_path
+from partage_plugins.vocabulary.keys import (
+    ALLOCATION,
+    CARDS,
+    EXCLUSION,
+    GANG,
+    GANG_SIZE,
+    GPU_MILLI,
+    SIGNATURE,
+)
+from partage_scheduler.objects import ApiPod
+from rig.identity.people import TEAM
+from rig.talking.manifests import a_pod
+from soak.siege.places import ARENA, CROWDED, HOST, only_on
+from soak.siege.verdicts import Verdict, Wrong
+
+OURS: Final = "partage-scheduler"
+QUOTA: Final = {
+    "pods": "250",
+    f"requests.{GPU_MILLI}": "90000",
+    "requests.cpu": "200",
+}
+"""Of the whole namespace: more than a team of that size has."""
+HUGE_BYTES: Final = 1_400_000
+NAMES: Final = 10_000
+LABELS: Final = 30_000
+EXPRESSIONS: Final = 8_000
+LONG_GRACE_S: Final = 315_360_000
+LINGERING: Final = 8
+"""As many as the arena has cards."""
+FLOOD: Final = 60
+TIDIED: Final = 0.7
+CROWDING_MILLI: Final = "240"
+ALLOWED_EXPRESSIONS: Final = 400
+ALLOWED_TERMS: Final = 32
+"""Of one pod: as much as the scheduler reads."""
+_FORGED: Final = '{"v":1,"gen":9,"crit":[],"pod":"x","node":"n0000","containers":{"main":{"gpu":[]}}}'
+_STRIPPED: Final = {ALLOCATION: None, SIGNATURE: None}
+_WAIT: Final = {
+    "names": Verdict.EXCESS,
+    "labels": Verdict.EXCESS,
+    "terms": Verdict.EXCESS,
+    "carries": Verdict.EXCESS,
+    "excludes": Verdict.EXCLUSION,
+}
+"""Pods that are never to be on a node, by how their names begin, and what it is where they are."""
+
+
+class Attacker:
+    """The user. `server` is the API server as that user sees it; `cards` are some that nobody else asks for by name."""
+
+    def __init__(self, server: ApiServer, chance: random.Random, cards: list[str]) -> None:
+        self._server, self._chance, self._cards = server, chance, cards
+        self._number = self._crowd = 0
+        self._bound: dict[str, ApiPod] = {}
+        self._taken: dict[str, str] = {}
+        self._acts: Mapping[str, Callable[[], Awaitable[bool]]] = {
+            "strip": self._strip,
+            "forge": self._forge,
+            "choose a node": self._choose_node,
+            "whole cards": self._take_whole,
+            "huge pod": self._make_huge,
+            "names of resources": self._name_resources,
+            "names of labels": self._name_labels,
+            "terms": self._make_terms,
+            "many labels": self._carry_labels,
+            "linger": self._linger,
+            "exclusion": self._exclude,
+            "gang": self._begin_gang,
+            "flood": self._flood,
+            "tidy": self._tidy,
+        }
+        self.done = Counter[str]()
+        self.times: list[tuple[float, float, str]] = []
+        """When each act began and ended."""
+        self.full = 0
+        """So many times the quota or the server's own limits let nothing be done."""
+        self.displaced = 0
+        """So many of those that linger have been sent away."""
+        self._accepted = Counter[str]()
+        self._placed = Counter[str]()
+
+    async def act(self, rate: float) -> None:
+        """Round after round of all acts, each in another order, so many a second at the most, until it is cancelled."""
+        begins = time.monotonic()
+        while True:
+            for name in self._chance.sample(list(self._acts), len(self._acts)):
+                await asyncio.sleep(max(0.0, begins - time.monotonic()))
+                await self._try(name)
+                begins = max(time.monotonic(), begins + self._chance.expovariate(rate))
+
+    async def _try(self, name: str) -> None:
+        began = time.monotonic()
+        try:
+            self.done[name] += await self._acts[name]()
+        except KubeError:
+            self.full += 1
+        self.times.append((began, time.monotonic(), name))
+
+    @property
+    def undone(self) -> list[str]:
+        """Acts that never were."""
+        return [name for name in self._acts if not self.done[name]]
+
+    def wrong(self) -> Iterator[Wrong]:
+        """What must not have come of it."""
+        for act, count in self._accepted.items():
+            yield Wrong(Verdict.REFUSED, f"{count} times the user could {act}")
+        for what, count in self._placed.items():
+            yield Wrong(_WAIT[what], f"{count} pods are placed that must wait: {what}")
+
+    def bound(self, pod: ApiPod) -> None:
+        """One of its pods is on a node."""
+        self._bound[pod.name] = pod
+        what = _what(pod)
+        self._placed.update([what] if what in _WAIT else [])
+
+    def gone(self, pod: ApiPod) -> None:
+        """One of its pods is no more."""
+        if self._bound.pop(pod.name, None) is not None and _what(pod) == "lingers":
+            self.displaced += 1
+
+    async def _strip(self) -> bool:
+        """And, where it could, takes the card again that the pod still has."""
+        pod = self._some("whole")
+        if pod is None or not await self._could("strip", pod, _STRIPPED):
+            return pod is not None
+        return await self._take(self._taken[pod.name])
+
+    async def _forge(self) -> bool:
+        pod = self._some()
+        if pod is not None:
+            await self._could("forge", pod, {ALLOCATION: self._chance.choice((_FORGED, "", "{"))})
+        return pod is not None
+
+    async def _could(self, what: str, pod: ApiPod, annotations: Mapping[str, str | None]) -> bool:
+        path = self._chance.choice((pod_path, pod_status_path))(TEAM, pod.name)
+        how: Literal["merge", "strategic"] = "merge" if self._chance.random() < 0.5 else "strategic"
+        try:
+            await self._server.patch(path, {"metadata": {"annotations": annotations}}, msgspec.Raw, how=how)
+        except NotAllowed:
+            return False
+        self._accepted[what] += 1
+        return True
+
+    async def _choose_node(self) -> bool:
+        try:
+            await self._create("chooses", node="n0001")
+        except NotAllowed:
+            return True
+        self._accepted["choose a node past the scheduler"] += 1
+        return True
+
+    async def _take_whole(self) -> bool:
+        return await self._take(self._chance.choice(self._cards))
+
+    async def _take(self, card: str) -> bool:
+        self._taken[f"whole-{self._number + 1}"] = card
+        return await self._create("whole", limits={GPU_MILLI: "1000"}, annotations={CARDS: card})
+
+    async def _make_huge(self) -> bool:
+        """The API server writes each of these letters as six bytes."""
+        return await self._create("huge", args=["<" * HUGE_BYTES], scheduler=self._chance.choice((OURS, "nobody")))
+
+    async def _name_resources(self) -> bool:
+        names = {f"r{self._number}.example/{number}": "1" for number in range(NAMES)}
+        return await self._create("names", limits={GPU_MILLI: "1", **names})
+
+    async def _name_labels(self) -> bool:
+        expressions = [
+            {"key": f"l{self._number}-{number}", "operator": "DoesNotExist"} for number in range(EXPRESSIONS)
+        ]
+        terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+        return await self._create("labels", spec=_affinity("nodeAffinity", terms))
+
+    async def _make_terms(self) -> bool:
+        terms = [
+            {"topologyKey": f"t{self._number}-{number % 50}", "labelSelector": {"matchLabels": {"a": f"{number}"}}}
+            for number in range(EXPRESSIONS // 2)
+        ]
+        return await self._create("terms", spec=_affinity("podAntiAffinity", terms))
+
+    async def _carry_labels(self) -> bool:
+        return await self._create("carries", labels={f"c{self._number}-{number}": "x" for number in range(LABELS)})
+
+    async def _linger(self) -> bool:
+        """All of the arena by pods that are told to go, and have asked for ten years to do so."""
+        there = [pod for pod in self._bound.values() if _what(pod) == "lingers"]
+        spec = {"terminationGracePeriodSeconds": LONG_GRACE_S, **only_on(ARENA)}
+        for _ in range(LINGERING - len(there)):
+            await self._create("lingers", limits={GPU_MILLI: "1000"}, spec=spec)
+        for pod in there:
+            await self._server.delete(pod_path(TEAM, pod.name))
+        return bool(there)
+
+    async def _exclude(self) -> bool:
+        tag = {EXCLUSION: f"e{self._chance.randrange(1000)}"}
+        return await self._create("excludes", limits={GPU_MILLI: "1"}, annotations=tag)
+
+    async def _begin_gang(self) -> bool:
+        gang = {GANG: f"g{self._number}", GANG_SIZE: "100"}
+        for _ in range(3):
+            await self._create("gang", limits={GPU_MILLI: "1000"}, annotations=gang)
+        return True
+
+    async def _flood(self) -> bool:
+        """Small ones for a node that has no room for them all: who waits is looked at again whenever anybody leaves."""
+        made = [self._create("flood", limits={GPU_MILLI: CROWDING_MILLI}, spec=self._crowding()) for _ in range(FLOOD)]
+        found = await asyncio.gather(*made, return_exceptions=True)
+        if any(isinstance(each, BaseException) for each in found):
+            self.full += 1
+        return True in found
+
+    def _crowding(self) -> dict[str, Any]:
+        """As slow to decide on as a pod may be."""
+        self._crowd += 1
+        expressions = [
+            {"key": f"f{self._crowd}-{number}", "operator": "DoesNotExist"} for number in range(ALLOWED_EXPRESSIONS)
+        ]
+        terms = [
+            {"topologyKey": HOST, "labelSelector": {"matchLabels": {f"g{self._crowd}": f"{number}"}}}
+            for number in range(ALLOWED_TERMS)
+        ]
+        said = only_on(CROWDED, expressions=expressions)
+        said["affinity"] |= _affinity("podAntiAffinity", terms)["affinity"]
+        return said
+
+    async def _tidy(self) -> bool:
+        """Makes room in its quota, and on the crowded node: all who wait for that are looked at again at once."""
+        pods = (await self._server.list(pods_path(TEAM), ApiPod)).items
+        crowding = [pod for pod in pods if _what(pod) == "flood" and pod.node]
+        rest = [pod for pod in pods if _what(pod) in _TIDIED and self._chance.random() < TIDIED]
+        deleted = [self._server.delete(pod_path(TEAM, pod.name), grace_s=0) for pod in (*crowding, *rest)]
+        await asyncio.gather(*deleted, return_exceptions=True)
+        return bool(deleted)
+
+    def _some(self, what: str = "") -> ApiPod | None:
+        pods = [pod for pod in self._bound.values() if what in {"", _what(pod)}]
+        return self._chance.choice(pods) if pods else None
+
+    async def _create(self, what: str, **said: Any) -> bool:
+        self._number += 1
+        fields: dict[str, Any] = {"scheduler": OURS, "requests": {"cpu": "1m"}, "limits": {GPU_MILLI: "1"}, **said}
+        await self._server.create(pods_path(TEAM), a_pod(f"{what}-{self._number}", **fields), msgspec.Raw)
+        return True
+
+
+_TIDIED: Final = {*_WAIT, "whole", "huge", "chooses", "gang"}
+
+
+def _what(pod: ApiPod) -> str:
+    return pod.name.rpartition("-")[0]
+
+
+def _affinity(kind: str, required: object) -> dict[str, Any]:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": required}}}

@@ -1,0 +1,115 @@
+"""A steady stream of shared pods in a namespace of their own: each is placed, lives a while, and is deleted.
+
+Each has a twin that asks for nothing and that the soak binds itself, as soon as it hears of it. What API server,
+machine and soak need beside an attacker shows in the twin's wait too; what is more than that is the scheduler's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, binding_path, pods_path
+from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
+from partage_scheduler.objects import ApiPod
+from rig.talking.manifests import a_pod
+from soak.siege.errands import Errands
+from soak.siege.places import ARENA, REAL, TWINS, not_on
+
+NAMESPACE: Final = "team-innocent"
+MILLIS: Final = ("125", "250", "500")
+LIFE_S: Final = 6.0
+TWIN: Final = "twin"
+_NOWHERE_REAL: Final = not_on(*REAL, ARENA)
+"""Where nothing runs, so that there can be many of them."""
+_AGAIN_S: Final = 0.1
+
+
+@dataclass
+class Pair:
+    """An innocent and its twin."""
+
+    made_at: float
+    waited_s: float | None = None
+    twin_s: float | None = None
+
+
+class Innocents:
+    """All of them. Times are those of this process: of the request that made a pod, and of the event that bound it."""
+
+    def __init__(self, server: ApiServer, chance: random.Random, *, rate: float) -> None:
+        self._server, self._chance, self._rate = server, chance, rate
+        self._errands = Errands(server)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard: set[str] = set()
+        self.pairs: list[Pair] = []
+
+    @property
+    def waiting(self) -> list[Pair]:
+        """Made, and not bound yet."""
+        return [pair for pair in self.pairs if pair.waited_s is None]
+
+    async def come(self, seconds: float) -> None:
+        """At the rate, for so long."""
+        began, made = time.monotonic(), 0
+        while (now := time.monotonic()) < began + seconds:
+            for _ in range(int((now - began) * self._rate) - made):
+                made += 1
+                self._start()
+            await asyncio.sleep(0.02)
+
+    def heard(self, pod: ApiPod) -> None:
+        """A pod came or changed, among all others, as a scheduler hears of it."""
+        if pod.name.startswith(f"{TWIN}-") and not pod.node and pod.name not in self._heard:
+            self._heard.add(pod.name)
+            self._begin(self._bind(pod.name))
+
+    def told(self, pod: ApiPod, at: float) -> None:
+        """One of them, or a twin, came or changed."""
+        kind, _, number = pod.name.partition("-")
+        if kind not in {TWIN, "innocent"} or not pod.node:
+            return
+        pair = self.pairs[int(number)]
+        if kind == TWIN and pair.twin_s is None:
+            pair.twin_s = at - pair.made_at
+        elif kind != TWIN and pair.waited_s is None:
+            pair.waited_s = at - pair.made_at
+        else:
+            return
+        self._errands.delete(pod, after_s=self._chance.expovariate(1 / LIFE_S))
+
+    def _start(self) -> None:
+        number = f"{len(self.pairs):06}"
+        self.pairs.append(Pair(time.monotonic()))
+        limits = {GPU_MILLI: self._chance.choice(MILLIS), GPU_MEMORY: "1Gi", "cpu": "10m"}
+        innocent = a_pod(f"innocent-{number}", scheduler="partage-scheduler", limits=limits, spec=_NOWHERE_REAL)
+        self._begin(self._until_done(pods_path(NAMESPACE), innocent))
+        self._begin(self._until_done(pods_path(NAMESPACE), a_pod(f"{TWIN}-{number}", scheduler="soak")))
+
+    async def _bind(self, name: str) -> None:
+        target = {"apiVersion": "v1", "kind": "Node", "name": self._chance.choice(TWINS)}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        await self._until_done(binding_path(NAMESPACE, name), body)
+
+    async def _until_done(self, path: str, body: dict[str, Any]) -> None:
+        """Created, by whichever try."""
+        while True:
+            try:
+                await self._server.create(path, body, msgspec.Raw)
+            except (Conflict, NotFound):  # it was done and not heard, or is over
+                return
+            except KubeError:
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

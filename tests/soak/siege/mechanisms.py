@@ -1,0 +1,259 @@
+"""What keeps the siege from succeeding, and how each of it is taken out of a copy of the sources. Pure.
+
+A soak that can't fail shows nothing. So each mechanism has the text that takes it out, and the verdict that must fail
+without it. Where one mechanism stands behind another, both are taken out: `behind` names those in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from soak.siege.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One piece of text, which is in its file exactly once, and what is there instead."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """One of them."""
+
+    what: str
+    fails: tuple[Verdict, ...]
+    """One of these at least."""
+    edits: tuple[Edit, ...]
+    behind: tuple[str, ...] = ()
+
+
+def _without_policy(name: str) -> Edit:
+    binding = f"  policyName: {name}\n  validationActions: "
+    return Edit("manifests/scheduler/admission.yaml", f"{binding}[Deny]", f"{binding}[Audit]")
+
+
+_GATE: Final = "isolation/preload/compute"
+_PREDICATES: Final = "scheduler/partage_scheduler/predicates"
+
+MECHANISMS: Final[Mapping[str, Mechanism]] = {
+    "admission": Mechanism(
+        what="The API server refuses what only the scheduler may write, nodes that pods choose, and names of devices.",
+        fails=(Verdict.REFUSED,),
+        edits=tuple(map(_without_policy, ("partage-allocations", "partage-shares", "partage-cdi"))),
+    ),
+    "verified": Mechanism(
+        what="What was verified for a pod counts until the pod is gone, whatever its annotations say later.",
+        fails=(Verdict.CARDS,),
+        behind=("admission",),
+        edits=(
+            Edit(
+                "scheduler/partage_scheduler/cluster/verified.py",
+                "        text = notes_of(pod)[0]\n",
+                "        text, seat = notes_of(pod)[0], None\n",
+            ),
+            Edit(
+                "scheduler/partage_scheduler/cluster/verified.py",
+                "        unknown = self._asks(pod) if seat is None else seat.unknown\n",
+                "        unknown = None\n",
+            ),
+        ),
+    ),
+    "lines": Mechanism(
+        what="A watch reads lines as long as the API server writes them, and passes over what is longer.",
+        fails=(Verdict.WATCHES,),
+        edits=(
+            Edit(
+                "base/partage_base/kube/events.py",
+                "LONGEST_LINE_BYTES: Final = 10 << 20",
+                "LONGEST_LINE_BYTES: Final = 8 << 20",
+            ),
+            Edit(
+                "base/partage_base/kube/events.py", '        if unread_line(head, "") is None:\n', "        if head:\n"
+            ),
+        ),
+    ),
+    "oldest": Mechanism(
+        what="Of too many idle connections the oldest goes, so that a probe is answered.",
+        fails=(Verdict.LIVES,),
+        edits=(
+            Edit(
+                "base/partage_base/acceptor.py",
+                "        self.go(oldest, whose)\n        return oldest\n",
+                "        self.go(guest, origin)\n        return guest if oldest is not guest else oldest\n",
+            ),
+        ),
+    ),
+    "before-tls": Mechanism(
+        what="The extender counts connections before their TLS handshake, which has a short time.",
+        fails=(Verdict.CONNECTIONS,),
+        edits=(
+            Edit(
+                "scheduler/partage_scheduler/extending/serving.py",
+                "        made = Connection(self)\n",
+                "        made = Connection(self)\n        guest.known()\n",
+            ),
+            Edit(
+                "scheduler/partage_scheduler/extending/serving.py",
+                "HANDSHAKE_S: Final = 2.5",
+                "HANDSHAKE_S: Final = 10.0",
+            ),
+        ),
+    ),
+    "bounds": Mechanism(
+        what="A pod that says more than is read waits, and what is beyond the bounds is not kept.",
+        fails=(Verdict.EXCESS,),
+        edits=(
+            Edit(
+                "scheduler/partage_scheduler/objects/pods.py",
+                "        found = excess(metadata, spec, self.bytes)\n",
+                '        found = excess(metadata, spec, 0) and ""\n',
+            ),
+        ),
+    ),
+    "bytes": Mechanism(
+        what="What is remembered is bounded by bytes, and a label that no node has costs nothing.",
+        fails=(Verdict.MEMORY, Verdict.LIVES),
+        behind=("bounds",),
+        edits=(
+            Edit(
+                "plugins/partage_plugins/cache.py",
+                "        while self.bytes + size_bytes > self._most_bytes:\n",
+                "        while not self._answers and self.bytes:\n",
+            ),
+            Edit(
+                "plugins/partage_plugins/cache.py",
+                "        if size_bytes > self._most_bytes:\n",
+                "        if size_bytes < 0:\n",
+            ),
+            Edit(f"{_PREDICATES}/nodes.py", "        if key in self._keys:\n", "        if key:\n"),
+        ),
+    ),
+    "turns": Mechanism(
+        what="Among pods of one priority namespaces take turns.",
+        fails=(Verdict.WAITS,),
+        edits=(
+            Edit(
+                "scheduler/partage_scheduler/queueing/lines.py",
+                "        namespace, order = unit.namespace, unit.order\n",
+                '        namespace, order = "", unit.order\n',
+            ),
+        ),
+    ),
+    "exclusion": Mechanism(
+        what="Who keeps others off a card asks for all of it.",
+        fails=(Verdict.EXCLUSION,),
+        edits=(
+            Edit(
+                "plugins/partage_plugins/builtin/gpu_allocator/exclusion.py",
+                "    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):\n",
+                "    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)) and not namespace:\n",
+            ),
+        ),
+    ),
+    "grace": Mechanism(
+        what="A pod that is told to go and takes years counts as one that stays.",
+        fails=(Verdict.URGENT,),
+        edits=(
+            Edit(
+                "scheduler/partage_scheduler/preempting/choosing.py",
+                "        return now - OVERDUE_S < ends <= now + self._longest_grace_s\n",
+                "        return now - OVERDUE_S < ends\n",
+            ),
+        ),
+    ),
+    "prefixes": Mechanism(
+        what="The guard compares beginnings of paths as NVIDIA's toolkit does.",
+        fails=(Verdict.NOTHING,),
+        edits=(
+            Edit(
+                "plugins/partage_plugins/vocabulary/nvidia.py",
+                "if path.startswith(MOUNTED) else None",
+                'if path.startswith(f"{MOUNTED}/") else None',
+            ),
+        ),
+    ),
+    "contexts": Mechanism(
+        what="A launch in a context that was made past the library is metered.",
+        fails=(Verdict.CARD_TIME,),
+        edits=(
+            Edit(
+                f"{_GATE}/gate.c",
+                "    if (kind == GATE_UNKNOWN) return beside_calm && !atomic_load(&gate->reached);\n",
+                "    (void)beside_calm;\n    if (kind == GATE_UNKNOWN) return !atomic_load(&gate->reached);\n",
+            ),
+        ),
+    ),
+    "captures": Mechanism(
+        what="A stream of which an open capture hides what runs is not taken for idle.",
+        fails=(Verdict.CARD_TIME,),
+        edits=(
+            Edit(
+                f"{_GATE}/drain.c",
+                "    if (standing == NOT_YET || DRIVER(",
+                "    if (standing == NOT_YET) return true;\n    if (DRIVER(",
+            ),
+            Edit(
+                f"{_GATE}/capture.c",
+                "    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && !status;\n",
+                "    (void)stream;\n    return status != 0;\n",
+            ),
+            Edit(
+                f"{_GATE}/capture.c",
+                "    os_lock(&desk);\n    forget(&origin);\n",
+                "    (void)origin;\n    os_lock(&desk);\n",
+            ),
+        ),
+    ),
+    "inside": Mechanism(
+        what="A launch from which the driver has not returned is work.",
+        fails=(Verdict.CARD_TIME,),
+        edits=(
+            Edit(
+                f"{_GATE}/drain.c",
+                "    if (gate_card(lane->gate) != inside->card) return;\n",
+                "    if (gate_card(lane->gate) != inside->card || inside->card < MOST_CARDS) return;\n",
+            ),
+            Edit(
+                f"{_GATE}/drain.c",
+                "    const bool is_inside = atomic_load(&lane->inside);\n",
+                "    const bool is_inside = false;\n",
+            ),
+        ),
+    ),
+    "domains": Mechanism(
+        what="Memory of a part of a card is that card's.",
+        fails=(Verdict.CARD_MEMORY,),
+        edits=(
+            Edit(
+                "isolation/preload/memory/devices.c",
+                "    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN: return card_of(location->id & 0xff);\n",
+                "    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN: return HOST_MEMORY;\n",
+            ),
+        ),
+    ),
+    "managed-pools": Mechanism(
+        what="Pools of managed memory are charged in full.",
+        fails=(Verdict.CARD_MEMORY,),
+        edits=(
+            Edit(
+                "isolation/preload/memory/devices.c",
+                "return type == CU_MEM_ALLOCATION_TYPE_PINNED ? HOST_MEMORY : card_of_managed();",
+                "return type == CU_MEM_ALLOCATION_TYPE_PINNED || card_of_managed() < NO_CARD ? HOST_MEMORY : NO_CARD;",
+            ),
+        ),
+    ),
+}
+
+
+def all_of(names: Iterable[str]) -> tuple[str, ...]:
+    """These and those in front of them, each once."""
+    found: dict[str, None] = {}
+    for name in names:
+        found |= dict.fromkeys((*all_of(MECHANISMS[name].behind), name))
+    return tuple(found)

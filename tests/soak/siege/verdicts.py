@@ -1,0 +1,48 @@
+"""What is judged, each thing by a name of its own, so that it can be said which mechanism it needs. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Verdict(StrEnum):
+    """What must hold."""
+
+    LIVES = "lives"
+    """No daemon ends, and kubelet would restart none."""
+    ANSWERS = "answers"
+    """Whoever may ask the extender is answered."""
+    CONNECTIONS = "connections"
+    """The scheduler has no more descriptors than its bounds allow."""
+    MEMORY = "memory"
+    """The scheduler's stays within its bound."""
+    WATCHES = "watches"
+    """Who follows all pods goes on, whatever they are."""
+    WAITS = "waits"
+    """Innocents wait hardly longer than alone."""
+    PLACED = "placed"
+    """No innocent is left over."""
+    URGENT = "urgent"
+    """Who is more important than all others is placed, whatever grace those have asked for."""
+    CARDS = "cards"
+    """No card is given away twice, and all that is given away is signed."""
+    REFUSED = "refused"
+    """The API server takes nothing that it is told to refuse."""
+    EXCESS = "excess"
+    """A pod that says too much waits."""
+    EXCLUSION = "exclusion"
+    """Nobody keeps others off a card who does not ask for all of it."""
+    NOTHING = "nothing"
+    """A container that was given nothing has no card."""
+    CARD_TIME = "card time"
+    """No container has more of its card's time than its limit, and none less than its share."""
+    CARD_MEMORY = "card memory"
+    """No container has more of its card's memory than it was given."""
+
+
+class Wrong(NamedTuple):
+    """Something that must not be."""
+
+    verdict: Verdict
+    what: str

@@ -1,0 +1,67 @@
+"""Who watches pods, and goes on whatever the watch breaks on.
+
+There is one for all pods, whose order is the API server's, and one for innocents alone, so that what the attacker
+writes is never in the way of what they are measured by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+
+from partage_base.kube import ApiServer, Bookmark, Deleted, KubeError, Nonsense, Unread
+from partage_scheduler.objects import ApiPod
+
+_AGAIN_S: Final = 0.5
+
+
+class Witness:
+    """Tells of each pod that came or changed, in the API server's order, and of each that is gone."""
+
+    def __init__(
+        self, server: ApiServer, path: str, *, told: Callable[[ApiPod], None], gone: Callable[[ApiPod], None]
+    ) -> None:
+        self._server, self._path, self._told, self._gone = server, path, told, gone
+        self._there: dict[str, ApiPod] = {}
+        self.unreadable = 0
+        """So many times a watch ended by what it told; a scheduler follows pods by the same code."""
+
+    async def follow(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            try:
+                await self._watch(await self._look())
+            except Nonsense:
+                self.unreadable += 1
+            except KubeError:
+                pass  # it is asked again
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _look(self) -> str:
+        listing = await self._server.list(self._path, ApiPod)
+        there = {pod.uid for pod in listing.items}
+        for pod in [pod for pod in self._there.values() if pod.uid not in there]:
+            self._is_gone(pod)
+        for pod in listing.items:
+            self._is_there(pod)
+        return listing.resource_version
+
+    async def _watch(self, since: str) -> None:
+        while True:
+            async with aclosing(self._server.watch(self._path, ApiPod, since=since)) as events:
+                async for event in events:
+                    since = event.version
+                    if isinstance(event, Deleted):
+                        self._is_gone(event.item)
+                    elif not isinstance(event, Bookmark | Unread):
+                        self._is_there(event.item)
+
+    def _is_there(self, pod: ApiPod) -> None:
+        self._there[pod.uid] = pod
+        self._told(pod)
+
+    def _is_gone(self, pod: ApiPod) -> None:
+        self._there.pop(pod.uid, None)
+        self._gone(pod)

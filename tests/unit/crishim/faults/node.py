@@ -1,0 +1,253 @@
+"""A node in a folder with a real crishim process, a runtime behind it, and kubelet's calls in front of it.
+
+The runtime speaks CRI as far as crishim asks; one sandbox runs under NVIDIA's handler, so that a whole card is given by
+a variable and nothing of a driver has to be there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+import uvloop
+
+from partage_base.condition import Condition
+from partage_plugins.vocabulary.places import CRISHIM_CONDITION, INVENTORY_FILE
+from support.splice import wire as http2
+from support.splice.peers import Runtime
+from support.splice.sockets import Answering, Calling
+from unit.crishim.deciding import wire
+from unit.crishim.deciding.allocations import CARD, KEY, NODE, WHOLE, allocation, inventory, signed
+from unit.crishim.deciding.requests import UID, Create, Seen
+from unit.keyring.samples import write_public
+
+SOCKET: Final = "run/partage/crishim.sock"
+RUNTIME: Final = "run/containerd/containerd.sock"
+FILE: Final = "etc/partage/partage.toml"
+KEYS: Final = "etc/partage/keys.d"
+OWN: Final = "run/partage/crishim"
+WITHIN_S: Final = 40.0  # no test waits so long; it ends one that would hang
+VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
+
+PLAIN: Final = Create(container="plain", sandbox="sandbox-2", env=[("PATH", "/bin"), (VISIBLE, "none")])
+GREEDY: Final = Create(container="greedy", env=[(VISIBLE, "all")])
+GRANTED: Final = Create(annotations=signed(allocation(WHOLE)))
+BOARD: Final = Create(
+    annotations=signed(allocation(containers={"main": {"fpga": [{"board": "fpga0"}]}})), container="main"
+)
+_SANDBOXES: Final = [
+    wire.message((1, name), (2, wire.message((2, uid))), (7, handler))
+    for name, uid, handler in (("sandbox-1", UID, "nvidia"), ("sandbox-2", "1-2", ""))
+]
+_ANSWERS: Final = {"ListPodSandbox": wire.message(*((1, each) for each in _SANDBOXES))}
+
+
+class CriRuntime(Answering):
+    """Answers each call, and keeps what it was asked to create."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.created: list[Seen] = []
+
+    def flush(self) -> None:
+        """To those who are still there: who has gone costs the others nothing."""
+        self.connections = [each for each in self.connections if not each[1].transport.is_closing()]
+        super().flush()
+
+    async def _talk(self, runtime: Runtime, reader: asyncio.StreamReader) -> None:
+        answered: set[int] = set()
+        while data := await reader.read(1 << 16):
+            runtime.receive(data)
+            for stream, call in runtime.calls.items():
+                runtime.credit_call(stream, 1 << 30)
+                if call.is_sent and stream not in answered:
+                    answered.add(stream)
+                    method = runtime.methods[stream].rpartition("/")[2]
+                    if method == "CreateContainer":
+                        self.created.append(Seen(call.got[5:]))
+                    runtime.answer(stream, _ANSWERS.get(method, b""))
+            runtime.credit(1 << 30)
+            self.flush()
+
+
+class Node:
+    """Its folder, and what tests break in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.runtime = CriRuntime(root / RUNTIME)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = root / "log"
+        self.flags: tuple[str, ...] = ()
+        self.env: dict[str, str] = {}
+        self.taken: socket.socket | None = None
+        self.text = ""
+        self.write(INVENTORY_FILE, json.dumps(inventory(fpga={"boards": ["fpga0"]})))
+        write_public(root / KEYS, KEY)
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def plugin(self, code: str, *, name: str = "fpga") -> None:
+        """An installed node plugin; its module is `brought`."""
+        self.write("plugins/brought.py", code)
+        self.write("plugins/brought-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
+        self.write("plugins/brought-1.dist-info/entry_points.txt", f"[partage.node]\n{name} = brought:Plugin\n")
+
+    def start(self, *, settings: Mapping[str, str] | None = None) -> None:
+        """As its unit does."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PARTAGE_")}
+        environment = {
+            **kept,
+            "PYTHONPATH": ":".join([str(self.root / "plugins"), *sys.path]),
+            "PARTAGE_ROOT": str(self.root),
+            "PARTAGE_NODE_NAME": NODE,
+            "PARTAGE_PLUGINS_BLOCK": "isolation",
+            "PARTAGE_CRISHIM_PLUGIN_DEADLINE_S": "30",
+            **self.env,
+            **(settings or {}),
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "partage_crishim", *self.flags],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+            )
+
+    def reload(self) -> None:
+        """As `systemctl reload` does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGHUP)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    async def until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Something comes true while crishim lives."""
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                while not is_so():  # noqa: ASYNC110  what is waited for knows of no event
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"{what}: never\n{self.log.read_text()}") from None
+
+    async def until_ended(self) -> int:
+        """Its exit code, once it ended by itself."""
+        process = self.process
+        assert process is not None
+        await self.until(lambda: process.poll() is not None, "it ends")
+        return process.wait()
+
+    @property
+    def condition(self) -> Condition | None:
+        """What it says of itself."""
+        path = self.root / CRISHIM_CONDITION
+        return msgspec.json.decode(path.read_bytes(), type=Condition) if path.is_file() else None
+
+    @property
+    def causes(self) -> list[str] | None:
+        """What is wrong; None where it does not say."""
+        return None if self.condition is None else [each.cause for each in self.condition.faults]
+
+    async def until_told(self, *causes: str) -> None:
+        """It says that this is wrong and nothing else."""
+        await self.until(lambda: self.causes == list(causes), f"it tells of {causes}, not {self.causes}")
+
+    async def create(self, create: Create) -> str | Seen:
+        """What becomes of it: the sentence of a refusal, or what the runtime was asked for."""
+        reader, writer = await self._connected()
+        try:
+            before = len(self.runtime.created)
+            call = await Calling(reader, writer).call(http2.CREATE, create.bytes())
+        finally:
+            writer.close()
+        said = dict(call.headers)
+        if said["grpc-status"] != "0":
+            assert said["grpc-status"] == "9", said
+            return said["grpc-message"]
+        assert len(self.runtime.created) == before + 1
+        return self.runtime.created[-1]
+
+    async def starts_what_asks_for_nothing(self) -> None:
+        """Ordinary containers pass as they came, and the guard keeps those from cards who were given none."""
+        passed = await self.create(PLAIN)
+        assert isinstance(passed, Seen), passed
+        assert passed.raw == PLAIN.bytes()
+        guarded = await self.create(GREEDY)
+        assert isinstance(guarded, Seen), guarded
+        assert guarded.variable(VISIBLE) == b"void"
+
+    async def honours(self, create: Create = GRANTED) -> None:
+        """The granted card is in what the runtime was asked for, in the end: kubelet tries again, too."""
+        given = await self.create(create)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WITHIN_S):
+                while isinstance(given, str):
+                    given = await self.create(create)
+        assert isinstance(given, Seen), f"{given}\n{self.log.read_text()}"
+        assert given.variable(VISIBLE) == CARD.encode()
+
+    async def refuses(self, says: str, create: Create = GRANTED) -> None:
+        """What kubelet shows names the cause; a runtime that is slow to answer may come before it."""
+        said = await self.create(create)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WITHIN_S):
+                while isinstance(said, str) and says not in said:
+                    said = await self.create(create)
+        assert isinstance(said, str), "it was started"
+        assert says in said
+
+    async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """As soon as it listens; what a crishim that was killed left behind refuses."""
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                process = self.process
+                assert process is not None
+                assert process.poll() is None, f"crishim has ended:\n{self.log.read_text()}"
+                with contextlib.suppress(OSError):
+                    return await asyncio.open_unix_connection(self.root / SOCKET)
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def a_node() -> AsyncGenerator[Node, None]:
+    """With a runtime that runs, and nothing left afterwards."""
+    with TemporaryDirectory() as folder:  # a socket's path must be short
+        node = Node(Path(folder))
+        await node.runtime.start()
+        try:
+            yield node
+        finally:
+            node.kill()
+            await node.runtime.stop()
+            await asyncio.sleep(0.02)  # what was closed ends in the next turns of the loop
+
+
+def on_a_node(story: Callable[[Node], Coroutine[None, None, None]]) -> None:
+    """Runs one test."""
+
+    async def whole() -> None:
+        async with a_node() as node:
+            await story(node)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(whole())

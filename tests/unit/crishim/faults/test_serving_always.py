@@ -1,0 +1,345 @@
+"""Whatever is wrong with crishim, ordinary containers start under the guard; and it says what is wrong.
+
+Each fault of the start stands in one table. What has an allocation is refused in words that name the cause, unless the
+fault has nothing to do with it; when the cause goes away, it is honoured.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from unit.crishim.deciding.requests import Create
+from unit.crishim.faults.node import BOARD, FILE, GRANTED, KEYS, OWN, RUNTIME, SOCKET, Node, on_a_node
+
+pytestmark = pytest.mark.slow  # each test starts processes
+
+SETTINGS = (
+    "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "
+    "`partage doctor` on the node shows the mistake to its administrator, and kubelet tries again"
+)
+"""A promise: users search for it."""
+GOOD_PLUGIN = """
+from partage_plugins.hooks import hookimpl
+
+class Plugin:
+    @hookimpl
+    def partage_stopping(self):
+        pass
+"""
+Step = Callable[[Node], object]
+
+
+def nothing(_: Node) -> None:
+    """For faults that only another start mends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """One fault."""
+
+    cause: str
+    breaks: Step
+    says: str
+    """In the refusal of what has an allocation; empty where it is honoured."""
+    mends: Step | None = None
+    """What makes it right while crishim runs."""
+    starts_anew: bool = False
+    """Whether it ends for that, so that its supervisor starts it with what is right now."""
+    create: Create = GRANTED
+
+
+def in_file(text: str) -> Step:
+    return lambda node: node.write(FILE, text)
+
+
+def flag(*flags: str) -> Step:
+    def given(node: Node) -> None:
+        node.flags = flags
+
+    return given
+
+
+def variable(name: str, value: str) -> Step:
+    def given(node: Node) -> None:
+        node.env[name] = value
+
+    return given
+
+
+def taken_port(node: Node) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    node.flags = ("--metrics-address", f"127.0.0.1:{server.getsockname()[1]}")
+    node.taken = server
+
+
+def free_port(node: Node) -> None:
+    assert node.taken is not None
+    node.taken.close()
+
+
+def no_keys(node: Node) -> None:
+    (node.root / KEYS).rename(node.root / "elsewhere")
+
+
+def keys_again(node: Node) -> None:
+    (node.root / "elsewhere").rename(node.root / KEYS)
+
+
+def bad_key(node: Node) -> None:
+    (file,) = (node.root / KEYS).iterdir()
+    node.text = file.read_text()
+    file.write_text("-----BEGIN PUBLIC KEY-----\nhalf")
+
+
+def good_key(node: Node) -> None:
+    (file,) = (node.root / KEYS).iterdir()
+    file.write_text(node.text)
+
+
+def plugin(code: str) -> Step:
+    return lambda node: node.plugin(code)
+
+
+def mended_plugin(node: Node) -> None:
+    node.plugin(GOOD_PLUGIN)
+    node.reload()
+
+
+def file_for_folder(name: str) -> Step:
+    return lambda node: node.write(name, "")
+
+
+def remove(name: str) -> Step:
+    return lambda node: (node.root / name).unlink()
+
+
+def settings(breaks: Step, mends: Step | None = None) -> Broken:
+    return Broken(cause="settings", breaks=breaks, says=SETTINGS, mends=mends, starts_anew=True)
+
+
+GOOD = "[crishim]\n"
+FAULTS = {
+    "a file that was named and is not there": settings(flag("--config", "/nowhere/partage.toml")),
+    "a file that is no TOML": settings(in_file("[crishim\n"), in_file(GOOD)),
+    "a file that is a folder": settings(lambda node: (node.root / FILE).mkdir(parents=True)),
+    "an unknown key": settings(in_file("[crishim]\ngaurd = 'on'\n"), in_file(GOOD)),
+    "a bad value in the file": settings(in_file("[crishim]\nguard = 'maybe'\n"), in_file(GOOD)),
+    "a bad value in the environment": settings(variable("PARTAGE_CRISHIM_DRAIN_S", "long")),
+    "a bad value of a flag": settings(flag("--log-level", "loud")),
+    "an unknown flag": settings(flag("--gaurd", "on")),
+    "settings that do not go together": settings(in_file("[crishim]\ndrain_s = 30\n"), in_file(GOOD)),
+    "an address that is none": settings(flag("--metrics-address", "here")),
+    "a metrics port that is taken": Broken(cause="metrics", breaks=taken_port, says="", mends=free_port),
+    "an address that is another machine's": Broken(
+        cause="metrics", breaks=flag("--metrics-address", "192.0.2.1:9401"), says=""
+    ),
+    "an address that cannot be looked up": Broken(
+        cause="metrics", breaks=flag("--metrics-address", "a..b:9401"), says=""
+    ),
+    "no folder of keys": Broken(cause="keys", breaks=no_keys, mends=keys_again, says="which this node does not trust"),
+    "no key that can be read": Broken(
+        cause="keys", breaks=bad_key, mends=good_key, says="which this node does not trust"
+    ),
+    "a plugin that cannot be imported": Broken(
+        cause="plugins",
+        breaks=plugin("import nowhere_to_be_found"),
+        mends=mended_plugin,
+        says="fpga",
+        create=BOARD,
+    ),
+    "a plugin with a hook that is none": Broken(
+        cause="plugins",
+        breaks=plugin("class Plugin:\n    def partage_adjusts(self):\n        pass\n"),
+        says="fpga",
+        create=BOARD,
+    ),
+    "a plugin with a bad setting": Broken(
+        cause="plugins", breaks=variable("PARTAGE_GPU_ATTACH", "wishfully"), says="gpu"
+    ),
+    "a plugin that ends its process": Broken(
+        cause="plugins",
+        breaks=plugin("import os\nos._exit(3)"),
+        mends=plugin(GOOD_PLUGIN),
+        says="plugin",
+    ),
+    "no folder for what it must remember": Broken(
+        cause="state", breaks=file_for_folder(f"{OWN}/reserved"), mends=remove(f"{OWN}/reserved"), says="cannot write"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_it_serves_and_says_what_is_wrong(name: str) -> None:
+    fault = FAULTS[name]
+
+    async def story(node: Node) -> None:
+        fault.breaks(node)
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        await node.until_told(fault.cause)
+        if fault.says:
+            await node.refuses(fault.says, fault.create)
+        else:
+            await node.honours()
+        if fault.mends is None:
+            return
+        fault.mends(node)
+        if fault.starts_anew:
+            assert await node.until_ended() == 0
+            node.start()
+        await node.until_told()
+        await node.honours()
+        await node.starts_what_asks_for_nothing()
+
+    on_a_node(story)
+
+
+def test_all_is_well_where_nothing_is_wrong() -> None:
+    async def story(node: Node) -> None:
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        await node.until_told()
+        await node.honours()
+
+    on_a_node(story)
+
+
+def test_without_settings_it_goes_by_those_of_its_last_good_start() -> None:
+    async def story(node: Node) -> None:
+        elsewhere = '[crishim]\nruntime = "/run/elsewhere.sock"\ntrusted_namespaces = ["monitoring"]\n'
+        (node.root / RUNTIME).rename(node.root / "run/elsewhere.sock")
+        node.write(FILE, elsewhere)
+        node.start()
+        await node.until_told()
+        node.kill()
+        node.write(FILE, "[crishim")
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        trusted = await node.create(Create(namespace="monitoring", env=[("NVIDIA_VISIBLE_DEVICES", "all")]))
+        assert not isinstance(trusted, str)
+        assert trusted.variable("NVIDIA_VISIBLE_DEVICES") == b"all"
+        await node.refuses(SETTINGS)
+
+    on_a_node(story)
+
+
+@pytest.mark.parametrize("kept", ["[crishim", "[crishim]\nguard = 3\n", "\0", None])
+def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_what_it_is_told(kept: str | None) -> None:
+    async def story(node: Node) -> None:
+        (node.root / RUNTIME).rename(node.root / "run/elsewhere.sock")
+        node.write(FILE, '[crishim]\nruntime = "/run/elsewhere.sock"\ngaurd = "on"\n')
+        if kept is None:
+            (node.root / OWN / "settings.toml").mkdir(parents=True)
+        else:
+            node.write(f"{OWN}/settings.toml", kept)
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        await node.until_told("settings")
+
+    on_a_node(story)
+
+
+def test_a_folder_that_cannot_be_written_to_leaves_no_condition_behind() -> None:
+    """So nobody takes an old one for true: the node is not in force."""
+
+    async def story(node: Node) -> None:
+        node.write(OWN, "")
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        await node.refuses("cannot write to its folder")
+        (node.root / OWN).unlink()
+        await node.until_told()
+        await node.honours()
+
+    on_a_node(story)
+
+
+def test_a_runtime_that_comes_later_is_found() -> None:
+    async def story(node: Node) -> None:
+        await node.runtime.stop()
+        node.start()
+        await node.until_told("runtime")
+        await node.runtime.start()
+        await node.until_told()
+        await node.starts_what_asks_for_nothing()
+        await node.honours()
+
+    on_a_node(story)
+
+
+def test_a_socket_that_cannot_be_made_is_made_as_soon_as_it_can() -> None:
+    async def story(node: Node) -> None:
+        node.write(SOCKET, "somebody's notes")
+        node.start()
+        await node.until(lambda: "something that is no socket is there" in node.log.read_text(), "it says so")
+        (node.root / SOCKET).unlink()
+        await node.starts_what_asks_for_nothing()
+        await node.honours()
+
+    on_a_node(story)
+
+
+def test_state_of_which_half_was_written_costs_nobody_anything() -> None:
+    async def story(node: Node) -> None:
+        for name in (".horizon", "0123456789abcdef0123456789abcdef"):
+            node.write(f"{OWN}/reserved/{name}", "{")
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        await node.until_told()
+        await node.honours()
+
+    on_a_node(story)
+
+
+def test_links_that_lead_in_a_circle_end_nothing() -> None:
+    async def story(node: Node) -> None:
+        (node.root / "circle").symlink_to("circle")
+        node.flags = ("--mount-roots", "/circle")
+        node.start()
+        await node.starts_what_asks_for_nothing()
+        await node.honours()
+
+    on_a_node(story)
+
+
+@pytest.mark.parametrize("asks", ["--check", "--print-config"])
+def test_who_asks_about_wrong_settings_is_told_and_nothing_is_started(asks: str) -> None:
+    async def story(node: Node) -> None:
+        node.write(FILE, "[crishim]\ngaurd = 'on'\n")
+        node.flags = (asks,)
+        node.start()
+        assert await node.until_ended() == 78
+        assert "unknown key 'gaurd'; did you mean guard?" in node.log.read_text()
+        assert not (node.root / OWN).exists()
+
+    on_a_node(story)
+
+
+def test_a_flag_that_does_not_exist_is_told_to_who_types_it(tmp_path: Path) -> None:
+    """At a terminal it is a usage error, as everywhere."""
+    terminal, behind = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "partage_crishim", "--gaurd", "on"],
+            env={**os.environ, "PARTAGE_ROOT": str(tmp_path)},
+            stderr=behind,
+            check=False,
+            timeout=60,
+        )
+        os.write(behind, b"\nend\n")
+        said = b""
+        while b"\nend" not in said:
+            said += os.read(terminal, 4096)
+    finally:
+        os.close(terminal)
+        os.close(behind)
+    assert (done.returncode, b"No such option" in said) == (2, True)
+    assert not (tmp_path / SOCKET).exists()

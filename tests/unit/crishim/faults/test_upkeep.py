@@ -1,0 +1,69 @@
+"""What crishim says of itself is true, or is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from partage_base.condition import Condition, Fault, decode_condition, fault
+from partage_base.daemon.health import Health
+from partage_crishim.splice import Counters
+from partage_crishim.upkeep import RuntimeSight, Upkeep
+
+KEYS = Fault("keys", "no key verifies")
+
+
+def upkeep(path: Path, health: Health, faults: list[Fault]) -> Upkeep:
+    sight = RuntimeSight(path.parent / "runtime.sock", Counters())
+    return Upkeep(path, health, sight, lambda: [*faults])
+
+
+def causes(path: Path) -> list[str]:
+    condition = decode_condition(path.read_bytes())
+    assert condition is not None
+    return [each.cause for each in condition.faults]
+
+
+def test_what_is_wrong_is_written_and_keeps_it_from_being_ready(tmp_path: Path) -> None:
+    path, health, faults = tmp_path / "own/condition.json", Health(), [KEYS]
+    looking = upkeep(path, health, faults)
+    asyncio.run(looking.look())
+    assert causes(path) == ["keys", "runtime"]
+    assert "no key verifies" in health.against_ready["allocations"]
+    faults.clear()
+    asyncio.run(looking.look())
+    assert causes(path) == ["runtime"]
+
+
+def test_on_a_full_disk_what_was_said_before_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, health, faults = tmp_path / "condition.json", Health(), list[Fault]()
+    looking = upkeep(path, health, faults)
+    asyncio.run(looking.look())
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    faults.append(KEYS)
+    with monkeypatch.context() as broken:
+        broken.setattr("partage_crishim.upkeep.write_whole", full)
+        asyncio.run(looking.look())
+    assert not path.exists()
+    assert "is the disk full" in health.against_ready["allocations"]
+    asyncio.run(looking.look())
+    assert causes(path) == ["keys", "runtime"]
+
+
+def test_what_keeps_nobody_from_starting_leaves_it_ready(tmp_path: Path) -> None:
+    condition = Condition(faults=(Fault("metrics", "its port is taken", refuses=False),))
+    assert condition.honours
+    assert not Condition(faults=(*condition.faults, KEYS)).honours
+
+
+def test_a_sentence_of_any_length_and_content_is_one_line_that_can_be_written() -> None:
+    made = fault("settings", "a\nb" + "x" * 5000)
+    assert made.sentence.isprintable()
+    assert made.sentence.startswith("a b")
+    assert len(made.sentence) == 512

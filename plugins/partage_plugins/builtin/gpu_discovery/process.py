@@ -34,6 +34,8 @@ _DYING_S: Final = 0.25
 _JOIN_S: Final = 3 * _REAP_S
 _LONGEST_LINE: Final = 400
 _PIECE_BYTES: Final = 4096
+_LAST_PIECES: Final = 32
+"""Of a process that closed its socket: as much as two full pipes, so one that goes on writing does not hold us."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -105,7 +107,7 @@ class ChildProcess(Generic[Q, T]):
         try:
             why = self._heard_until_silent(lines)
         finally:
-            lines.end()
+            lines.end(self._stderr.fileno())
             self._close()
             self._kill_and_reap()
             if not self._is_ending:
@@ -183,8 +185,13 @@ class _Lines:
             self._say(line)
         return bool(piece)
 
-    def end(self) -> None:
-        """What came without an end."""
+    def end(self, descriptor: int) -> None:
+        """What is left in the pipe, and what came without an end: the socket often closes before all is read."""
+        os.set_blocking(descriptor, False)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_LAST_PIECES):
+                if not self.read(descriptor):
+                    break
         self._say(self._rest)
 
     def _say(self, line: bytes) -> None:

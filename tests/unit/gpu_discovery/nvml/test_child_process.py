@@ -110,6 +110,11 @@ def test_what_the_child_prints_becomes_lines_of_our_log(child: Made, caplog: pyt
     assert all(len(line) < 600 for line in lines)
 
 
+def test_all_that_it_wrote_before_it_closed_its_socket_is_heard(child: Made, caplog: pytest.LogCaptureFixture) -> None:
+    trouble(child(SAY + "os.write(2, b'x' * 60000 + b'\\nlast'); os.close(0); time.sleep(3600)"))
+    assert caplog.messages[-1].endswith("says: last")
+
+
 def test_a_child_that_says_much_and_answers_is_heard(child: Made) -> None:
     flood = 'parent.send(READY)\nparent.recv(100)\nfor _ in range(5000): parent.send(b\'{"type":"changed"}\')\n'
     driver = child(SAY + flood + "parent.send(FACTS)\nwhile parent.recv(100): parent.send(FACTS)\n")

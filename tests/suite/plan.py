@@ -1,0 +1,110 @@
+"""Which jobs there are, slow ones first: they set the time of the whole.
+
+Folders of tests are found, not listed. One folder is one process, so that many run side by side.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from suite.pool import ROOT, Job
+
+BIN: Final = Path(sys.executable).parent
+FUZZ_SECONDS: Final = 3
+# These share the one rig with two nodes.
+_ON_ONE_RIG: Final = ("cli", "cluster", "permissions", "simgpu")
+# Measured; what is not named here is quicker, and follows in the order of the alphabet.
+_SLOW_FIRST: Final = ("real/crishim", "real/isolation", "real/advertiser", "isolation/metering", "unit/scheduler")
+_FORMAT: Final = (
+    f"{BIN}/ruff format --check . && git ls-files -z --cached --others --exclude-standard -- '*.c' '*.h' | "
+    f"xargs -0 -r {BIN}/clang-format --dry-run --Werror"
+)
+
+
+def checks() -> list[Job]:
+    """The inner loop but for its tests."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return [
+        Job("pyright", (f"{BIN}/pyright",)),
+        Job("mypy", (f"{BIN}/mypy", *settings["tool"]["pyright"]["include"])),
+        Job("imports", (f"{BIN}/lint-imports", "--cache-dir", ".cache/import-linter")),
+        Job("lint", (f"{BIN}/ruff", "check", ".")),
+        Job("format", ("bash", "-o", "pipefail", "-c", _FORMAT)),
+    ]
+
+
+def quick_tests() -> list[Job]:
+    """Two jobs, about equally long."""
+    folders = [*_folders("unit"), ROOT / "tests/contract"]
+    first = [folder for folder in folders if folder.name in {"crishim", "cri", "gpu_node", "rig", "cli"}]
+    others = [folder for folder in folders if folder not in first]
+    return [_tests("quick tests 1", others, "-m", "not slow"), _tests("quick tests 2", first, "-m", "not slow")]
+
+
+def builds() -> list[Job]:
+    """What the rest uses: made here once, not by each of them."""
+    libraries = "from partage_isolation.simulation.building import built; built()"
+    return [
+        Job("rig: its programs", ("tools/rig-build", "default", "nvidia"), waits=True),
+        Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),
+    ]
+
+
+def everything() -> list[Job]:
+    """All but the builds."""
+    return [*checks(), *_every_test(), *_fuzzers(), *_smokes(), *_demos()]
+
+
+def _every_test() -> list[Job]:
+    shared = [ROOT / "tests/real" / name for name in _ON_ONE_RIG]
+    alone = [folder for kind in ("real", "isolation", "simgpu") for folder in _folders(kind) if folder not in shared]
+    here = [*_folders("unit"), ROOT / "tests/contract", ROOT / "plugins/template/tests"]
+    jobs = [
+        _tests("real on one rig", shared, waits=True),
+        *(_tests(_name(folder), [folder], waits=True) for folder in alone),
+        *(_tests(_name(folder), [folder]) for folder in here),
+    ]
+    return sorted(jobs, key=lambda job: (*_SLOW_FIRST, job.name).index(job.name))
+
+
+def _name(folder: Path) -> str:
+    return str(folder.relative_to(ROOT)).removeprefix("tests/")
+
+
+def _folders(kind: str) -> list[Path]:
+    folder = ROOT / "tests" / kind
+    return sorted(
+        {
+            path.relative_to(folder).parts[0]: folder / path.relative_to(folder).parts[0]
+            for path in folder.rglob("test_*.py")
+        }.values()
+    )
+
+
+def _tests(name: str, folders: Iterable[Path], *flags: str, waits: bool = False) -> Job:
+    argv = (sys.executable, "-m", "pytest", "-q", "-p", "suite.record", *flags, *map(str, folders))
+    return Job(name, argv, waits=waits, is_pytest=True)
+
+
+def _fuzzers() -> list[Job]:
+    return [
+        Job(f"fuzz {name}", ("tools/named", "fuzz", name, "--seconds", str(FUZZ_SECONDS))) for name in _programs("fuzz")
+    ]
+
+
+def _smokes() -> list[Job]:
+    return [Job(f"bench {name}", ("tools/named", "bench", name, "--smoke"), waits=True) for name in _programs("bench")]
+
+
+def _demos() -> list[Job]:
+    demos = sorted((ROOT / "tests/demo").glob("[0-9][0-9]_*.py"))
+    return [Job(f"demo {demo.stem}", (sys.executable, "-P", str(demo)), waits=True) for demo in demos]
+
+
+def _programs(family: str) -> list[str]:
+    found = [path.stem for path in sorted((ROOT / "tests" / family).glob("*.py"))]
+    return [name for name in found if name not in {"harness", "runner"} and not name.startswith("_")]

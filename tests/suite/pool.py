@@ -1,0 +1,158 @@
+"""Runs jobs side by side, as many at once as there are places."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from suite.record import VARIABLE, Result, read
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_TO_CLEAN_UP_S: Final = 30.0
+_ENDED_BY_US: Final = -signal.SIGKILL
+_NO_TESTS: Final = 5
+"""Of pytest: the test that ended the process before was the last."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command whose exit status is its result, or a run of pytest whose results are those of its tests."""
+
+    name: str
+    argv: tuple[str, ...]
+    waits: bool = False
+    """For other programs, more than it computes."""
+
+    is_pytest: bool = False
+
+    @property
+    def file_name(self) -> str:
+        return "".join(each if each.isalnum() else "-" for each in self.name)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a job ended."""
+
+    job: Job
+    seconds: float
+    processor_seconds: float
+    output: str
+    failures: tuple[str, ...]
+    tests: tuple[Result, ...] = ()
+
+    @property
+    def passed(self) -> int:
+        """How many tests, or the job itself."""
+        if self.job.is_pytest:
+            return sum(test.outcome == "passed" for test in self.tests)
+        return int(not self.failures)
+
+
+class Pool:
+    """Has places for jobs that compute, and others for jobs that wait."""
+
+    def __init__(self, logs: Path, *, computing: int, waiting: int) -> None:
+        self._logs = logs
+        self._places = {False: computing, True: waiting}
+        self._lock = threading.Lock()
+        self._groups: set[int] = set()
+        self._stopped = False
+
+    def run(self, jobs: Sequence[Job], say: Callable[[Done], None]) -> list[Done]:
+        """Starts the jobs in their order and tells of each as it ends. Interrupted, it ends their processes first."""
+        self._logs.mkdir(parents=True, exist_ok=True)
+        done: list[Done] = []
+        executors = {waits: ThreadPoolExecutor(places) for waits, places in self._places.items()}
+        try:
+            for future in as_completed([executors[job.waits].submit(self._run_one, job) for job in jobs]):
+                done.append(future.result())
+                say(done[-1])
+        finally:
+            self._stop()
+            for executor in executors.values():
+                executor.shutdown(cancel_futures=True)
+        return done
+
+    def _run_one(self, job: Job) -> Done:
+        started = time.monotonic()
+        log = self._logs / f"{job.file_name}.txt"
+        with log.open("wb") as output:
+            if job.is_pytest:
+                failures, tests, processor = self._run_tests(job, output.fileno())
+            else:
+                status, processor = self._run_process(job, output.fileno(), {})
+                failures, tests = (() if status == 0 else (f"{job.name}: exit {status}",)), ()
+        text = log.read_text(encoding="utf-8", errors="replace")
+        return Done(job, time.monotonic() - started, processor, text, failures, tests)
+
+    def _run_tests(self, job: Job, output: int) -> tuple[tuple[str, ...], tuple[Result, ...], float]:
+        """A test that ends its process counts as failed, and another process runs the rest."""
+        record = self._logs / f"{job.file_name}.jsonl"
+        record.unlink(missing_ok=True)
+        lost: list[str] = []
+        processor = 0.0
+        while True:
+            status, more = self._run_process(job, output, {VARIABLE: str(record)})
+            processor += more
+            results = read(record)
+            ended = [test for test, result in results.items() if result.outcome == "running" and test not in lost]
+            lost += ended
+            if not ended or self._stopped:
+                break
+        failures = [test for test, result in results.items() if result.outcome == "failed"]
+        failures += [f"{test}: it ended its process" for test in lost]
+        # Otherwise no test was found, or a module could not be imported.
+        if status != 0 and not (failures and status in {1, _NO_TESTS}):
+            failures.append(f"{job.name}: pytest ended with {status}")
+        return tuple(failures), tuple(results.values()), processor
+
+    def _run_process(self, job: Job, output: int, environment: Mapping[str, str]) -> tuple[int, float]:
+        """Its exit status, and the seconds of processor that it and its children took."""
+        with self._lock:
+            if self._stopped:
+                return _ENDED_BY_US, 0.0
+            process = subprocess.Popen(
+                job.argv,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            self._groups.add(process.pid)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            _signal(process.pid, signal.SIGKILL)  # what it left behind; the number is ours until it is waited for
+            self._groups.discard(process.pid)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, used.ru_utime + used.ru_stime
+
+    def _stop(self) -> None:
+        """As a key press would, so that tests can take back what they did to the machine; then for certain."""
+        with self._lock:
+            self._stopped = True
+            for group in self._groups:
+                _signal(group, signal.SIGINT)
+        until = time.monotonic() + _TO_CLEAN_UP_S
+        while self._groups and time.monotonic() < until:
+            time.sleep(0.1)
+        with self._lock:
+            for group in self._groups:
+                _signal(group, signal.SIGKILL)
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)

@@ -2,7 +2,7 @@
 
 `vocabulary` has the words, `hooks` the markers and the contracts, `per_node` the simple form, `errors` what to raise,
 `testing` the conformance kit. `codecs` reads and writes what crosses between the parts; `sides` are the façades of the
-hosts, over `registry` and `rules`; `host` runs node plugins in a child process; `builtin` holds our own plugins.
+hosts, over `registry` and `rules`; `host` runs node plugins in a child process.
 Imports nothing else of partage.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from partage_plugins.builtin.gpu_allocator.usage import usages
+from partage_gpu.allocator.usage import usages
 from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, Inventory
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 

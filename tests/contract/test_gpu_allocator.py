@@ -20,7 +20,7 @@ class TestGpuAllocator(Conformance):
     subject = Subject(
         name="gpu",
         kind="gpu",
-        scheduler="partage_plugins.builtin.gpu_allocator:GpuAllocator",
+        scheduler="partage_gpu.allocator:GpuAllocator",
         pods=(
             pod({MILLI: "250"}, annotations={"partage.dev/limit-milli": "500"}),
             pod({MEMORY: "8Gi"}, name="memory-alone"),

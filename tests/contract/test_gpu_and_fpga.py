@@ -42,7 +42,7 @@ __all__ = ["plugin_host"]
 NODE = NodeName("node-0")
 ON_NODE = {"gpu": "contract.small_gpu:GpuNode", "fpga": "partage_fpga_template.node:FpgaNode"}
 IN_SCHEDULER = {
-    "native-dialect": "partage_plugins.builtin.native_dialect:NativeDialect",
+    "native-dialect": "partage_dialects.native:NativeDialect",
     "gpu": "contract.small_gpu:GpuScheduler",
     "fpga": "partage_fpga_template.scheduler:FpgaScheduler",
 }

@@ -26,7 +26,7 @@ _CARD = Card(
     pci="0000:18:00.0",
     pool="shared",
 )
-_NODE = "partage_plugins.builtin.gpu_node:GpuNode"
+_NODE = "partage_gpu.node:GpuNode"
 _SPEC = (Path(__file__).parents[1] / "unit/gpu_node/samples/nvidia.yaml").read_text()
 _INVENTORIES = (inventory(gpu=part(msgspec.to_builtins(_CARD))),)
 

@@ -33,7 +33,7 @@ class TestNativeDialect(Conformance):
 
     subject = Subject(
         name="native-dialect",
-        scheduler="partage_plugins.builtin.native_dialect:NativeDialect",
+        scheduler="partage_dialects.native:NativeDialect",
         pods=(
             pod({MILLI: "250"}, annotations={LIMIT: "500", MODELS: "NVIDIA L4, NVIDIA T4"}),
             pod({MEMORY: "8Gi"}),

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from fuzz import _codecs
-from partage_plugins.builtin.gpu_discovery import wire
-from partage_plugins.builtin.gpu_discovery.asking import Conversation
-from partage_plugins.builtin.gpu_discovery.facts import NodeFacts, SilentCard, Trouble, Xid
-from partage_plugins.builtin.gpu_discovery.remembering import with_known
+from partage_gpu.nvml import wire
+from partage_gpu.nvml.conversation import Conversation
+from partage_gpu.nvml.facts import NodeFacts, SilentCard, Trouble, Xid
+from partage_gpu.nvml.recollection import with_known
 from unit.gpu_discovery.nvml.made import card, node
 
 _LOST: Final = SilentCard(index=0, fault="GPU is lost (15)")

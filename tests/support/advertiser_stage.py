@@ -36,7 +36,7 @@ QUIET_S: Final = 3
 WITHIN_S: Final = 60.0
 """For what comes by itself, however busy the machine is."""
 MODULE: Final = "partage_advertiser"
-CHILD: Final = "partage_plugins.builtin.gpu_discovery.child"
+CHILD: Final = "partage_gpu.nvml.child"
 _ASK: Final = (
     "{0} -I -c 'import urllib.request; print(urllib.request.urlopen(\"http://{1}/readyz\").status)' 2>&1 || true"
 )

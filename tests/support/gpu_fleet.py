@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from partage_plugins.builtin.gpu_allocator import AllocatorSettings, GpuAllocator
-from partage_plugins.builtin.gpu_allocator.mixing import read_mix
-from partage_plugins.builtin.gpu_allocator.shapes import Typical
+from partage_gpu.allocator import AllocatorSettings, GpuAllocator
+from partage_gpu.allocator.mix import read_mix
+from partage_gpu.allocator.shapes import Typical
 from partage_plugins.vocabulary import (
     GPU,
     Allocation,

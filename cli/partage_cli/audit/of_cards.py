@@ -8,7 +8,7 @@ from typing import Final
 from partage_cli.audit.seeing import SeenCluster, SeenNode, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.tables import age
-from partage_plugins.builtin.gpu_allocator.usage import Usage, usages
+from partage_gpu.allocator.usage import Usage, usages
 from partage_plugins.vocabulary import GPU, Card, CardId
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.version import VERSION
+from partage_gpu.nvml.libraries import file_below
 from partage_isolation.library import elf
 from partage_isolation.library.building import CUDA, NVML, OBJECTS, built
 from partage_isolation.library.current import NEW, make_current, sync
 from partage_isolation.library.errors import FileRefused, NotInstalled
 from partage_isolation.library.spares import name_spares
-from partage_plugins.builtin.gpu_discovery.libraries import file_below
 
 _FORGOTTEN_S: Final = 3600
 """An installer that was interrupted leaves its folder; nobody takes that long."""

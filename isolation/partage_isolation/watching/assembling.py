@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from partage_base.daemon.metrics import Metrics
+from partage_gpu.nvml.pause import Pauses
 from partage_isolation.broker.folders import Folders
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.watching.auditor import Auditor, Books, Lister
@@ -13,7 +14,6 @@ from partage_isolation.watching.installed import Installed
 from partage_isolation.watching.nvml import NvmlChild
 from partage_isolation.watching.suspecting import Rules
 from partage_isolation.watching.use import Nvml
-from partage_plugins.builtin.gpu_discovery.pausing import Pauses
 
 
 def nvml_of(settings: BrokerSettings) -> NvmlChild:

@@ -12,9 +12,9 @@ import resource
 import socket
 import sys
 
+from partage_gpu.nvml.confinement import end_with_parent, give_memory_back
 from partage_isolation.watching.library import Library, NoAnswer, NoDriver
 from partage_isolation.watching.speech import MAX_BYTES, Ended, Ready, Refused, Told, encoded, question
-from partage_plugins.builtin.gpu_discovery.settling import end_with_parent, give_memory_back
 
 
 def main(driver_root: str) -> None:

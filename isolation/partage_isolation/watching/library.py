@@ -13,8 +13,8 @@ import ctypes
 import time
 from typing import Any, Final
 
+from partage_gpu.nvml.libraries import LIBRARY, library_below
 from partage_isolation.watching.speech import MOST_PROCESSES, Unseen, Used
-from partage_plugins.builtin.gpu_discovery.libraries import LIBRARY, library_below
 
 _LISTS: Final = ("Compute", "Graphics", "MPSCompute")
 _INVALID, _NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND, _TOO_SMALL, _NO_FUNCTION = 2, 3, 4, 6, 7, 13

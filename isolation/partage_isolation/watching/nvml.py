@@ -21,13 +21,13 @@ from typing import Final
 import structlog
 
 from partage_base.daemon.repeats import Repeats
+from partage_gpu.nvml.facts import TroubleKind
+from partage_gpu.nvml.patience import Starting
+from partage_gpu.nvml.process import ChildProcess
 from partage_isolation.urgency import goes_as_others
 from partage_isolation.watching.speech import Ask, Ended, Ready, Refused, Told, Unseen, Used, asked, told
 from partage_isolation.watching.threads import soon
 from partage_isolation.watching.use import Blind, CardUse, Sample
-from partage_plugins.builtin.gpu_discovery.facts import TroubleKind
-from partage_plugins.builtin.gpu_discovery.process import ChildProcess
-from partage_plugins.builtin.gpu_discovery.starting import Starting
 from partage_plugins.vocabulary.names import CardId
 
 CHILD: Final = "partage_isolation.watching.child"

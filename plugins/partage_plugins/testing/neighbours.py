@@ -15,7 +15,7 @@ from partage_plugins.vocabulary.names import CardId, ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod, PodRequest
 
 RESOURCE: Final = "neighbour.example.com/devices"
-_DIALECT: Final = "partage_plugins.builtin.native_dialect:NativeDialect"
+_DIALECT: Final = "partage_dialects.native:NativeDialect"
 
 
 class NeighbourRequest(Struct, frozen=True):

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.builtin.gpu_allocator.needs import wants_model
-from partage_plugins.builtin.gpu_allocator.usage import usages
+from partage_gpu.allocator.needs import wants_model
+from partage_gpu.allocator.usage import usages
 from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.objects import ApiPod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from partage_plugins.builtin.gpu_allocator.needs import wants_model
+from partage_gpu.allocator.needs import wants_model
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.cluster.seats import Seat

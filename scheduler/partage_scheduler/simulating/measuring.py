@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from partage_plugins.builtin.gpu_allocator.shapes import Typical, TypicalShape
+from partage_gpu.allocator.shapes import Typical, TypicalShape
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodRequest
 from partage_scheduler.simulating.workloads import WHOLE_MILLI, FleetNode

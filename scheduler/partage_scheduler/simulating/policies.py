@@ -10,10 +10,10 @@ import os
 from functools import partial
 from typing import Final
 
-from partage_plugins.builtin.gpu_allocator import AllocatorSettings, GpuAllocator
-from partage_plugins.builtin.gpu_allocator.exclusion import EVERY_NAMESPACE
-from partage_plugins.builtin.gpu_allocator.mixing import read_mix
-from partage_plugins.builtin.gpu_allocator.shapes import Typical
+from partage_gpu.allocator import AllocatorSettings, GpuAllocator
+from partage_gpu.allocator.exclusion import EVERY_NAMESPACE
+from partage_gpu.allocator.mix import read_mix
+from partage_gpu.allocator.shapes import Typical
 from partage_plugins.hooks import scheduler as hooks
 from partage_plugins.registry.finding import Candidate, blocked_names, installed
 from partage_plugins.registry.registry import Registry

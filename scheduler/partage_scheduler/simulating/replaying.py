@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_plugins.builtin.gpu_allocator.shapes import Typical
+from partage_gpu.allocator.shapes import Typical
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import NodeName, PodRequest
 from partage_scheduler.deciding import Decider

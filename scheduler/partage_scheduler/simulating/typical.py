@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from partage_plugins.builtin.gpu_allocator import Shape, popular_shapes
-from partage_plugins.builtin.gpu_allocator.shapes import Typical
+from partage_gpu.allocator import Shape, popular_shapes
+from partage_gpu.allocator.shapes import Typical
 from partage_plugins.vocabulary import GPU, PodRequest
 
 

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 import msgspec
 import pytest
 
-from partage_plugins.builtin.gpu_discovery.discovery import Discovery
-from partage_plugins.builtin.gpu_discovery.driver import Driver
-from partage_plugins.builtin.gpu_discovery.settings import DiscoverySettings
+from partage_gpu.discovery.discovery import Discovery
+from partage_gpu.discovery.settings import DiscoverySettings
+from partage_gpu.nvml.driver import Driver
 from partage_plugins.vocabulary import GpuPart, NodeName
 from partage_plugins.vocabulary.gpu import MIB
 from partage_plugins.vocabulary.node import NodeContext

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from partage_gpu.nvml.driver import Driver
+from partage_gpu.nvml.facts import CardFacts, NodeFacts, Trouble, TroubleKind, Xid
 from partage_isolation.simulation.node import SimulatedNode
-from partage_plugins.builtin.gpu_discovery.driver import Driver
-from partage_plugins.builtin.gpu_discovery.facts import CardFacts, NodeFacts, Trouble, TroubleKind, Xid
 from support.simgpu import NODE, card_uuid
 from support.steered import DEADLINE_S
 

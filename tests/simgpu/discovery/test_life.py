@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from partage_gpu.nvml import process
+from partage_gpu.nvml.driver import Driver
+from partage_gpu.nvml.facts import NodeFacts, Trouble
 from partage_isolation.simulation.node import SimulatedNode
-from partage_plugins.builtin.gpu_discovery import process
-from partage_plugins.builtin.gpu_discovery.driver import Driver
-from partage_plugins.builtin.gpu_discovery.facts import NodeFacts, Trouble
 from simgpu.discovery.asked import HASTY_S, Asked, asked, eventually, is_gone
 
 pytestmark = pytest.mark.slow
@@ -97,7 +97,7 @@ def test_the_child_dies_with_its_parent_even_while_it_hangs(node: SimulatedNode)
     body = f"""
 import sys, time
 from pathlib import Path
-from partage_plugins.builtin.gpu_discovery.driver import Driver
+from partage_gpu.nvml.driver import Driver
 driver = Driver(Path({str(node.root)!r}), wake=lambda: None, look_deadline_s=30)
 driver.look()
 print(driver.pid, flush=True)

@@ -150,7 +150,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.EXCLUSION,),
         edits=(
             Edit(
-                "plugins/partage_plugins/builtin/gpu_allocator/exclusion.py",
+                "plugins/gpu/partage_gpu/allocator/exclusion.py",
                 "    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):\n",
                 "    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)) and not namespace:\n",
             ),

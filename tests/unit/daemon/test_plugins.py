@@ -14,7 +14,7 @@ from partage_plugins.registry.finding import from_paths
 from partage_plugins.vocabulary import PluginName
 from unit.daemon.processes import run_to_end, write_script
 
-NATIVE = {"native": "partage_plugins.builtin.native_dialect:NativeDialect"}
+NATIVE = {"native": "partage_dialects.native:NativeDialect"}
 LOAD = """
         from partage_base.daemon.plugins import load_all
         from partage_plugins.hooks import scheduler

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_allocator.usage import peak, usages
+from partage_gpu.allocator.usage import peak, usages
 from partage_plugins.vocabulary import Card, GpuRequest, PodRequest, Role, Slot, Tags
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, grants_of, pod
 

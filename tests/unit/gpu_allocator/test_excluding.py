@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.builtin.gpu_allocator import AllocatorSettings, GpuAllocator
-from partage_plugins.builtin.gpu_allocator.settings import settings_from
+from partage_gpu.allocator import AllocatorSettings, GpuAllocator
+from partage_gpu.allocator.settings import settings_from
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import Namespace, PodRequest, Tags
 from support.gpu_fleet import ask, pod

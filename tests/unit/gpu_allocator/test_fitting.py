@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_gpu.allocator.needs import memory_on
+from partage_gpu.allocator.usage import peak
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_allocator.needs import memory_on
-from partage_plugins.builtin.gpu_allocator.usage import peak
 from partage_plugins.vocabulary import Card, GpuRequest, PodRequest, Slot, Tags
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, granted, pod
 from unit.gpu_allocator.test_counting import PODS, POLICIES

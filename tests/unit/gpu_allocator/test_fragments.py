@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_allocator import Shape
-from partage_plugins.builtin.gpu_allocator.mixing import read_mix
-from partage_plugins.builtin.gpu_allocator.plan import planned
-from partage_plugins.builtin.gpu_allocator.policies import Judge
-from partage_plugins.builtin.gpu_allocator.shapes import TypicalShape
-from partage_plugins.builtin.gpu_allocator.trial import Offer, Trial
+from partage_gpu.allocator import Shape
+from partage_gpu.allocator.mix import read_mix
+from partage_gpu.allocator.plan import planned
+from partage_gpu.allocator.policies import Judge
+from partage_gpu.allocator.shapes import TypicalShape
+from partage_gpu.allocator.trial import Offer, Trial
 from partage_plugins.vocabulary import Room, Slot
 from support.gpu_fleet import Fleet, ask, cards, pod
 

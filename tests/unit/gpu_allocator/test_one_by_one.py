@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_allocator import plugin as allocator
-from partage_plugins.builtin.gpu_allocator.shapes import Shape, TypicalShape
+from partage_gpu.allocator import plugin as allocator
+from partage_gpu.allocator.shapes import Shape, TypicalShape
 from partage_plugins.vocabulary import PodRequest, Room, Slot
 from support.gpu_fleet import Fleet, ask, cards, pod
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_gpu.allocator import AllocatorSettings, GpuAllocator, Shape, popular_shapes
+from partage_gpu.allocator.closeness import tightest
+from partage_gpu.allocator.demand import pressures
+from partage_gpu.allocator.mix import POLICIES, read_mix
+from partage_gpu.allocator.settings import settings_from
+from partage_gpu.allocator.typical import Learnt
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_allocator import AllocatorSettings, GpuAllocator, Shape, popular_shapes
-from partage_plugins.builtin.gpu_allocator.closeness import tightest
-from partage_plugins.builtin.gpu_allocator.demand import pressures
-from partage_plugins.builtin.gpu_allocator.learning import Learnt
-from partage_plugins.builtin.gpu_allocator.mixing import POLICIES, read_mix
-from partage_plugins.builtin.gpu_allocator.settings import settings_from
 from partage_plugins.vocabulary import PodUid, Room, Slot
 from support.gpu_fleet import Fleet, ask, card, cards, pod
 

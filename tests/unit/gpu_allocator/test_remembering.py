@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_allocator.mixing import POLICIES
-from partage_plugins.builtin.gpu_allocator.remembering import Bests
+from partage_gpu.allocator.memo import Bests
+from partage_gpu.allocator.mix import POLICIES
 from partage_plugins.vocabulary import Slot
 from support.gpu_fleet import Fleet, ask, cards, pod
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from partage_plugins.builtin.gpu_discovery.discovery import Discovery
-from partage_plugins.builtin.gpu_discovery.facts import CardFacts, InstanceFacts, Look, NodeFacts, Sample, Trouble, Xid
-from partage_plugins.builtin.gpu_discovery.node_files import CHECKPOINT, SOCKETS
-from partage_plugins.builtin.gpu_discovery.settings import discovery_settings
+from partage_gpu.discovery.discovery import Discovery
+from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
+from partage_gpu.discovery.settings import discovery_settings
+from partage_gpu.nvml.facts import CardFacts, InstanceFacts, Look, NodeFacts, Sample, Trouble, Xid
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, GpuPart, NodeName
 from partage_plugins.vocabulary.inventory import Inventory

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.builtin.gpu_discovery import gauges, settings
-from partage_plugins.builtin.gpu_discovery.causes import Gravity
-from partage_plugins.builtin.gpu_discovery.settings import Choice, PoolSetting, discovery_settings
-from partage_plugins.builtin.gpu_discovery.xids import HARMLESS, cause_of
+from partage_gpu.discovery import gauges, settings
+from partage_gpu.discovery.causes import Gravity
+from partage_gpu.discovery.settings import Choice, PoolSetting, discovery_settings
+from partage_gpu.discovery.xids import HARMLESS, cause_of
 from partage_plugins.vocabulary import HealthCause
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_plugins.builtin.gpu_discovery.facts import Sample
+from partage_gpu.nvml.facts import Sample
 from unit.gpu_discovery.making import HANGS, MIG_A, ONE, MadeNode, gpu, node_of
 
 LABELS = {"node": "n1", "device_uuid": ONE, "model": "NVIDIA H100 80GB HBM3"}

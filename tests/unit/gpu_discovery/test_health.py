@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.builtin.gpu_discovery.facts import Trouble
+from partage_gpu.nvml.facts import Trouble
 from unit.gpu_discovery.making import HANGS, ONE, SLOW, STARTS, TWO, MadeNode, gpu, node_of
 
 CAME_BACK = "degraded: came back, being watched"

@@ -6,9 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from partage_plugins.builtin.gpu_discovery.causes import CAME_BACK, GONE, Away
-from partage_plugins.builtin.gpu_discovery.facts import CardFacts
-from partage_plugins.builtin.gpu_discovery.health import (
+from partage_gpu.discovery.causes import CAME_BACK, GONE, Away
+from partage_gpu.discovery.health import (
     LONGEST_QUIET_S,
     History,
     Rules,
@@ -17,7 +16,8 @@ from partage_plugins.builtin.gpu_discovery.health import (
     stepped,
     told,
 )
-from partage_plugins.builtin.gpu_discovery.xids import HARMLESS
+from partage_gpu.discovery.xids import HARMLESS
+from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary.health import OK
 from unit.gpu_discovery.making import gpu
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery.facts import CardFacts
-from partage_plugins.builtin.gpu_discovery.known import Known, recalled_cards, seen
-from partage_plugins.builtin.gpu_discovery.parts import Findings, part_of
+from partage_gpu.discovery.known import Known, recalled_cards, seen
+from partage_gpu.discovery.parts import Findings, part_of
+from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary import Card, GpuPart
 from partage_plugins.vocabulary.gpu import MIB
 from unit.gpu_discovery.making import GIB, MIG_A, ONE, THREE, TWO, MadeNode, gpu, instance, node_of

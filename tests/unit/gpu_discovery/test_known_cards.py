@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery.facts import SilentCard
+from partage_gpu.nvml.facts import SilentCard
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.gpu_discovery.making import (

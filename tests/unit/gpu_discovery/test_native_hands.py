@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_plugins.builtin.gpu_discovery.known import Known, seen
-from partage_plugins.builtin.gpu_discovery.names import Names
-from partage_plugins.builtin.gpu_discovery.native import registered_in
+from partage_gpu.discovery.known import Known, seen
+from partage_gpu.discovery.names import Names
+from partage_gpu.discovery.native import registered_in
 from unit.gpu_discovery.making import HANGS, MIG_A, MIG_B, ONE, TWO, MadeNode, gpu, instance, node_of, use
 
 GIVEN = "degraded: kubelet gave it to pod ml/train (container main)"

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from partage_plugins.builtin.gpu_discovery.settings import POOL
-from partage_plugins.builtin.gpu_node import GpuNode
+from partage_gpu.discovery.settings import POOL
+from partage_gpu.node import GpuNode
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.node import NodeContext, NodeRole
 
@@ -40,13 +40,13 @@ def test_crishim_loads_nothing_that_finds_cards(tmp_path: Path) -> None:
     program = f"""
 import sys
 from pathlib import PurePosixPath
-from partage_plugins.builtin.gpu_node import GpuNode
+from partage_gpu.node import GpuNode
 from partage_plugins.vocabulary.node import NodeContext
 plugin = GpuNode()
 plugin.partage_started(NodeContext(node="n1", role="crishim", root=PurePosixPath({str(tmp_path)!r}), wake=print))
 assert plugin.partage_discover(None) is None and plugin.partage_samples() == []
 plugin.partage_stopping()
-print(*[name for name in sys.modules if "gpu_discovery" in name or name == "pynvml"])
+print(*[name for name in sys.modules if "discovery" in name or "nvml" in name or name == "pynvml"])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not done.stdout.strip()

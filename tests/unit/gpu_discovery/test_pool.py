@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from partage_plugins.builtin.gpu_discovery.native import HELD_FOR_S
-from partage_plugins.builtin.gpu_discovery.node_files import CHECKPOINT, SOCKETS
+from partage_gpu.discovery.native import HELD_FOR_S
+from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
 from unit.gpu_discovery.making import MIG_A, MIG_B, ONE, THREE, TWO, MadeNode, gpu, instance, node_of
 
 SHARED, KUBELETS = {ONE: "shared", TWO: "shared"}, {ONE: "kubelet", TWO: "kubelet"}

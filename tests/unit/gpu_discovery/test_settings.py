@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery.health import Rules
-from partage_plugins.builtin.gpu_discovery.settings import (
+from partage_gpu.discovery.health import Rules
+from partage_gpu.discovery.settings import (
     HARMLESS,
     POOL,
     QUIET,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES
+from partage_gpu.node.settings import ATTACH, CAPABILITIES
 from unit.gpu_node.nodes import MadeNode
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from partage_plugins.builtin.gpu_node import GpuNode
+from partage_gpu.node import GpuNode
 from partage_plugins.testing.examples import container
 from partage_plugins.vocabulary import GPU, Adjustment, Card, CardId, GpuGrant, GpuPart, Granted, NodeName
 from partage_plugins.vocabulary.node import NodeContext

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node.attaching import (
+from partage_gpu.node.attachment import (
     CARD_ID,
     attached,
     granted_cards,
     require_no_other_request,
     way_for,
 )
-from partage_plugins.builtin.gpu_node.settings import GpuSettings, Way
+from partage_gpu.node.settings import GpuSettings, Way
+from partage_plugins import Refused
 from partage_plugins.testing.examples import container
 from partage_plugins.vocabulary import Device, Granted, Kind, Mount, Security
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, MIG_CARD, SAMPLES, SECOND, MadeNode, card, granted, part, visible

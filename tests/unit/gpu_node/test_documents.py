@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from partage_plugins.builtin.gpu_node.settings import ATTACH, CAPABILITIES, settings_from
+from partage_gpu.node.settings import ATTACH, CAPABILITIES, settings_from
 
 _PAGE = (Path(__file__).parents[3] / "docs/configuration.md").read_text()
 

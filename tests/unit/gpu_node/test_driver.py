@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_gpu.node.driver import installed_driver
+from partage_gpu.node.minors import KnownNode, node_of, normal_address, parsed
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node.driver import installed_driver
-from partage_plugins.builtin.gpu_node.minors import KnownNode, node_of, normal_address, parsed
 from unit.gpu_node.nodes import CARDS, FIRST, SECOND, VERSION, MadeNode, card, information, part
 
 HERE = KnownNode("0000:18:00.0", FIRST, 1)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from partage_gpu.node.own_spec import republished
+from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node.publishing import OwnKind
-from partage_plugins.builtin.gpu_node.republishing import republished
 from unit.gpu_node.nodes import FIRST, MIG, SAMPLES, SECOND, VERSION, MadeNode, attaches, granted, part
 
 NVIDIAS: Mapping[str, Any] = json.loads((SAMPLES / "nvidia.json").read_text())

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from partage_gpu.node.raw import EVERYTHING, capabilities_of
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node.raw import EVERYTHING, capabilities_of
 from unit.gpu_node.nodes import FIRST, MIG, SECOND, VERSION, MadeNode, devices, mounts, part, visible
 
 TRIPLET = f"{os.uname().machine}-linux-gnu"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_plugins.builtin.gpu_node.settings import GpuSettings, settings_from
+from partage_gpu.node.settings import GpuSettings, settings_from
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.fixtures import PluginHosts, plugin_host
 from unit.gpu_node.nodes import FIRST, granted
@@ -49,7 +49,7 @@ def test_a_mistake_is_one_line_at_the_start_and_refuses_cards_and_nothing_else(
     plugin_host: PluginHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARTAGE_GPU_ATTACH", "hand")
-    host = plugin_host({"gpu": "partage_plugins.builtin.gpu_node:GpuNode"})
+    host = plugin_host({"gpu": "partage_gpu.node:GpuNode"})
     (fault,) = host.started.faults
     assert fault.startswith("plugin gpu: partage_started: raised ValueError: PARTAGE_GPU_ATTACH is 'hand'")
     assert "\n" not in fault

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from partage_gpu.node.nvidia_specs import LARGEST_BYTES
+from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node.nvidia_specs import LARGEST_BYTES
-from partage_plugins.builtin.gpu_node.publishing import OwnKind
 from partage_plugins.testing.examples import container
 from partage_plugins.testing.fixtures import PluginHosts, plugin_host
 from unit.gpu_node.nodes import FIRST, SAMPLES, MadeNode, attaches, granted, part
@@ -24,7 +24,7 @@ from unit.gpu_node.nodes import FIRST, SAMPLES, MadeNode, attaches, granted, par
 __all__ = ["plugin_host"]
 
 GOOD = (SAMPLES / "nvidia.json").read_text()
-PLUGIN = {"gpu": "partage_plugins.builtin.gpu_node:GpuNode"}
+PLUGIN = {"gpu": "partage_gpu.node:GpuNode"}
 KIND = '"kind": "nvidia.com/gpu"'
 
 

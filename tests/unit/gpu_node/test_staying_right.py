@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from partage_gpu.node import minors, nvidia_specs, spec_file, stability
+from partage_gpu.node.spec_file import OwnKind
+from partage_gpu.node.stability import are_settled, facts_of
 from partage_plugins import Refused
-from partage_plugins.builtin.gpu_node import minors, nvidia_specs, publishing, stability
-from partage_plugins.builtin.gpu_node.publishing import OwnKind
-from partage_plugins.builtin.gpu_node.stability import are_settled, facts_of
 from unit.gpu_node.nodes import CARDS, FIRST, SAMPLES, SECOND, MadeNode, information, part
 
 FIRST_CARD, SECOND_CARD = CARDS
@@ -57,7 +57,7 @@ def looks(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> list[ob
 def test_where_nothing_changed_only_the_containers_own_card_is_looked_at(
     own: OwnKind, node: MadeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, ours = looks(monkeypatch, minors, "_text"), looks(monkeypatch, publishing, "_read")
+    texts, ours = looks(monkeypatch, minors, "_text"), looks(monkeypatch, spec_file, "_read")
     folders = looks(monkeypatch, nvidia_specs, "_paths")
     ensure(own)
     assert texts == [f"{node.root}/proc/driver/nvidia/gpus/0000:18:00.0/information"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_node.yaml_subset import read_yaml
+from partage_gpu.node.yaml_subset import read_yaml
 from unit.gpu_node.nodes import SAMPLES
 
 SCALARS = st.one_of(

@@ -9,8 +9,8 @@ import pytest
 from partage_advertiser.events import COMPONENT, NAMESPACE
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.version import VERSION
-from partage_plugins.builtin.gpu_discovery.node_files import CHECKPOINT, SOCKETS
-from partage_plugins.builtin.gpu_node.settings import DRIVER_ROOT
+from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
+from partage_gpu.node.settings import DRIVER_ROOT
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from rig.identity.delivered import FOLDER, Manifest, delivered

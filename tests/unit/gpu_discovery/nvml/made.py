@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery import wire
-from partage_plugins.builtin.gpu_discovery.facts import (
+from partage_gpu.nvml import wire
+from partage_gpu.nvml.facts import (
     CardFacts,
     InstanceFacts,
     NodeFacts,

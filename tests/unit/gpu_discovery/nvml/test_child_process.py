@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import pytest
 from msgspec.json import encode
 
-from partage_plugins.builtin.gpu_discovery import driver as driver_module
-from partage_plugins.builtin.gpu_discovery import process
-from partage_plugins.builtin.gpu_discovery.driver import Driver
-from partage_plugins.builtin.gpu_discovery.facts import NodeFacts, Trouble
+from partage_gpu.nvml import driver as driver_module
+from partage_gpu.nvml import process
+from partage_gpu.nvml.driver import Driver
+from partage_gpu.nvml.facts import NodeFacts, Trouble
 from unit.gpu_discovery.nvml import made
 
 pytestmark = pytest.mark.slow  # each starts a process

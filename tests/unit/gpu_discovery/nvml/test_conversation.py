@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from partage_plugins.builtin.gpu_discovery import wire
-from partage_plugins.builtin.gpu_discovery.asking import Conversation
-from partage_plugins.builtin.gpu_discovery.facts import Trouble, Xid
+from partage_gpu.nvml import wire
+from partage_gpu.nvml.conversation import Conversation
+from partage_gpu.nvml.facts import Trouble, Xid
 from unit.gpu_discovery.nvml.made import card, node
 
 LONG_S = 60.0

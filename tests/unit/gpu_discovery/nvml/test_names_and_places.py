@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery.instances import profile_of
-from partage_plugins.builtin.gpu_discovery.libraries import LIBRARY, library_below
-from partage_plugins.builtin.gpu_discovery.sysfs import numa_node_of
+from partage_gpu.nvml.instances import profile_of
+from partage_gpu.nvml.libraries import LIBRARY, library_below
+from partage_gpu.nvml.sysfs import numa_node_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery.facts import TroubleKind
-from partage_plugins.builtin.gpu_discovery.starting import Starting
+from partage_gpu.nvml.facts import TroubleKind
+from partage_gpu.nvml.patience import Starting
 
 
 def next_start(starting: Starting, now: float) -> float:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_discovery import wire
-from partage_plugins.builtin.gpu_discovery.facts import InstanceFacts
+from partage_gpu.nvml import wire
+from partage_gpu.nvml.facts import InstanceFacts
 from unit.gpu_discovery.nvml import made
 
 

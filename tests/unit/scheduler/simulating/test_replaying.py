@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.builtin.gpu_allocator.shapes import Shape, TypicalShape
+from partage_gpu.allocator.shapes import Shape, TypicalShape
 from partage_plugins.vocabulary import (
     GPU,
     Allocation,

@@ -1,0 +1,1 @@
+"""Request dialects, one module each, loaded by entry points."""

@@ -1,0 +1,107 @@
+"""Which of the possible cards one ask gets: those that are worth most, the first of equals.
+
+Where a decision is made (`chosen_finely`), cards that are worth the same are told apart by their links. Scores of many
+nodes do without (`chosen_quickly`): it changes no score, since equal cards give equal scores.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from partage_gpu.allocator.closeness import tightest
+from partage_gpu.allocator.cluster import Node
+from partage_gpu.allocator.figures import Reals
+from partage_gpu.allocator.mix import Mix
+from partage_gpu.allocator.one_by_one import IMPOSSIBLE
+from partage_gpu.allocator.policies import Judge, worths, worths_of_sets
+from partage_gpu.allocator.topology import alone_in, isolation
+from partage_gpu.allocator.trial import Offer
+from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.names import Slot
+
+_BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
+"""Policies that take the first of equal cards, as published."""
+
+
+def ranked_cards(mix: Mix, offer: Offer, judge: Judge) -> Reals:
+    """What each card is worth; below nothing where it is not possible."""
+    return np.where(offer.possible, worths(mix, offer, judge), IMPOSSIBLE)
+
+
+def one_of(mix: Mix, node: Node, equal: list[int]) -> int:
+    """The card for an ask of one, of those that are worth most; as `chosen_finely` would choose."""
+    if len(equal) == 1 or mix.alone in _BY_ORDER or mix.weight_of("topology"):
+        return equal[0]
+    alone = alone_in(node.closeness, tuple(not holders for holders in node.holders))
+    return max(equal, key=lambda place: (alone[place], -place))
+
+
+def chosen_quickly(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
+    """The best cards of each node, and what they are worth."""
+    return _chosen(mix, offer, judge, ranked_cards(mix, offer, judge))
+
+
+def chosen_finely(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
+    """The same for one node alone."""
+    all_ranked = ranked_cards(mix, offer, judge)
+    chosen, score = _chosen(mix, offer, judge, all_ranked)
+    if mix.alone in _BY_ORDER or mix.weight_of("topology") or not chosen.any():
+        return chosen, score
+    ranked = all_ranked[0]
+    least = ranked[chosen[0]].min()
+    better = (ranked > least).nonzero()[0].tolist()
+    equal = (ranked == least).nonzero()[0].tolist()
+    if len(better) + len(equal) == offer.count:
+        return chosen, score
+    places = [*better, *_told_apart(offer, equal, better)]
+    return _only(offer, np.array([places])), score
+
+
+def _chosen(mix: Mix, offer: Offer, judge: Judge, ranked: Reals) -> tuple[Flags, Reals]:
+    if offer.count == 1:
+        best = ranked.argmax(axis=1)[:, None]
+        return _only(offer, best), ranked.max(axis=1)
+    if mix.weight_of("topology"):
+        others = mix.without("topology")
+        chosen = _tight_sets(offer, ranked_cards(others, offer, judge) if others.weights else ranked * 0)
+    else:
+        chosen = _only(offer, np.argsort(-ranked, axis=1, kind="stable")[:, : offer.count])
+    return chosen, worths_of_sets(mix, offer, chosen, judge)
+
+
+def _told_apart(offer: Offer, equal: list[int], better: list[int]) -> tuple[int, ...]:
+    """As many of equal cards as are missing."""
+    missing = offer.count - len(better)
+    if offer.count == 1:
+        alone = isolation(offer)[0]
+        return (max(equal, key=lambda place: (alone[place], -place)),)
+    close = offer.cluster.nodes[Slot(int(offer.slots[0]))].closeness
+    return tightest(close, equal, missing, better)
+
+
+def _tight_sets(offer: Offer, ranked: Reals) -> Flags:
+    """Close cards, of the half that is worth most to other policies."""
+    chosen = np.zeros(offer.possible.shape, np.bool_)
+    known: dict[tuple[int, bytes], tuple[int, ...]] = {}
+    for row, slot in enumerate(offer.slots.tolist()):
+        close = offer.cluster.nodes[slot].closeness
+        candidates = np.flatnonzero(offer.possible[row])
+        if len(candidates) > offer.count:
+            keep = max(offer.count, (len(candidates) + 1) // 2)
+            worth = ranked[row, candidates]
+            candidates = candidates[worth >= np.sort(worth)[-keep]]
+        key = id(close), candidates.tobytes()
+        if key not in known:
+            known[key] = tightest(close, candidates.tolist(), offer.count)
+        chosen[row, list(known[key])] = True
+    return chosen
+
+
+def _only(offer: Offer, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Flags:
+    """These places of each row, as far as they are possible."""
+    chosen = np.zeros(offer.possible.shape, np.bool_)
+    chosen[np.arange(len(chosen))[:, None], places] = True
+    chosen &= offer.possible
+    return chosen

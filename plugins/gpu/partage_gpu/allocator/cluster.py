@@ -1,0 +1,237 @@
+"""All nodes' cards: what is left of each, in exact integers.
+
+A node keeps its own numbers in lists; the same numbers stand in arrays over all nodes, by slot and the card's place on
+its node, for answers about many nodes at once. Cards that no pod may be given (`Card.is_allocatable`) are never
+counted. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from partage_gpu.allocator.closeness import Closeness, closeness
+from partage_gpu.allocator.figures import Ints
+from partage_gpu.allocator.tags import TagBook
+from partage_gpu.allocator.usage import Usage
+from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.names import CardId, Slot
+from partage_plugins.vocabulary.pods import Room
+
+CLOSED: Final = -(1 << 53)
+"""Stands for the share that is left of a card which no pod may be given: less than is ever left of another."""
+UNLIMITED: Final = 1 << 53
+"""CPU of a node whose room nobody told."""
+_MOST_BYTES: Final = 1 << 62
+_FEWEST_NODES: Final = 16
+_FEWEST_CARDS: Final = 8
+
+
+class Make(NamedTuple):
+    """What cards have in common; each make has a number."""
+
+    model: str
+    memory_bytes: int
+
+
+class Node:
+    """One node's cards, by their place."""
+
+    __slots__ = ("cards", "closeness", "holders", "level", "makes", "memory_left", "places", "share_left")
+
+    def __init__(self, part: GpuPart | None, close: Closeness) -> None:
+        self.closeness = close
+        self.cards: tuple[Card, ...] = part.cards if part else ()
+        self.places = {card.id: place for place, card in enumerate(self.cards) if card.is_allocatable}
+        self.share_left = [WHOLE_MILLI if card.is_allocatable else CLOSED for card in self.cards]
+        self.memory_left = [card.memory_bytes if card.is_allocatable else 0 for card in self.cards]
+        self.level = [0] * len(self.cards)
+        self.holders = [0] * len(self.cards)
+        self.makes = [0] * len(self.cards)
+
+
+class Cluster:
+    """Every node by its slot."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[Slot, Node] = {}
+        self.tags = TagBook()
+        self.makes: list[Make] = [Make("", 1)]
+        """Number 0 is no card."""
+        self.total_bytes: Ints = np.ones(1, np.int64)
+        """Memory by make."""
+        self.needs: dict[GpuRequest, Ints] = {}
+        """Kept by `needs`: bytes by make."""
+        self.by_id: dict[CardId, set[tuple[Slot, int]]] = {}
+        """Where cards of an id are, and MIG instances of a card of that id."""
+        self.cards_of: Counter[str] = Counter()
+        """How many cards that pods may be given there are of each model."""
+        self.changes = 0
+        """Grows when nodes come, go or become larger."""
+        self.moment = 0
+        """Grows whenever anything here changes."""
+        self._boards: dict[Closeness, Closeness] = {}
+        """Nodes of one build have one table."""
+        self._make_numbers: dict[Make, int] = {self.makes[0]: 0}
+        self._size(_FEWEST_NODES, _FEWEST_CARDS)
+
+    def _size(self, nodes: int, cards: int) -> None:
+        self.share_left: Ints = np.full((nodes, cards), CLOSED, np.int64)
+        self.memory_left: Ints = np.zeros((nodes, cards), np.int64)
+        self.level: Ints = np.zeros((nodes, cards), np.int64)
+        """The smaller of what is left of share and memory, in milli of the card."""
+        self.make: Ints = np.zeros((nodes, cards), np.int64)
+        self.holders: Ints = np.zeros((nodes, cards), np.int64)
+        """How many grants hold the card; one that nobody holds is idle."""
+        self.walled: Ints = np.zeros((nodes, cards), np.int64)
+        """How many of them have an exclusion tag."""
+        self.cpu_left: Ints = np.full(nodes, UNLIMITED, np.int64)
+        self.cpu_total: Ints = np.zeros(nodes, np.int64)
+        self.cards: Ints = np.zeros(nodes, np.int64)
+        """How many cards of each node pods may be given."""
+        self.main_make: Ints = np.zeros(nodes, np.int64)
+        """The make of the node's first card; nodes of mixed makes are rare."""
+        self.changed: Ints = np.zeros(nodes, np.int64)
+        """The moment of each node's last change."""
+
+    def add(self, slot: Slot, part: GpuPart | None) -> None:
+        """A node without any allocation."""
+        close = closeness(part)
+        self.nodes[slot] = node = Node(part, self._boards.setdefault(close, close))
+        self._grow(slot + 1, len(node.cards))
+        self._count_models(node, 1)
+        for place, card in enumerate(node.cards):
+            for card_id in filter(None, (card.id, card.parent)):
+                self.by_id.setdefault(card_id, set()).add((slot, place))
+            self.make[slot, place] = node.makes[place] = self._make_number(Make(card.model, card.memory_bytes))
+            self._write(slot, place, node)
+        self._touch(slot)
+        self.cards[slot] = len(node.places)
+        self.main_make[slot] = self.make[slot, 0] if node.cards else 0
+
+    def remove(self, slot: Slot) -> None:
+        """Forgets a node and all that was counted on it."""
+        node = self.nodes.pop(slot)
+        self._count_models(node, -1)
+        for place, card in enumerate(node.cards):
+            for card_id in filter(None, (card.id, card.parent)):
+                self.by_id[card_id].discard((slot, place))
+                if not self.by_id[card_id]:
+                    del self.by_id[card_id]
+        self.tags.forget(slot)
+        self.share_left[slot] = CLOSED
+        for array in (
+            self.memory_left,
+            self.level,
+            self.make,
+            self.holders,
+            self.walled,
+            self.cards,
+            self.cpu_total,
+            self.main_make,
+        ):
+            array[slot] = 0
+        self.cpu_left[slot] = UNLIMITED
+        self._touch(slot)
+
+    def room(self, slot: Slot, total: Room, free: Room) -> None:
+        """A node's CPU."""
+        if self.cpu_total[slot] != total.cpu_milli:
+            self.cpu_total[slot] = total.cpu_milli
+            self.changes += 1
+        self.cpu_left[slot] = free.cpu_milli
+        self._touch(slot)
+
+    def take(self, slot: Slot, usages: Iterable[Usage]) -> None:
+        """Counts what a pod uses of a node's cards; cards that no pod may be given have no count."""
+        self._count(slot, usages, sign=1)
+
+    def give_back(self, slot: Slot, usages: Iterable[Usage]) -> None:
+        """Undoes a take."""
+        self._count(slot, usages, sign=-1)
+
+    def _count(self, slot: Slot, usages: Iterable[Usage], *, sign: int) -> None:
+        node = self.nodes[slot]
+        self._touch(slot)
+        for usage in usages:
+            place = node.places.get(usage.card)
+            if place is None:
+                continue
+            node.share_left[place] -= sign * usage.share_milli
+            node.memory_left[place] -= sign * usage.memory_bytes
+            node.holders[place] += sign * usage.holders
+            for tags in usage.tags:
+                self.tags.count(slot, place, tags, sign)
+                if tags.exclusion is not None:
+                    self.walled[slot, place] += sign
+            self._write(slot, place, node)
+
+    def _touch(self, slot: Slot) -> None:
+        self.moment += 1
+        self.changed[slot] = self.moment
+
+    def _count_models(self, node: Node, sign: int) -> None:
+        self.changes += 1
+        for place in node.places.values():
+            model = node.cards[place].model
+            self.cards_of[model] += sign
+            if not self.cards_of[model]:
+                del self.cards_of[model]
+
+    def _write(self, slot: Slot, place: int, node: Node) -> None:
+        share, memory, total = node.share_left[place], node.memory_left[place], node.cards[place].memory_bytes
+        self.share_left[slot, place] = share
+        self.memory_left[slot, place] = max(-_MOST_BYTES, min(memory, _MOST_BYTES))
+        self.level[slot, place] = node.level[place] = level_of(share, memory, total)
+        self.holders[slot, place] = node.holders[place]
+
+    def _make_number(self, make: Make) -> int:
+        number = self._make_numbers.setdefault(make, len(self.makes))
+        if number == len(self.makes):
+            self.makes.append(make)
+            self.total_bytes = np.append(self.total_bytes, max(1, make.memory_bytes))
+        return number
+
+    def _grow(self, nodes: int, cards: int) -> None:
+        """By doubling, so that adding a node costs little on the average."""
+        had_nodes, had_cards = self.share_left.shape
+        if nodes <= had_nodes and cards <= had_cards:
+            return
+        old = dict(vars(self))
+        self._size(_doubled(had_nodes, nodes), _doubled(had_cards, cards))
+        for name, array in vars(self).items():
+            if name in _BY_SLOT:
+                array[tuple(slice(0, length) for length in old[name].shape)] = old[name]
+
+
+_BY_SLOT: Final = frozenset(
+    (
+        "share_left",
+        "memory_left",
+        "level",
+        "make",
+        "holders",
+        "walled",
+        "cpu_left",
+        "cpu_total",
+        "cards",
+        "main_make",
+        "changed",
+    )
+)
+
+
+def level_of(share_milli: int, memory_bytes: int, total_bytes: int) -> int:
+    """The smaller of what is left of a card's share and memory, in milli of the card."""
+    memory_milli = memory_bytes * WHOLE_MILLI // total_bytes if total_bytes else 0
+    return max(0, min(share_milli, memory_milli))
+
+
+def _doubled(had: int, needed: int) -> int:
+    while had < needed:
+        had *= 2
+    return had

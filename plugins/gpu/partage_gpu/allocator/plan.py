@@ -1,0 +1,79 @@
+"""What a pod asks of a node's cards, in the order in which it is placed.
+
+Sidecars first, then app containers, then init containers: a pod's init containers use again what the others will have.
+Among equals those that are harder to place come first: many cards, then a large share.
+
+Cards of one ask are different ones. A request that lets its cards repeat is as many asks of one card each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from partage_gpu.allocator.mix import Mix, read_mix
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.gpu import GPU, GpuRequest
+from partage_plugins.vocabulary.keys import REPEAT_CARDS
+from partage_plugins.vocabulary.kinds import Role
+from partage_plugins.vocabulary.names import ContainerName
+from partage_plugins.vocabulary.pods import PodRequest
+
+_MOST_ASKS: Final = 512
+_ORDER: Final = {"sidecar": 0, "app": 1, "init": 2}
+
+
+class Ask(NamedTuple):
+    """One container's request, and how its cards are chosen."""
+
+    container: ContainerName
+    role: Role
+    request: GpuRequest
+    mix: Mix
+
+
+class Plan(NamedTuple):
+    """All that a pod asks for."""
+
+    asks: tuple[Ask, ...]
+    cpu_milli: int
+    mix: Mix
+    """For a pod that asks for no card."""
+
+    @property
+    def mixes(self) -> tuple[Mix, ...]:
+        """All policies by which the pod is scored."""
+        return tuple(ask.mix for ask in self.asks) or (self.mix,)
+
+
+def planned(request: PodRequest, default: Mix) -> Plan:
+    """The plan of a request; a policy that does not exist refuses the pod."""
+    asks: list[Ask] = []
+    for container in request.containers:
+        wanted = container.of(GPU)
+        if wanted is not None:
+            mix = default if wanted.policy is None else read_mix(wanted.policy)
+            asks += _asks_of(Ask(container.name, container.role, wanted, mix))
+    if len(asks) > _MOST_ASKS:
+        raise Refused(f"the pod asks for {len(asks)} grants one by one; at most {_MOST_ASKS} are placed")
+    if len(asks) > 1:
+        asks.sort(key=_difficulty)
+    return Plan(tuple(asks), request.needs.cpu_milli, default)
+
+
+def _asks_of(ask: Ask) -> Iterator[Ask]:
+    wanted = ask.request
+    if not wanted.repeats_cards or wanted.count == 1:
+        yield ask
+    elif ask.role == "init":
+        raise Refused(f"{REPEAT_CARDS}: init container {ask.container} cannot have several grants on one card")
+    else:
+        one = ask._replace(request=replace(wanted, count=1))
+        yield from (one for _ in range(wanted.count))
+
+
+def _difficulty(ask: Ask) -> tuple[int, int, int, int]:
+    wanted = ask.request
+    return _ORDER[ask.role], -wanted.count, -wanted.share_milli, -(wanted.memory_bytes or 0)

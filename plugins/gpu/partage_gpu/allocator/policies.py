@@ -1,0 +1,182 @@
+"""What each policy prefers: how much each possible card is worth to an ask, from 0 to 1.
+
+A node is worth as much as its best card; for an ask of several cards, the mean of those that are chosen, but for the
+policies that judge a set as a whole. What only one policy needs to know stands in `Judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from partage_gpu.allocator.cluster import CLOSED, Cluster
+from partage_gpu.allocator.demand import pressures
+from partage_gpu.allocator.figures import Ints, Reals
+from partage_gpu.allocator.fragments import Fragments
+from partage_gpu.allocator.mix import Mix
+from partage_gpu.allocator.one_by_one import FIT_MILLI, PRESSURE, SCALE_MILLI, OneByOne
+from partage_gpu.allocator.shapes import Typical
+from partage_gpu.allocator.topology import isolation, tightness
+from partage_gpu.allocator.trial import Offer
+from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+BY_CPU: Final = frozenset(("fgd", "fgd+"))
+"""Policies that look at a node's CPU."""
+_SIGMOID_MILLI: Final = 1000.0
+_POINTS: Final = 100
+_EPSILON: Final = 1e-9
+"""Sums of fractions differ in their last digit by the order of their terms."""
+
+
+class Judge:
+    """A cluster, and what is typical in it."""
+
+    def __init__(self, cluster: Cluster, typical: Typical) -> None:
+        self.cluster = cluster
+        self._typical = typical
+        self.published = Fragments(typical, scarce=False)
+        self.scarce = Fragments(typical, scarce=True)
+        self.pressure: Reals = np.zeros(1)
+        """By make."""
+        self.most_milli = self.most_cpu = 1
+        """What the largest nodes have."""
+        self.one_by_one = OneByOne(cluster, self.scarce, pressures=[0.0], most_milli=1, most_cpu=1)
+        self._known: object = None
+        self._seen = (-1, 0)
+
+    def looks(self) -> bool:
+        """Looks at which cards there are; says whether scores changed by that."""
+        cluster = self.cluster
+        seen = cluster.changes, len(cluster.makes)
+        if seen == self._seen:
+            return False
+        self.published.knows(cluster.makes)
+        self.scarce.knows(cluster.makes)
+        by_model = pressures(self._typical, cluster.cards_of)
+        self.pressure = np.array([by_model.get(make.model, 0.0) for make in cluster.makes])
+        self.most_milli = max(1, int(cluster.cards.max()) * WHOLE_MILLI)
+        self.most_cpu = max(1, int(cluster.cpu_total.max()))
+        self.one_by_one = OneByOne(
+            cluster,
+            self.scarce,
+            pressures=self.pressure.tolist(),
+            most_milli=self.most_milli,
+            most_cpu=self.most_cpu,
+        )
+        had, self._seen = self._known, seen
+        self._known = by_model, self.most_milli, self.most_cpu
+        return had != self._known
+
+
+def worths(mix: Mix, offer: Offer, judge: Judge) -> Reals:
+    """How much each possible card is worth."""
+    total: Reals | None = None
+    for name, weight in mix.weights:
+        mine = _WORTHS[name](offer, judge)
+        total = weight * mine if total is None else total + weight * mine
+    return np.zeros(offer.level.shape) if total is None else total
+
+
+def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+    """How much each node is worth, of which these cards are chosen."""
+    total = np.zeros(len(offer.slots))
+    for name, weight in mix.weights:
+        if name in _SETS:
+            total += weight * _SETS[name](offer, chosen, judge)
+        elif chosen.any():
+            each = np.where(chosen, _WORTHS[name](offer, judge), 0.0).sum(axis=1)
+            total += weight * each / np.maximum(chosen.sum(axis=1), 1)
+    return total
+
+
+def _binpack(offer: Offer, judge: Judge) -> Reals:
+    """The fullest card of the fullest node, both counting the same."""
+    del judge
+    cards = np.maximum((offer.cluster.share_left[offer.slots] > CLOSED).sum(axis=1), 1)
+    node_left = offer.level.sum(axis=1) / (cards * WHOLE_MILLI)
+    fullness: Reals = 1.0 - (offer.after / WHOLE_MILLI + node_left[:, None]) / 2
+    return fullness
+
+
+def _spread(offer: Offer, judge: Judge) -> Reals:
+    """The emptiest card of the emptiest node."""
+    return 1.0 - _binpack(offer, judge)
+
+
+def _kubeshare(offer: Offer, judge: Judge) -> Reals:
+    """Best fit: the card in use that is left with the least; an idle card only where none in use fits."""
+    del judge
+    worth: Reals = 1.0 - (offer.hole + 0.5 * offer.trial.idle) / (WHOLE_MILLI + 1)
+    return worth
+
+
+def _fgd(offer: Offer, judge: Judge) -> Reals:
+    return _in_points(judge.published.gains(offer))
+
+
+def _fgd_of_sets(offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+    return _in_points(judge.published.gains_of_sets(offer, chosen))
+
+
+def _in_points(gains: Reals) -> Reals:
+    """As published: a whole number of points of a hundred. Equal points go by order, which is part of the quality."""
+    points: Reals = np.floor(_POINTS / (1.0 + np.exp(-gains / _SIGMOID_MILLI)) + _EPSILON) / _POINTS
+    return points
+
+
+def _fgd_plus(offer: Offer, judge: Judge) -> Reals:
+    taken = np.where(offer.possible, offer.level - offer.after, 0)
+    kept = _pressure(offer, judge)[:, None] * taken
+    return _scaled(judge.scarce.gains(offer) - kept - _emptiness(offer, judge, taken))
+
+
+def _fgd_plus_of_sets(offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+    taken = np.where(chosen, offer.level - offer.after, 0).sum(axis=1, keepdims=True)
+    kept = _pressure(offer, judge) * taken[:, 0]
+    return _scaled(judge.scarce.gains_of_sets(offer, chosen) - kept - _emptiness(offer, judge, taken)[:, 0])
+
+
+def _pressure(offer: Offer, judge: Judge) -> Reals:
+    """By node: how much of what an ask takes should have been kept for pods that may have nothing else."""
+    pressure: Reals = PRESSURE * judge.pressure[offer.cluster.main_make[offer.slots]]
+    return pressure
+
+
+def _emptiness(offer: Offer, judge: Judge, taken: Ints) -> Reals:
+    """Of each card's node with the ask: nothing where no CPU and no card is left, most where it is large and empty."""
+    cards = (offer.level.sum(axis=1)[:, None] - taken) / judge.most_milli
+    cpu = np.minimum(offer.trial.cpu_after / judge.most_cpu, 1.0)[:, None]
+    emptiness: Reals = FIT_MILLI * (cards + cpu) / 2
+    return emptiness
+
+
+def _scaled(gains: Reals) -> Reals:
+    return np.clip(0.5 + gains / SCALE_MILLI, 0.0, 1.0)
+
+
+def _topology(offer: Offer, judge: Judge) -> Reals:
+    del judge
+    return isolation(offer)
+
+
+def _topology_of_sets(offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+    del judge
+    return tightness(offer, chosen)
+
+
+_WORTHS: Final[Mapping[str, Callable[[Offer, Judge], Reals]]] = {
+    "binpack": _binpack,
+    "spread": _spread,
+    "kubeshare": _kubeshare,
+    "fgd": _fgd,
+    "fgd+": _fgd_plus,
+    "topology": _topology,
+}
+_SETS: Final[Mapping[str, Callable[[Offer, Flags, Judge], Reals]]] = {
+    "fgd": _fgd_of_sets,
+    "fgd+": _fgd_plus_of_sets,
+    "topology": _topology_of_sets,
+}

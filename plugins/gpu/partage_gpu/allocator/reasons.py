@@ -1,0 +1,58 @@
+"""Why a pod does not fit on a node: few, stable reasons.
+
+Cards are sorted out step by step, and the step that leaves too few of them is the reason. Only asked for nodes on which
+the pod does not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from partage_gpu.allocator.cluster import CLOSED, Cluster
+from partage_gpu.allocator.needs import UNWANTED, needs_of, wanted_cards
+from partage_gpu.allocator.plan import Plan
+from partage_plugins.vocabulary.answers import Codes, Flags, Slots
+from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_plugins.vocabulary.reasons import Reason
+
+REASONS: Final = (
+    Reason("gpu/no-cards", "node(s) had no cards", lasts=True),
+    Reason("gpu/too-few-healthy", "node(s) had too few healthy cards to share", lasts=True),
+    Reason("gpu/too-few-wanted", "node(s) had too few cards as asked for", lasts=True),
+    Reason("gpu/share", "Insufficient GPU share"),
+    Reason("gpu/memory", "Insufficient GPU memory"),
+    Reason("gpu/tags", "node(s) had cards whose tags keep the pod away"),
+    Reason("gpu/together", "node(s) had no cards for all containers together"),
+)
+_NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _TAGS, _TOGETHER = range(len(REASONS))
+_FITS: Final = 255
+
+
+def _wanted(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Flags | bool:
+    return wanted_cards(cluster, wanted, slots) if wanted.cards or wanted.cards_not else True
+
+
+def reason_codes(cluster: Cluster, plan: Plan, slots: Slots) -> Codes:
+    """For each node the reason of the first ask that cannot be met; or that all together cannot."""
+    codes = np.full(len(slots), _TOGETHER, np.uint8)
+    for ask in reversed(plan.asks):
+        alone = _codes_of(cluster, ask.request, slots)
+        codes = np.where(alone == _FITS, codes, alone)
+    return codes if len(plan.asks) > 1 else np.minimum(codes, np.uint8(_TAGS))
+
+
+def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
+    make, share = cluster.make[slots], cluster.share_left[slots]
+    needs = needs_of(cluster, wanted)[make]
+    steps = np.empty((5, *make.shape), np.bool_)
+    steps[_NO_CARDS] = make > 0
+    steps[_CLOSED] = share > CLOSED
+    steps[_UNWANTED] = (needs < UNWANTED) & _wanted(cluster, wanted, slots)
+    steps[_SHARE] = share >= wanted.share_milli
+    steps[_MEMORY] = cluster.memory_left[slots] >= needs
+    passing = np.logical_and.accumulate(steps, axis=0).sum(axis=2)
+    enough = passing >= np.array([[1], *[[wanted.count]] * 4])
+    codes: Codes = np.where(enough.all(axis=0), _FITS, enough.argmin(axis=0)).astype(np.uint8)
+    return codes

@@ -1,0 +1,125 @@
+"""Looks for cards for several asks on one node, all ways if need be.
+
+Asked only where choosing one ask after another has failed and each ask alone would fit. Cards that are alike are tried
+once, and so are nodes that are alike. A pod must not keep the scheduler busy, so the search gives up after so many
+steps on one node, and after so many for one question: it then says no, though some choice might do. Pods with many
+containers on nodes with many different cards can get there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from partage_gpu.allocator.cluster import Cluster
+from partage_gpu.allocator.needs import memory_on
+from partage_gpu.allocator.plan import Ask, Plan
+from partage_gpu.allocator.trial import Trial
+from partage_gpu.allocator.usage import peak
+from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.names import Slot
+
+_MOST_STEPS: Final = 1_000
+_MOST_IN_ALL: Final = 10_000
+
+
+class _Spot(NamedTuple):
+    """One card: what no ask of the pod has changed yet, and the asks that are on it."""
+
+    share: int
+    memory: int
+    total: int
+    open_to: tuple[bool, ...]
+    """For each ask, whether it may have the card when it is alone."""
+    held: tuple[int, ...] = ()
+    """Asks on it, by number."""
+
+
+class Search:
+    """One question about many nodes."""
+
+    def __init__(self, cluster: Cluster, plan: Plan) -> None:
+        self._cluster, self._asks = cluster, plan.asks
+        self._until = 0
+        self._left = _MOST_IN_ALL
+        self._known: dict[tuple[_Spot, ...], tuple[Flags, ...] | None] = {}
+
+    def cards(self, slot: Slot) -> tuple[Flags, ...] | None:
+        """Cards of the node for each ask, as one row each; None where there are none."""
+        spots = self._spots(slot)
+        if spots not in self._known:
+            self._until = max(self._left - _MOST_STEPS, 0)
+            found = self._found(0, list(spots))
+            width = self._cluster.level.shape[1]
+            rows = tuple(_row(found, number, width) for number in range(len(self._asks))) if found else None
+            self._known[spots] = rows
+        return self._known[spots]
+
+    def _spots(self, slot: Slot) -> tuple[_Spot, ...]:
+        node = self._cluster.nodes[slot]
+        open_to = [_open_to(self._cluster, ask, slot) for ask in self._asks]
+        return tuple(
+            _Spot(share, memory, card.memory_bytes, tuple(row[place] for row in open_to))
+            for place, (share, memory, card) in enumerate(
+                zip(node.share_left, node.memory_left, node.cards, strict=True)
+            )
+        )
+
+    def _found(self, number: int, spots: list[_Spot]) -> list[_Spot] | None:
+        """The spots with this ask and all later ones on them."""
+        if number == len(self._asks):
+            return spots
+        for places in self._sets(number, spots):
+            if self._left <= self._until:
+                return None
+            self._left -= 1
+            found = self._found(number + 1, _with(spots, places, number))
+            if found is not None:
+                return found
+        return None
+
+    def _sets(self, number: int, spots: list[_Spot]) -> Iterator[list[int]]:
+        """Sets of cards for an ask; of cards that are alike, the first ones."""
+        alike: dict[_Spot, list[int]] = {}
+        for place, spot in enumerate(spots):
+            if spot.open_to[number] and self._has_room(spot, number):
+                alike.setdefault(spot, []).append(place)
+        yield from _picks(list(alike.values()), self._asks[number].request.count)
+
+    def _has_room(self, spot: _Spot, number: int) -> bool:
+        asks = [self._asks[held] for held in (*spot.held, number)]
+        walls = {ask.request.tags.exclusion for ask in asks}
+        share = peak((ask.role, ask.request.share_milli) for ask in asks)
+        memory = peak((ask.role, memory_on(ask.request, spot.total)) for ask in asks)
+        return len(walls) == 1 and share <= spot.share and memory <= spot.memory
+
+
+def _open_to(cluster: Cluster, ask: Ask, slot: Slot) -> list[bool]:
+    return list(Trial(cluster, np.array([slot], np.int32), 0).possible(ask)[0].tolist())
+
+
+def _with(spots: list[_Spot], places: Sequence[int], number: int) -> list[_Spot]:
+    changed = list(spots)
+    for place in places:
+        changed[place] = spots[place]._replace(held=(*spots[place].held, number))
+    return changed
+
+
+def _picks(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:
+    """All ways to take `count` from groups of which the members are alike."""
+    if not count:
+        yield []
+    elif groups:
+        first, *others = groups
+        for number in range(min(count, len(first)), -1, -1):
+            for rest in _picks(others, count - number):
+                yield [*first[:number], *rest]
+
+
+def _row(spots: Sequence[_Spot], number: int, width: int) -> Flags:
+    row = np.zeros((1, width), np.bool_)
+    for place, spot in enumerate(spots):
+        row[0, place] = number in spot.held
+    return row

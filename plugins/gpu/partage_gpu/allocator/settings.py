@@ -1,0 +1,44 @@
+"""What can be set of the GPU allocator: environment variables of the scheduler, read once at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar
+
+from partage_gpu.allocator.exclusion import NAMESPACES, read_namespaces
+from partage_gpu.allocator.mix import DEFAULT, Mix, read_mix
+from partage_gpu.allocator.shapes import Typical
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.names import Namespace
+
+POLICY: Final = "PARTAGE_GPU_POLICY"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AllocatorSettings:
+    """All settings, checked."""
+
+    mix: Mix = field(default_factory=partial(read_mix, DEFAULT))
+    """For pods that name no policy."""
+    exclusion_namespaces: frozenset[Namespace] = frozenset()
+    """Whose pods may keep others off a card of which they have a part; `EVERY_NAMESPACE` among them means all."""
+    shapes: Typical | None = None
+    """Typical shapes of pods; None: learnt."""
+
+
+def settings_from(environment: Mapping[str, str]) -> AllocatorSettings:
+    """The settings, or a `ValueError` with what is wrong in them."""
+    return AllocatorSettings(
+        mix=_read(environment, POLICY, DEFAULT, read_mix),
+        exclusion_namespaces=_read(environment, NAMESPACES, "", read_namespaces),
+    )
+
+
+def _read(environment: Mapping[str, str], name: str, default: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(environment.get(name, default))
+    except Refused as error:
+        raise ValueError(f"{name}: {error}") from None

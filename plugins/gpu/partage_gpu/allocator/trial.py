@@ -1,0 +1,178 @@
+"""The cards of some nodes while one pod's asks are put on them, one after another.
+
+Nothing of it is counted in the cluster. Room is counted over the pod's life as `usage` does: an init container may use
+what the pod's app containers will have later, and the other way round.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from partage_gpu.allocator.cluster import Cluster
+from partage_gpu.allocator.figures import Ints
+from partage_gpu.allocator.needs import needs_of, wanted_cards
+from partage_gpu.allocator.plan import Ask
+from partage_gpu.allocator.tags import left_by_tags
+from partage_plugins.vocabulary.answers import Flags, Slots
+from partage_plugins.vocabulary.gpu import NO_TAGS
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+_EXACT_BITS: Final = 53
+_ROLES: Final = ("sidecar", "app", "init")
+
+
+class Offer:
+    """Cards of some nodes as they are, and as they would be with one ask on them. Rows are nodes, columns cards.
+
+    What a policy does not look at is not computed; so it is looked at before the ask is put.
+    """
+
+    __slots__ = ("_after", "_ask", "cluster", "count", "possible", "slots", "trial")
+
+    def __init__(self, trial: Trial, possible: Flags, ask: Ask | None) -> None:
+        """`possible` says which cards the ask may have; no ask is a pod that needs no card."""
+        self.trial, self.possible = trial, possible
+        self._ask = ask
+        self.cluster, self.slots = trial.cluster, trial.slots
+        self.count = ask.request.count if ask else 0
+        self._after: Ints | None = None
+
+    @property
+    def level(self) -> Ints:
+        """Before."""
+        return self.trial.level
+
+    @property
+    def after(self) -> Ints:
+        """The level with the ask on the card; means something where it is possible."""
+        if self._after is None:
+            self._after = self.trial.level_with(self._ask) if self._ask else self.level
+        return self._after
+
+    @property
+    def hole(self) -> Ints:
+        """Share that the ask would leave on the card."""
+        return self.trial.hole(self._ask) if self._ask else self.level
+
+
+class Trial:
+    """Some nodes and what of one pod is on them."""
+
+    __slots__ = ("_cpu_milli", "_idle", "_level", "_put", "_sums", "cluster", "slots")
+
+    def __init__(self, cluster: Cluster, slots: Slots, cpu_milli: int) -> None:
+        self.cluster, self.slots = cluster, slots
+        self._cpu_milli = cpu_milli
+        self._put: list[tuple[Ask, Flags]] = []
+        self._sums: dict[str, tuple[Ints, Ints]] = {}
+        self._level: Ints | None = None
+        self._idle: Flags | None = None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the cards are as they are in the cluster."""
+        return not self._put
+
+    @property
+    def level(self) -> Ints:
+        """What is left of each card, the smaller of share and memory, in milli; 0 if no pod may be given the card."""
+        if self._level is None:
+            self._level = self.cluster.level.take(self.slots, 0)
+        return self._level
+
+    @property
+    def idle(self) -> Flags:
+        """Cards that nobody holds."""
+        idle = self._idle
+        if idle is None:
+            idle = self._idle = np.equal(self.cluster.holders.take(self.slots, 0), 0)
+        return idle
+
+    @property
+    def cpu_before(self) -> Ints:
+        """CPU of the nodes without the pod; its first ask takes all that the pod needs."""
+        return self.cpu_after if self._put else self.cluster.cpu_left.take(self.slots)
+
+    @property
+    def cpu_after(self) -> Ints:
+        """CPU of the nodes with the pod."""
+        return self.cluster.cpu_left.take(self.slots) - self._cpu_milli
+
+    @property
+    def _share(self) -> Ints:
+        return self.cluster.share_left.take(self.slots, 0)
+
+    @property
+    def _memory(self) -> Ints:
+        return self.cluster.memory_left.take(self.slots, 0)
+
+    def hole(self, ask: Ask) -> Ints:
+        """Share that the ask would leave on each card."""
+        return self._share - ask.request.share_milli
+
+    def level_with(self, ask: Ask) -> Ints:
+        """The level of each possible card with the ask on it."""
+        if self._put or ask.request.memory_bytes is not None:
+            return self._level_by_sums(ask)
+        return self.level - ask.request.share_milli  # memory goes down by the same fraction
+
+    def possible(self, ask: Ask) -> Flags:
+        """The cards that an ask may have."""
+        wanted, cluster, slots = ask.request, self.cluster, self.slots
+        share, memory = self._room(ask.role)
+        possible: Flags = share >= wanted.share_milli
+        possible &= memory >= self._needs(ask)
+        if wanted.cards or wanted.cards_not:
+            possible &= wanted_cards(cluster, wanted, slots)
+        if cluster.tags.any or wanted.tags != NO_TAGS:
+            possible &= left_by_tags(cluster, wanted.tags, slots)
+        for other, chosen in self._put:
+            if other.request.tags.exclusion != wanted.tags.exclusion:
+                possible &= ~chosen
+        return possible
+
+    def put(self, ask: Ask, chosen: Flags) -> None:
+        """The ask has these cards."""
+        if not self._sums:
+            nothing = np.zeros_like(self.level)
+            self._sums = dict.fromkeys(_ROLES, (nothing, nothing))
+        self._level = np.where(chosen, self._level_by_sums(ask), self.level)
+        share, memory = self._added(ask)
+        had_share, had_memory = self._sums[ask.role]
+        self._sums[ask.role] = np.where(chosen, share, had_share), np.where(chosen, memory, had_memory)
+        self._idle = self.idle & ~chosen
+        self._put.append((ask, chosen))
+
+    def _room(self, role: str) -> tuple[Ints, Ints]:
+        """What is left for a container of a role: beside an init container run only sidecars."""
+        if not self._sums:
+            return self._share, self._memory
+        used_share, used_memory = self._sums["sidecar"]
+        if role != "init":
+            used_share, used_memory = used_share + self._sums["app"][0], used_memory + self._sums["app"][1]
+        return self._share - used_share, self._memory - used_memory
+
+    def _needs(self, ask: Ask) -> Ints:
+        return needs_of(self.cluster, ask.request).take(self.cluster.make.take(self.slots, 0))
+
+    def _added(self, ask: Ask) -> tuple[Ints, Ints]:
+        """The sums of the ask's role with it on each card."""
+        share, memory = self._sums[ask.role]
+        if ask.role == "init":
+            return np.maximum(share, ask.request.share_milli), np.maximum(memory, self._needs(ask))
+        return share + ask.request.share_milli, memory + self._needs(ask)
+
+    def _level_by_sums(self, ask: Ask) -> Ints:
+        """The level of each card with the ask on it."""
+        if not self._sums:
+            share, memory = self._share - ask.request.share_milli, self._memory - self._needs(ask)
+        else:
+            sums = {**self._sums, ask.role: self._added(ask)}
+            share = self._share - sums["sidecar"][0] - np.maximum(sums["app"][0], sums["init"][0])
+            memory = self._memory - sums["sidecar"][1] - np.maximum(sums["app"][1], sums["init"][1])
+        total = self.cluster.total_bytes[self.cluster.make[self.slots]]
+        unit = (total >> _EXACT_BITS) + 1  # 1, but on cards so large that a thousand times that overflows
+        level: Ints = np.minimum(share, memory // unit * WHOLE_MILLI // (total // unit))
+        return np.maximum(level, 0)

@@ -1,0 +1,194 @@
+"""Finds the node's cards and says how they are, for the plugin's hooks: asks everybody; the pure modules decide.
+
+Driver ─look, XIDs▶ known ▸ health ┐
+pauses, kubelet's folder ─▶ native ▸ pooling ├▶ parts ─▶ the inventory's part
+who has what ─▶ names ▸ native ┘
+
+What was told before is read once, from the last inventory: a card that was degraded is not ok because we started anew.
+Used from one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+from partage_gpu.discovery.causes import GONE, Away, away_by
+from partage_gpu.discovery.gauges import gauges
+from partage_gpu.discovery.health import History, let_go, recalled, stepped
+from partage_gpu.discovery.known import Known, gpu_of, recalled_cards, seen
+from partage_gpu.discovery.names import Names
+from partage_gpu.discovery.native import Natives, given_away, natives_after
+from partage_gpu.discovery.node_files import KubeletFolder, last_part
+from partage_gpu.discovery.parts import Findings, part_of
+from partage_gpu.discovery.pool import pools
+from partage_gpu.discovery.settings import DiscoverySettings
+from partage_gpu.nvml.driver import Driver
+from partage_gpu.nvml.facts import CardFacts, Look, Sample, Trouble, Xid
+from partage_gpu.nvml.pause import Pauses
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.gpu import GpuPart
+from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
+
+_NEW: Final = History()
+_log = structlog.get_logger()
+
+
+class DriverSide(Protocol):
+    """Who is asked for facts."""
+
+    def look(self) -> Look:
+        """What there is now."""
+        ...
+
+    def xids(self) -> tuple[Xid, ...]:
+        """Errors since this was asked last."""
+        ...
+
+    def samples(self) -> tuple[Sample, ...]:
+        """Measurements."""
+        ...
+
+    def let_go(self) -> None:
+        """Closes everything, until the next look."""
+        ...
+
+    def close(self) -> None:
+        """Closes everything for good."""
+        ...
+
+
+class Discovery:
+    """One node's."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        settings: DiscoverySettings,
+        *,
+        driver: DriverSide | None = None,
+        clock: Callable[
+            [], float
+        ] = time.monotonic,  # stands still while the machine sleeps: nobody watched a card then
+    ) -> None:
+        root = Path(context.root)
+        self._node, self._settings, self._clock = context.node, settings, clock
+        self._driver = driver or Driver(root / str(context.driver_root).lstrip("/"), wake=context.wake)
+        self._pauses, self._kubelet = Pauses(root), KubeletFolder(root)
+        self._known, self._histories, self._natives = _recalled(last_part(root), clock(), settings)
+        self._given: Mapping[CardId, str] = {}
+        self._last_look: Look | None = None
+        self._part: GpuPart | None = None
+        self._paused: str | None = None
+        self._said: dict[str, str] = {}
+
+    def discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
+        """All cards that are or were here; None where none ever was; raises `Refused` while nobody can tell."""
+        now_s, paused = self._clock(), self._pauses.reason()
+        sayings: dict[str, str] = {}
+        if paused is not None:
+            self._rest(now_s)
+        elif not self._look(now_s, sayings):
+            if not self._known.cards:
+                raise Refused("the NVIDIA driver was opened just now and has not said yet which cards it has")
+            paused = self._paused  # nothing new can be said yet
+        self._paused = paused
+        self._part = part_of(self._known, self._findings(now_s, in_use, sayings))
+        self._tell(sayings)
+        return self._part
+
+    def samples(self) -> list[Gauge]:
+        """Measurements; while the driver is let go, only what the last inventory says."""
+        return gauges(self._node, self._driver.samples() if self._paused is None else (), self._part)
+
+    def close(self) -> None:
+        """Lets go of the driver for good."""
+        self._driver.close()
+
+    def _rest(self, now_s: float) -> None:
+        self._driver.let_go()
+        happened, rules = self._happened(), self._settings.rules
+        self._histories = {
+            gpu: let_go(history, now_s, xids=happened.get(gpu, ()), rules=rules)
+            for gpu, history in self._histories.items()
+        }
+
+    def _look(self, now_s: float, sayings: dict[str, str]) -> bool:
+        """Whether there is an answer: a driver that was opened just now may take its time."""
+        look = self._driver.look()
+        if isinstance(look, Trouble):
+            sayings[away_by(look).because] = look.sentence
+            if look.kind == "slow" and self._last_look is not None:
+                look = self._last_look  # stands until the answer comes: between two answers nothing may flap
+            elif look.kind in ("starts", "slow"):
+                return False
+        if not isinstance(look, Trouble):
+            self._known = seen(self._known, look, reserve_bytes=self._settings.reserve_bytes)
+        self._last_look = look
+        happened, rules = self._happened(), self._settings.rules
+        self._histories = {
+            gpu: stepped(
+                self._histories.get(gpu, _NEW), now_s, shown=_shown(gpu, look), xids=happened.get(gpu, ()), rules=rules
+            )
+            for gpu in self._known.gpus()
+        }
+        return True
+
+    def _happened(self) -> dict[CardId, list[int]]:
+        """XIDs by GPU; one of a MIG instance is its GPU's."""
+        happened: dict[CardId, list[int]] = {}
+        for xid in self._driver.xids():
+            card = self._known.cards.get(CardId(xid.uuid))
+            happened.setdefault(gpu_of(card) if card else CardId(xid.uuid), []).append(xid.number)
+        return happened
+
+    def _findings(self, now_s: float, in_use: Sequence[DeviceUse] | None, sayings: dict[str, str]) -> Findings:
+        names = Names(self._known)
+        self._natives = natives_after(self._natives, self._kubelet.traces(), names, now_s)
+        if in_use is not None:  # kubelet that can't be asked has not taken anything back
+            self._given = given_away(in_use, names)
+        chosen = pools(self._settings.pool, self._known, has_natives=self._natives.are_there(now_s))
+        if self._known.cards:
+            sayings |= {sentence: sentence for sentence in chosen.unmet}
+        return Findings(
+            histories=self._histories,
+            shared=chosen.shared,
+            blind=frozenset() if self._settings.share_blind else self._known.blind,
+            given=self._given,
+            paused=self._paused,
+        )
+
+    def _tell(self, sayings: dict[str, str]) -> None:
+        """What was not said a moment ago already: this is asked every few seconds."""
+        for key in sayings.keys() - self._said.keys():
+            _log.warning("about the cards of this node", what=sayings[key])
+        self._said = sayings
+
+
+def _recalled(
+    part: GpuPart | None, now_s: float, settings: DiscoverySettings
+) -> tuple[Known, dict[CardId, History], Natives]:
+    """What the last inventory still tells us."""
+    if part is None:
+        return Known(), {}, Natives()
+    histories = {gpu_of(card): recalled(card.condition, now_s, settings.rules) for card in reversed(part.cards)}
+    had_natives = any(card.pool == "kubelet" for card in part.cards)
+    return recalled_cards(part), histories, Natives(now_s if had_natives else None)
+
+
+def _shown(gpu: CardId, look: Look) -> CardFacts | Away:
+    """What the look says of one GPU."""
+    if isinstance(look, Trouble):
+        return away_by(look)
+    for shown in look.cards:
+        if shown.uuid == gpu:
+            return shown
+    for silent in look.silent:
+        if silent.uuid in (gpu, None):  # one that does not say who it is may be this one
+            return Away(silent.fault)
+    return GONE

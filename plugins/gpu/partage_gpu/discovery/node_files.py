@@ -1,0 +1,73 @@
+"""Reads what others leave on the node: kubelet's record of device plugins, its plugins' sockets, the last inventory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_gpu.discovery.native import Registered, Traces, registered_in
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.gpu import GPU, GpuPart
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.vocabulary.places import INVENTORY_FILE
+
+CHECKPOINT: Final = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+SOCKETS: Final = "var/lib/kubelet/plugins_registry"
+_LONGEST_CHECKPOINT: Final = 16 << 20
+_log = structlog.get_logger()
+
+
+class KubeletFolder:
+    """kubelet's, below the node's root. A record that did not change is not read again."""
+
+    def __init__(self, root: Path) -> None:
+        self._checkpoint = root / CHECKPOINT
+        self._sockets = root / SOCKETS
+        self._stamp: tuple[int, int, int] | None = None
+        self._registered: Registered | None = None
+
+    def traces(self) -> Traces:
+        """As of now."""
+        return Traces(registered=self._plugins(), sockets=self._drivers())
+
+    def _plugins(self) -> Registered | None:
+        try:
+            state = self._checkpoint.stat()
+            stamp = state.st_ino, state.st_mtime_ns, state.st_size
+            if stamp != self._stamp:
+                self._registered = registered_in(_beginning(self._checkpoint, _LONGEST_CHECKPOINT))
+                self._stamp = stamp
+        except FileNotFoundError:  # no device plugin ever registered here
+            return {}
+        except OSError:
+            return None
+        return self._registered
+
+    def _drivers(self) -> tuple[str, ...] | None:
+        try:
+            return tuple(sorted(entry.name for entry in os.scandir(self._sockets)))
+        except FileNotFoundError:
+            return ()
+        except OSError:
+            return None
+
+
+def last_part(root: Path) -> GpuPart | None:
+    """The cards that the last inventory of this node names; None where there is none that can be read."""
+    try:
+        raw = _beginning(root / INVENTORY_FILE, MAX_ANNOTATION_BYTES + 1)
+        return decode_inventory(raw, [GPU]).part(GPU)
+    except FileNotFoundError:
+        return None
+    except (OSError, DecodeError) as error:
+        _log.warning("the last inventory can't be read; cards that are away now are not known", why=str(error))
+        return None
+
+
+def _beginning(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(most)

@@ -1,0 +1,133 @@
+"""What can be set of discovery: environment variables of the advertiser, read once at its start. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from partage_gpu.discovery.health import LONGEST_QUIET_S, Rules
+from partage_plugins.vocabulary.gpu import MIB
+
+POOL: Final = "PARTAGE_GPU_POOL"
+RESERVE: Final = "PARTAGE_GPU_RESERVE_MIB"
+QUIET: Final = "PARTAGE_GPU_QUIET_S"
+HARMLESS: Final = "PARTAGE_GPU_HARMLESS_XIDS"
+SHARE_BLIND: Final = "PARTAGE_GPU_SHARE_BLIND"
+
+_ID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]{1,120}", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
+_MOST_RESERVE_MIB: Final = 1 << 20
+_POOL_IN_WORDS: Final = "auto, all, none, or a list of GPU numbers, ids (GPU-… or their beginnings) and model=pattern"
+
+By = Literal["number", "id", "model"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One entry of a list of cards."""
+
+    by: By
+    value: str
+
+    def __str__(self) -> str:
+        return f"model={self.value}" if self.by == "model" else self.value
+
+
+@dataclass(frozen=True)
+class PoolSetting:
+    """Which cards are ours to hand out."""
+
+    mode: Literal["auto", "all", "none", "listed"] = "auto"
+    listed: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoverySettings:
+    """All settings, checked."""
+
+    pool: PoolSetting = PoolSetting()
+    reserve_bytes: int = 0
+    """Of each card, MIG instances too, kept back from containers."""
+    share_blind: bool = False
+    """Also cards of which NVML does not tell what processes hold."""
+    rules: Rules = field(default_factory=Rules)
+
+
+def discovery_settings(environment: Mapping[str, str]) -> DiscoverySettings:
+    """The settings, or one `ValueError` with all that is wrong in them."""
+    mistakes: list[str] = []
+    settings = DiscoverySettings(
+        pool=_pool(environment.get(POOL, "auto"), mistakes),
+        reserve_bytes=_reserve(environment.get(RESERVE, "0"), mistakes),
+        share_blind=_is_yes(environment.get(SHARE_BLIND, "no"), mistakes),
+        rules=Rules(
+            quiet_s=_quiet(environment.get(QUIET, "60"), mistakes),
+            harmless=_harmless(environment.get(HARMLESS, ""), mistakes),
+        ),
+    )
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+    return settings
+
+
+def _pool(text: str, mistakes: list[str]) -> PoolSetting:
+    match text:
+        case "auto" | "all" | "none":
+            return PoolSetting(text)
+        case _:
+            return PoolSetting("listed", tuple(_choices(text, mistakes)))
+
+
+def _choices(text: str, mistakes: list[str]) -> Iterator[Choice]:
+    for entry in _entries(text) or [text]:
+        choice = _choice(entry)
+        if choice is None:
+            mistakes.append(f"{POOL} has {entry!r:.80}; allowed: {_POOL_IN_WORDS}")
+        else:
+            yield choice
+
+
+def _choice(entry: str) -> Choice | None:
+    if _NUMBER.fullmatch(entry):
+        return Choice("number", str(int(entry)))
+    if _ID.fullmatch(entry):
+        return Choice("id", entry)
+    key, _, pattern = entry.partition("=")
+    return Choice("model", pattern.strip()) if key.strip() == "model" and pattern.strip() else None
+
+
+def _reserve(text: str, mistakes: list[str]) -> int:
+    if re.fullmatch("[0-9]{1,7}", text, re.ASCII) and int(text) <= _MOST_RESERVE_MIB:
+        return int(text) * MIB
+    mistakes.append(f"{RESERVE} is {text!r:.80}; allowed: a whole number of MiB up to {_MOST_RESERVE_MIB}")
+    return 0
+
+
+def _is_yes(text: str, mistakes: list[str]) -> bool:
+    if text not in ("yes", "no"):
+        mistakes.append(f"{SHARE_BLIND} is {text!r:.80}; allowed: yes, no")
+    return text == "yes"
+
+
+def _quiet(text: str, mistakes: list[str]) -> float:
+    try:
+        quiet_s = float(text)
+    except ValueError:
+        quiet_s = math.nan
+    if 0 <= quiet_s <= LONGEST_QUIET_S:
+        return quiet_s
+    mistakes.append(f"{QUIET} is {text!r:.80}; allowed: seconds from 0 to {LONGEST_QUIET_S:g}")
+    return 0.0
+
+
+def _harmless(text: str, mistakes: list[str]) -> frozenset[int]:
+    wrong = [entry for entry in _entries(text) if not _NUMBER.fullmatch(entry)]
+    mistakes += [f"{HARMLESS} has {entry!r:.80}; allowed: a list of XIDs such as 94,63" for entry in wrong]
+    return frozenset(int(entry) for entry in _entries(text) if entry not in wrong)
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]

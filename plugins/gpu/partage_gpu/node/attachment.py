@@ -1,0 +1,96 @@
+"""Decides for one container how its cards are attached, and refuses what would bring in others. Pure.
+
+Nothing that the container says about cards is believed. NVIDIA's runtime can be a node's default handler and reads the
+container's environment whatever we do, so `NVIDIA_VISIBLE_DEVICES` is always ours: the granted cards where that runtime
+is to attach them, `void` (add nothing) where another way does. Its other sources, which we cannot overwrite
+(annotations and mounts that name devices), are refused. Cards are named by UUID alone: `all` or `0` could stand in an
+inventory as a card's id, and would mean other cards to a runtime.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from partage_gpu.node.raw import RawParts
+from partage_gpu.node.settings import GpuSettings, Way
+from partage_plugins.errors import Refused
+from partage_plugins.rules.paths import clean_path
+from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
+from partage_plugins.vocabulary.gpu import GPU, Card
+from partage_plugins.vocabulary.nvidia import ANNOTATIONS, HANDLERS, MIG_VARIABLES, VISIBLE, VOID, mounted_name
+
+OUR_KIND: Final = "partage.dev/gpu"
+NVIDIA_KIND: Final = "nvidia.com/gpu"
+DRIVER_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
+CARD_ID: Final = re.compile(r"(GPU|MIG)(-[A-Za-z0-9]+)+", re.ASCII)
+
+_CARD_NODE: Final = re.compile(r"/dev/nvidia([0-9]+|-caps/.*)", re.ASCII | re.DOTALL)
+
+
+def way_for(container: Container, settings: GpuSettings) -> Way:
+    """As set; else NVIDIA's runtime is asked in its own language where it is the handler, and no runtime elsewhere."""
+    if settings.attach is not None:
+        return settings.attach
+    return "nvidia-env" if container.security.runtime_handler in HANDLERS else "cdi"
+
+
+def granted_cards(granted: Granted) -> tuple[Card, ...]:
+    """The cards in the order of the grants; each is on this node, and its id means that card to every runtime."""
+    part, cards = granted.part(GPU), dict[str, Card]()
+    for card_id in dict.fromkeys(grant.card for grant in granted.of(GPU)):
+        card = part.card(card_id) if part else None
+        if card is None:
+            raise Refused(f"partage: card {card_id} is not on this node; was it taken out? Delete the pod to move it")
+        if not CARD_ID.fullmatch(card_id):
+            raise Refused(f"partage: card {card_id} cannot be attached; allowed: an id such as GPU-… or MIG-…")
+        cards[card_id] = card
+    return tuple(cards.values())
+
+
+def require_no_other_request(container: Container) -> None:
+    """Refuses a container that asks for cards by itself in a way that an adjustment cannot take back."""
+    for name in container.annotations:
+        if name.startswith(ANNOTATIONS):
+            raise _refused(f"annotation {name} of the pod")
+    for mount in container.mounts:
+        if mounted_name(clean_path(mount.container_path)) is not None:
+            raise _refused(f"mount {mount.container_path}")
+    for device in container.devices:
+        for path in (device.host_path, device.container_path):
+            if _CARD_NODE.fullmatch(clean_path(path)):
+                raise _refused(f"device {path}")
+    for name, _ in container.env:
+        if name in MIG_VARIABLES:
+            raise _refused(f"variable {name}")
+
+
+def attached(way: Way, cards: tuple[Card, ...], container: Container, settings: GpuSettings) -> Adjustment:
+    """The adjustment of every way but `raw`."""
+    if way == "nvidia-env":
+        visible = ",".join(card.id for card in cards)
+        return Adjustment(env={VISIBLE: visible, **_capabilities_set(container, settings)})
+    kind = NVIDIA_KIND if way == "nvidia-cdi" else OUR_KIND
+    return Adjustment(env={VISIBLE: VOID}, cdi=tuple(f"{kind}={card.id}" for card in cards))
+
+
+def attached_by_hand(parts: RawParts) -> Adjustment:
+    """The adjustment of the way `raw`."""
+    return Adjustment(env={VISIBLE: VOID}, devices=parts.devices, mounts=parts.mounts)
+
+
+def named_capabilities(container: Container) -> str | None:
+    """What the container itself says of the driver's capabilities; of two values the last one counts."""
+    values = [value for name, value in container.env if name == DRIVER_CAPABILITIES]
+    return values[-1].decode("ascii", errors="replace") if values else None
+
+
+def _capabilities_set(container: Container, settings: GpuSettings) -> dict[str, str]:
+    """A value of ours would replace the image's own, which no request shows; so there is one only where it was set."""
+    if not settings.capabilities or named_capabilities(container) is not None:
+        return {}
+    return {DRIVER_CAPABILITIES: ",".join(settings.capabilities)}
+
+
+def _refused(what: str) -> Refused:
+    return Refused(f"partage: {what} asks for cards beside the container's grant; remove it")

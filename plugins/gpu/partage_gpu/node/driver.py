@@ -1,0 +1,61 @@
+"""Looks for the installed driver: device nodes, libraries, programs.
+
+A container waits while this looks. So paths are plain strings here: as `Path` they cost twice the look itself. And what
+was found before is looked at again only as far as this container depends on it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from partage_gpu.node.libraries import Libraries
+from partage_gpu.node.minors import CardNodes, is_device
+from partage_gpu.node.raw import CONTROL, CONTROLS, PROGRAMS, InstalledDriver
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.gpu import Card, GpuPart
+
+_VERSION: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}", re.ASCII)
+_TRIPLET: Final = f"{os.uname().machine}-linux-gnu"
+
+
+class Driver:
+    """The driver of one node, with what was found of it before."""
+
+    def __init__(self, root: Path, driver_root: str) -> None:
+        self._base, self._home = _text_of(root), _text_of(root / driver_root.lstrip("/"))
+        self._libraries = Libraries()
+        self._nodes = CardNodes()
+
+    def installed(self, part: GpuPart, wanted: Iterable[Card]) -> InstalledDriver:
+        """What there is of the driver of these cards; of the cards themselves only the wanted ones were looked at."""
+        if not _VERSION.fullmatch(part.driver):
+            raise Refused(f"partage: {part.driver!r:.80} in this node's inventory is no version of an NVIDIA driver")
+        base, home = self._base, self._home
+        devices = f"{home}/dev" if is_device(f"{home}/dev/{CONTROL}") else f"{base}/dev"
+        return InstalledDriver(
+            version=part.driver,
+            root=home or "/",
+            triplet=_TRIPLET,
+            cards=self._nodes.of(part.cards, (home, base), devices, wanted),
+            controls={name: f"{devices}/{name}" for name in CONTROLS if is_device(f"{devices}/{name}")},
+            libraries=self._libraries.of(home, _TRIPLET, part.driver),
+            programs={name: f"{home}/usr/bin/{name}" for name in PROGRAMS if _is_file(f"{home}/usr/bin/{name}")},
+        )
+
+
+def installed_driver(part: GpuPart, *, root: Path, driver_root: str) -> InstalledDriver:
+    """The driver, looked at for the first time."""
+    return Driver(root, driver_root).installed(part, part.cards)
+
+
+def _text_of(folder: Path) -> str:
+    """What a slash and a name are put behind; nothing for the root itself."""
+    return str(folder).rstrip("/")
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113  see above

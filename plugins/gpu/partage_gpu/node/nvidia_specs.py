@@ -1,0 +1,132 @@
+"""Finds NVIDIA's CDI spec among the files of /etc/cdi and /var/run/cdi, and reads it.
+
+The second folder goes before the first, as for every runtime. Files of others are left alone, whatever stands in them;
+one that says it is NVIDIA's must be readable, since guessing what it says could give somebody another card. Reading is
+bounded in size and never waits for anybody: a pipe or a device under such a name is no spec. Where neither folders nor
+files have changed, nothing is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from partage_gpu.node.stability import Facts, are_settled, facts_of
+from partage_gpu.node.yaml_subset import read_yaml
+from partage_plugins.errors import Refused
+
+FOLDERS: Final = ("var/run/cdi", "etc/cdi")
+OUR_FILE: Final = "partage.dev-gpu.json"
+LARGEST_BYTES: Final = 4 * 1024 * 1024
+_BEGINNING_BYTES: Final = 64 * 1024
+_SUFFIXES: Final = (".json", ".yaml")
+_IS_NVIDIAS: Final = re.compile(rb"""["']?\bkind["']?\s*:\s*["']?nvidia\.com/gpu["']?\s*[,}\r\n#]""")
+_OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Found(NamedTuple):
+    """One file as it is now."""
+
+    path: Path
+    data: bytes
+
+
+class NvidiaSpec:
+    """NVIDIA's spec on one node, as it was found last."""
+
+    def __init__(self, root: Path) -> None:
+        self._folders = [root / folder for folder in FOLDERS]
+        self._facts: dict[str, Facts] = {}
+        self._found: Found | None = None
+
+    def current(self) -> Found | None:
+        """The one in the folder that goes first; None if there is none at all."""
+        if not self._facts or any(facts_of(path) != facts for path, facts in self._facts.items()):
+            self._look()
+        return self._found
+
+    def _look(self) -> None:
+        """Facts go before what they are of: so a change in between shows the next time."""
+        self._facts, facts = {}, {str(folder): facts_of(str(folder)) for folder in self._folders}
+        candidates = [_paths(folder) for folder in self._folders]
+        facts |= {str(path): facts_of(str(path)) for paths in candidates for path in paths}
+        settled = are_settled(facts.values())
+        self._found = next(filter(None, map(_only, candidates)), None)
+        self._facts = facts if settled else {}
+
+
+def decoded(found: Found) -> Any:  # noqa: ANN401  any document
+    """What stands in the file; a `ValueError` says why it can't be read."""
+    text = found.data.decode()  # a UnicodeDecodeError is a ValueError
+    if found.path.suffix == ".yaml" and not text.lstrip().startswith("{"):
+        return read_yaml(text)
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def unusable(path: Path, why: object) -> Refused:
+    """The refusal of every container while NVIDIA's spec is wrong."""
+    return Refused(
+        f"partage: NVIDIA's CDI spec {path} on this node can't be used: {why}; make it anew there with "
+        f"nvidia-ctk cdi generate --output={path}, or remove it"
+    )
+
+
+def _only(paths: list[Path]) -> Found | None:
+    """NVIDIA's among the files of one folder."""
+    found = [each for path in paths if (each := _nvidias(path)) is not None]
+    if len(found) > 1:
+        both = " and ".join(str(each.path) for each in found[:2])
+        raise Refused(f"partage: {both} both describe nvidia.com/gpu on this node; remove the older one")
+    return found[0] if found else None
+
+
+def _paths(folder: Path) -> list[Path]:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208  names
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [folder / name for name in names if name.endswith(_SUFFIXES) and name != OUR_FILE]
+
+
+def _nvidias(path: Path) -> Found | None:
+    """The file, if it is NVIDIA's."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            status = os.fstat(descriptor)
+            data = b"".join(_pieces(descriptor)) if stat.S_ISREG(status.st_mode) else b""
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:  # gone since, or a link to nowhere
+        return None
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
+    if not _IS_NVIDIAS.search(data[:_BEGINNING_BYTES]):
+        return None
+    _require_trusted(path, status, len(data))
+    return Found(path, data)
+
+
+def _pieces(descriptor: int) -> Iterator[bytes]:
+    """The file, up to one byte more than is allowed."""
+    left = LARGEST_BYTES + 1
+    while left and (piece := os.read(descriptor, left)):
+        left -= len(piece)
+        yield piece
+
+
+def _require_trusted(path: Path, status: os.stat_result, size: int) -> None:
+    """What stands in a spec is done as root, so nobody else may have written it."""
+    if size > LARGEST_BYTES:
+        raise unusable(path, f"it is larger than {LARGEST_BYTES} bytes")
+    if status.st_uid not in {0, os.geteuid()} or status.st_mode & _OTHERS_MAY_WRITE:
+        raise unusable(path, "others than root may write it")

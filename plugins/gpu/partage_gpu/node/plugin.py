@@ -1,0 +1,104 @@
+"""The hooks: settings at the start; in crishim an adjustment for each container with cards, in the advertiser cards.
+
+The two roles share nothing but the kind: crishim never loads what finds cards, and the advertiser attaches none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from partage_gpu.node.attachment import (
+    attached,
+    attached_by_hand,
+    granted_cards,
+    named_capabilities,
+    require_no_other_request,
+    way_for,
+)
+from partage_gpu.node.driver import installed_driver
+from partage_gpu.node.raw import capabilities_of, raw_parts
+from partage_gpu.node.settings import GpuSettings, settings_from
+from partage_gpu.node.spec_file import OwnKind
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
+from partage_plugins.vocabulary.gpu import GPU, Card, GpuPart
+from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
+
+if TYPE_CHECKING:
+    from partage_gpu.discovery.discovery import Discovery
+
+
+class GpuNode:
+    """Owns the kind `gpu` on a node."""
+
+    _discovery: Discovery | None = None
+    """In the advertiser alone."""
+
+    @hookimpl
+    def partage_kind(self) -> object:
+        """Cards."""
+        return GPU
+
+    @hookimpl
+    def partage_started(self, context: NodeContext) -> None:
+        """Reads the settings; a wrong one keeps the plugin, and with it every container with cards, from starting."""
+        if context.role == "advertiser":
+            self._discovery = _discovery(context)
+            return
+        self._settings: GpuSettings = settings_from(os.environ)
+        self._root = Path(context.root)
+        self._driver_root = str(context.driver_root)
+        self._own_kind = OwnKind(self._root, self._driver_root)
+
+    @hookimpl
+    def partage_stopping(self) -> None:
+        """Lets go of the driver."""
+        if self._discovery is not None:
+            self._discovery.close()
+
+    @hookimpl
+    def partage_discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
+        """The node's cards."""
+        return self._discovery.discover(in_use) if self._discovery is not None else None
+
+    @hookimpl
+    def partage_samples(self) -> list[Gauge]:
+        """How they fare."""
+        return self._discovery.samples() if self._discovery is not None else []
+
+    @hookimpl
+    def partage_expected(self, granted: Granted) -> None:
+        """Makes sure of our CDI spec where it is what will be used, or may be: a runtime's handler is not known yet."""
+        cards, part = granted_cards(granted), granted.part(GPU)
+        if cards and part is not None and self._settings.attach in (None, "cdi"):
+            self._own_kind.ensure(cards, part)
+
+    @hookimpl
+    def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
+        """Attaches the granted cards, and refuses a container that would get others beside them."""
+        cards, part = granted_cards(granted), granted.part(GPU)
+        if not cards or part is None:
+            return None
+        require_no_other_request(container)
+        way = way_for(container, self._settings)
+        if way == "raw":
+            return self._by_hand(container, cards, part)
+        if way == "cdi":
+            self._own_kind.ensure(cards, part)
+        return attached(way, cards, container, self._settings)
+
+    def _by_hand(self, container: Container, cards: tuple[Card, ...], part: GpuPart) -> Adjustment:
+        driver = installed_driver(part, root=self._root, driver_root=self._driver_root)
+        capabilities = capabilities_of(named_capabilities(container), self._settings.capabilities)
+        return attached_by_hand(raw_parts(cards, driver, capabilities))
+
+
+def _discovery(context: NodeContext) -> Discovery:
+    """Imported here: crishim's plugin host pays for none of it."""
+    from partage_gpu.discovery.discovery import Discovery  # noqa: PLC0415
+    from partage_gpu.discovery.settings import discovery_settings  # noqa: PLC0415
+
+    return Discovery(context, discovery_settings(os.environ))

@@ -1,0 +1,134 @@
+"""Keeps the spec file of our CDI kind on the node: looked at before each container that needs it.
+
+Runtimes read spec files anew for each container, so the file needs to be right at that moment and at no other: no
+watcher, no timer. It follows NVIDIA's spec when a driver update writes that one anew, and comes back when somebody
+clears the folder. It is written beside itself and renamed, so a runtime reads the old text or the new, whoever else
+writes; where it can't be written the old one stays and the container is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from partage_gpu.node.driver import Driver
+from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE, Found, NvidiaSpec, decoded, unusable
+from partage_gpu.node.own_spec import Published, built, republished
+from partage_gpu.node.raw import InstalledDriver
+from partage_gpu.node.settings import ATTACH
+from partage_gpu.node.stability import Facts, are_settled, facts_of
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary.gpu import Card, GpuPart
+
+_UNFINISHED: Final = f".{OUR_FILE}."
+"""Runtimes read no file whose name does not end in .json or .yaml."""
+_MODE: Final = 0o644
+_ABANDONED_S: Final = 60
+_Built = tuple[Published, Mapping[str, Refused]]
+
+
+class OwnKind:
+    """Our CDI kind on one node."""
+
+    def __init__(self, root: Path, driver_root: str) -> None:
+        self._file = root / FOLDERS[0] / OUR_FILE
+        self._nvidias = NvidiaSpec(root)
+        self._driver = Driver(root, driver_root)
+        self._last: tuple[Found, Published] | None = None
+        self._built: tuple[tuple[Card, ...], InstalledDriver, _Built] | None = None
+        self._standing: tuple[Facts, bytes] | None = None
+
+    def ensure(self, cards: tuple[Card, ...], part: GpuPart) -> None:
+        """Afterwards a runtime finds these cards under our kind; refused with the reason if it can't."""
+        found = self._nvidias.current()
+        published = self._from_driver(cards, part) if found is None else self._from_nvidia(cards, found)
+        if not self._stands(published.text):
+            _write(self._file, published.text)
+
+    def _stands(self, text: bytes) -> bool:
+        """Whether this is what stands in our file; it is read only when it may have changed."""
+        facts = facts_of(str(self._file), follows=False)
+        if self._standing == (facts, text):
+            return True
+        settled, stands = are_settled((facts,)), _read(self._file) == text
+        self._standing = (facts, text) if settled and stands else None
+        return stands
+
+    def _from_nvidia(self, cards: tuple[Card, ...], found: Found) -> Published:
+        """Read again only when it has changed: a spec of eight cards in YAML takes milliseconds."""
+        if self._last is None or self._last[0] != found:
+            try:
+                self._last = found, republished(decoded(found))
+            except (ValueError, RecursionError) as why:
+                raise unusable(found.path, why) from None
+        published = self._last[1]
+        for card in cards:
+            if card.id not in published.cards:
+                raise unusable(found.path, f"card {card.id} is not in it")
+        return published
+
+    def _from_driver(self, cards: tuple[Card, ...], part: GpuPart) -> Published:
+        driver = self._driver.installed(part, cards)
+        if self._built is None or self._built[:2] != (part.cards, driver):
+            self._built = part.cards, driver, built(part.cards, driver)
+        published, refused = self._built[2]
+        for card in cards:
+            if card.id in refused:
+                raise refused[card.id]
+        return published
+
+
+def _read(file: Path) -> bytes | None:
+    """What stands there; None also for what is no file of ours, which a new one then replaces."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        return os.read(descriptor, status.st_size + 1) if stat.S_ISREG(status.st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _write(file: Path, text: bytes) -> None:
+    unfinished = file.with_name(_UNFINISHED + secrets.token_hex(8))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _clear(file.parent)
+        try:
+            _fill(unfinished, text)
+            unfinished.rename(file)
+        finally:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise Refused(
+            f"partage: the CDI spec {file} can't be written on this node: {error.strerror}; what stood there stays; "
+            f"make room or mend it there, or set {ATTACH} to another way"
+        ) from None
+
+
+def _clear(folder: Path) -> None:
+    """Takes away what killed writers left; one that still writes is younger."""
+    for left in folder.glob(f"{_UNFINISHED}*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - left.lstat().st_mtime > _ABANDONED_S:
+                left.unlink()
+
+
+def _fill(file: Path, text: bytes) -> None:
+    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE)
+    with os.fdopen(descriptor, "wb") as unfinished:
+        os.fchmod(descriptor, _MODE)  # whatever the umask
+        unfinished.write(text)
+        unfinished.flush()
+        os.fsync(descriptor)

@@ -1,0 +1,305 @@
+"""The border to NVML: everything that is asked of it, as plain values. In the child process alone.
+
+Every call passes one gate, which turns NVML's errors into `Refused` and notes that calls return. What an error means
+is not said here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, NewType, TypeVar
+
+from partage_gpu.nvml.init import NoDriver, kind_of
+
+pynvml: Any = importlib.import_module("pynvml")  # it has no types
+Handle = NewType("Handle", object)
+"""A card or an instance, for the life of this process."""
+EventSet = NewType("EventSet", object)
+
+NOT_SUPPORTED: Final = 3
+NOT_FOUND: Final = 6
+TIMEOUT: Final = 10
+LOST: Final = frozenset((15, 16))
+"""GPU_IS_LOST and RESET_REQUIRED: whatever was asked, the card cannot be used."""
+_T = TypeVar("_T")
+_FIELD: Final = struct.Struct("=24xIIQ")
+"""Of a field's 40 bytes its type, NVML's result for it, and its value. pynvml's attributes are ten times as slow."""
+_MASKS: Final = (0, 0xFFFFFFFF, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, 0xFFFFFFFF, 0xFFFF)
+"""What of a value is its number, by its type; the first are floating, and none that we ask for."""
+
+
+class Refused(Exception):
+    """NVML answered with an error."""
+
+    def __init__(self, number: int, words: str) -> None:
+        super().__init__(f"{words} ({number})")
+        self.number = number
+
+
+class Memory(NamedTuple):
+    """Of a card or an instance, in bytes."""
+
+    total: int
+    reserved: int
+    used: int
+
+
+class LinkEnd(NamedTuple):
+    """Where a link ends: at the card with that address, or at a switch."""
+
+    pci: str | None
+
+
+class Gate:
+    """What every call passes; `returned` is called after each, whatever it answered."""
+
+    def __init__(self) -> None:
+        self.returned: Callable[[], None] = _nothing
+
+    def __call__(self, function: Callable[..., _T], *arguments: object) -> _T:
+        """The answer of one call, or `Refused`."""
+        try:
+            return function(*arguments)
+        except pynvml.NVMLError as error:
+            raise Refused(error.value, str(error)) from None
+        except UnicodeDecodeError as error:
+            raise Refused(0, f"its answer is no text: {error}") from None
+        finally:
+            self.returned()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+gate: Final = Gate()
+
+
+def optional(read: Callable[[Handle], _T], handle: Handle) -> _T | None:
+    """What not every card or driver has; a lost card is one all the same."""
+    try:
+        return read(handle)
+    except Refused as refused:
+        if refused.number in LOST:
+            raise
+        return None
+
+
+def of_node(read: Callable[[], _T]) -> _T:
+    """What every driver answers; one that does not is none."""
+    try:
+        return read()
+    except Refused as refused:
+        raise NoDriver(kind_of(refused.number), f"NVML does not answer any more: {refused}") from refused
+
+
+# ---- The node --------------------------------------------------------------------------------------------------------
+
+
+def attach() -> None:
+    """Once, after the library was loaded and initialised."""
+    gate(pynvml.nvmlInit)
+
+
+def driver_version() -> str:
+    """As `580.95.05`."""
+    return str(gate(pynvml.nvmlSystemGetDriverVersion))
+
+
+def cuda_version() -> str:
+    """The greatest that the driver knows, as `13.0`."""
+    number = int(gate(pynvml.nvmlSystemGetCudaDriverVersion_v2))
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def count() -> int:
+    """How many cards NVML found when it was initialised."""
+    return int(gate(pynvml.nvmlDeviceGetCount))
+
+
+def card(index: int) -> Handle:
+    """By NVML's number."""
+    return Handle(gate(pynvml.nvmlDeviceGetHandleByIndex, index))
+
+
+# ---- A card ----------------------------------------------------------------------------------------------------------
+
+
+def uuid(handle: Handle) -> str:
+    """Of a card or an instance."""
+    return str(gate(pynvml.nvmlDeviceGetUUID, handle))
+
+
+def name(handle: Handle) -> str:
+    """The model's; of an instance with its profile behind it."""
+    return str(gate(pynvml.nvmlDeviceGetName, handle))
+
+
+def minor(handle: Handle) -> int:
+    """Of its device node."""
+    return int(gate(pynvml.nvmlDeviceGetMinorNumber, handle))
+
+
+def memory(handle: Handle) -> Memory:
+    """Total, kept by the driver, and used by others; drivers before 510 count the second among the third."""
+    try:
+        found = gate(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+        return Memory(found.total, found.reserved, found.used)
+    except Refused as refused:
+        if refused.number in LOST:
+            raise
+        found = gate(pynvml.nvmlDeviceGetMemoryInfo, handle)
+        return Memory(found.total, 0, found.used)
+
+
+def tells_use(handle: Handle) -> bool | None:
+    """Whether it says how much memory a process holds; None: no process is there of whom it could."""
+    try:
+        listed = gate(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    except Refused as refused:
+        if refused.number == NOT_SUPPORTED:
+            return False
+        raise
+    return any(one.usedGpuMemory is not None for one in listed) if listed else None
+
+
+def capability(handle: Handle) -> str:
+    """CUDA's, as `9.0`."""
+    major, minor_part = gate(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    return f"{major}.{minor_part}"
+
+
+def pci(handle: Handle) -> str:
+    """Its address as the kernel writes it."""
+    return _address(gate(pynvml.nvmlDeviceGetPciInfo, handle))
+
+
+def numa_node(handle: Handle) -> int | None:
+    """The nearest node of the machine's memory."""
+    words = gate(pynvml.nvmlDeviceGetMemoryAffinity, handle, 16, pynvml.NVML_AFFINITY_SCOPE_NODE)
+    nodes = sum(int(word) << 64 * place for place, word in enumerate(words))
+    return (nodes & -nodes).bit_length() - 1 if nodes else None
+
+
+def fields(handle: Handle, numbers: Sequence[int]) -> list[int | None]:
+    """Values by number, all in one call; None where the card has no such thing."""
+    packed = bytes(gate(pynvml.nvmlDeviceGetFieldValues, handle, numbers))
+    found = list(_FIELD.iter_unpack(packed))
+    lost = next((result for _, result, _ in found if result in LOST), None)
+    if lost is not None:
+        raise Refused(lost, str(pynvml.NVMLError(lost)))
+    return [value & _MASKS[kind] if result == 0 and kind < len(_MASKS) else None for kind, result, value in found]
+
+
+def utilisation(handle: Handle) -> float:
+    """Part of the last moments in which a kernel ran."""
+    return float(gate(pynvml.nvmlDeviceGetUtilizationRates, handle).gpu) / 100
+
+
+def temperature(handle: Handle) -> float:
+    """In degrees Celsius."""
+    return float(gate(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU))
+
+
+def power(handle: Handle) -> float:
+    """In watts."""
+    return float(gate(pynvml.nvmlDeviceGetPowerUsage, handle)) / 1000
+
+
+# ---- MIG -------------------------------------------------------------------------------------------------------------
+
+
+def is_mig(handle: Handle) -> bool:
+    """Whether it is cut, or could be cut, into instances now."""
+    return bool(gate(pynvml.nvmlDeviceGetMigMode, handle)[0])
+
+
+def instances(handle: Handle) -> list[Handle]:
+    """Those there are; their places may have gaps."""
+    found: list[Handle] = []
+    for place in range(int(gate(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle))):
+        try:
+            found.append(Handle(gate(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place)))
+        except Refused as refused:
+            if refused.number != NOT_FOUND:
+                raise
+    return found
+
+
+def slices(instance: Handle) -> tuple[int, int, int]:
+    """Of the card's processors those for compute and those in all, and its memory in MiB."""
+    found = gate(pynvml.nvmlDeviceGetAttributes_v2, instance)
+    return found.computeInstanceSliceCount, found.gpuInstanceSliceCount, found.memorySizeMB
+
+
+# ---- NVLink ----------------------------------------------------------------------------------------------------------
+
+
+def link_ends(handle: Handle) -> list[LinkEnd]:
+    """Of the links that work; those to a processor are none between cards."""
+    ends = (optional(partial(_link_end, link), handle) for link in range(_links(handle)))
+    return [end for end in ends if end is not None]
+
+
+def _links(handle: Handle) -> int:
+    number = fields(handle, [pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT])[0]
+    return min(number or 0, int(pynvml.NVML_NVLINK_MAX_LINKS))
+
+
+def _link_end(link: int, handle: Handle) -> LinkEnd | None:
+    if not gate(pynvml.nvmlDeviceGetNvLinkState, handle, link):
+        return None
+    kind = gate(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+    if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
+        return LinkEnd(None)
+    if kind != pynvml.NVML_NVLINK_DEVICE_TYPE_GPU:
+        return None
+    return LinkEnd(_address(gate(pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)))
+
+
+# ---- Events ----------------------------------------------------------------------------------------------------------
+
+
+def event_set() -> EventSet:
+    """One that waits for nothing yet."""
+    return EventSet(gate(pynvml.nvmlEventSetCreate))
+
+
+def free(events: EventSet) -> None:
+    """It is one no more."""
+    gate(pynvml.nvmlEventSetFree, events)
+
+
+def register_xids(handle: Handle, events: EventSet) -> bool:
+    """From now on the set waits for errors that the driver reports of this card; False if it has no such events."""
+    wanted = gate(pynvml.nvmlDeviceGetSupportedEventTypes, handle) & pynvml.nvmlEventTypeXidCriticalError
+    if wanted:
+        gate(pynvml.nvmlDeviceRegisterEvents, handle, wanted, events)
+    return bool(wanted)
+
+
+def wait(events: EventSet, timeout_ms: int) -> tuple[int, int] | None:
+    """The next XID with the address of its card's handle (see `address`); None if there was none in time."""
+    try:
+        event = gate(pynvml.nvmlEventSetWait_v2, events, timeout_ms)
+    except Refused as refused:
+        if refused.number == TIMEOUT:
+            return None
+        raise
+    return address(event.device), int(event.eventData)
+
+
+def address(handle: Any) -> int:  # noqa: ANN401  pynvml's, as the one below
+    """What tells whether two handles are of the same card."""
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
+
+
+# ---- Plain values ----------------------------------------------------------------------------------------------------
+
+
+def _address(info: Any) -> str:  # noqa: ANN401
+    return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"

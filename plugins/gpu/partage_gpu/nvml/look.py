@@ -1,0 +1,124 @@
+"""Looks at all cards: everything that there is to know. In the child process alone.
+
+A card that fails never hides the others: it becomes a silent one, with NVML's own words. Only an answer that concerns
+the node, such as how many cards there are, ends the look, and with it this process: a session of NVML that has lost its
+driver does not find it again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from partage_gpu.nvml import calls as nvml
+from partage_gpu.nvml.calls import Handle, Memory, Refused, optional
+from partage_gpu.nvml.condition import Condition, condition_of
+from partage_gpu.nvml.facts import CardFacts, InstanceFacts, NodeFacts, SilentCard
+from partage_gpu.nvml.instances import profile_of
+from partage_gpu.nvml.links import LinkedCard, links_between
+from partage_gpu.nvml.sysfs import host_memory_bytes, numa_node_of
+
+
+class _Card(NamedTuple):
+    """What does not change while its signs do not, and where its links end."""
+
+    facts: CardFacts
+    ends: tuple[str | None, ...]
+
+
+class FullLook:
+    """At this process's cards."""
+
+    def __init__(self, driver_root: str) -> None:
+        self._driver_root = driver_root
+        self._known: dict[str, _Card] = {}
+        self.signs_changed = False
+        """Set by whoever sees that, in any thread. What a card is takes some hundred calls, and is asked once."""
+
+    def facts(self) -> NodeFacts:
+        """Everything."""
+        if self.signs_changed:
+            self.signs_changed = False
+            self._known.clear()
+        driver, cuda = nvml.of_node(nvml.driver_version), nvml.of_node(nvml.cuda_version)
+        looked = [self._looked(index) for index in range(nvml.of_node(nvml.count))]
+        cards = [one for one in looked if isinstance(one, CardFacts)]
+        silent = tuple(one for one in looked if isinstance(one, SilentCard))
+        links = links_between({card.uuid: LinkedCard(card.pci, self._known[card.uuid].ends) for card in cards})
+        linked = tuple(replace(card, links=links[card.uuid]) for card in cards)
+        return NodeFacts(driver=driver, cuda=cuda, cards=linked, silent=silent)
+
+    def _looked(self, index: int) -> CardFacts | SilentCard:
+        uuid = None
+        try:
+            handle = nvml.card(index)
+            uuid = nvml.uuid(handle)
+            if uuid not in self._known:
+                ends = tuple(end.pci for end in optional(nvml.link_ends, handle) or ())
+                self._known[uuid] = _Card(_what_is(handle, uuid, self._driver_root), ends)
+            return _how_is(handle, index, self._known[uuid].facts)
+        except Refused as refused:
+            return SilentCard(index=index, uuid=uuid, fault=str(refused))
+
+
+def _what_is(handle: Handle, uuid: str, driver_root: str) -> CardFacts:
+    memory, pci = _own_memory(handle), nvml.pci(handle)
+    numa_node = optional(nvml.numa_node, handle)
+    return CardFacts(
+        uuid=uuid,
+        index=0,
+        minor=optional(nvml.minor, handle),
+        model=nvml.name(handle),
+        memory_bytes=host_memory_bytes() if memory is None else memory.total,
+        reserved_bytes=0 if memory is None else memory.reserved,
+        has_own_memory=memory is not None,
+        compute_capability=nvml.capability(handle),
+        pci=pci,
+        numa_node=numa_node_of(driver_root, pci) if numa_node is None else numa_node,
+    )
+
+
+def _own_memory(handle: Handle) -> Memory | None:
+    """None: it has none, and uses the host's."""
+    try:
+        return nvml.memory(handle)
+    except Refused as refused:
+        if refused.number == nvml.NOT_SUPPORTED:
+            return None
+        raise
+
+
+def _tells_use(handle: Handle) -> bool | None:
+    """Of a card that answers with another error it is not known."""
+    return optional(nvml.tells_use, handle)
+
+
+def _how_is(handle: Handle, index: int, card: CardFacts) -> CardFacts:
+    condition, is_mig = optional(condition_of, handle) or Condition(), bool(optional(nvml.is_mig, handle))
+    return replace(
+        card,
+        index=index,
+        is_mig=is_mig,
+        instances=_instances(handle) if is_mig else (),
+        tells_use=_tells_use(handle) if card.has_own_memory else False,
+        ecc_uncorrected=condition.ecc_uncorrected,
+        row_remap_failed=condition.row_remap_failed,
+        needs_reset=condition.needs_reset,
+    )
+
+
+def _instances(handle: Handle) -> tuple[InstanceFacts, ...]:
+    """Those that answer: one that is being destroyed does not."""
+    found = (optional(_instance, one) for one in optional(nvml.instances, handle) or ())
+    return tuple(one for one in found if one is not None)
+
+
+def _instance(handle: Handle) -> InstanceFacts:
+    memory = nvml.memory(handle)
+    return InstanceFacts(
+        uuid=nvml.uuid(handle),
+        profile=profile_of(nvml.name(handle), optional(nvml.slices, handle)),
+        memory_bytes=memory.total,
+        used_bytes=memory.used,
+    )

@@ -1,0 +1,52 @@
+"""Decides when the child process is started again. Pure: told the time, it has no clock.
+
+The first failure after a good while costs nothing, so that a crash or a reloaded driver is made good at once. Further
+ones wait longer and longer, but never so long that a driver which is back stays unseen: each start costs a tenth of a
+second of processor time. A machine without the library most likely has no card: it is asked much more rarely.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from partage_gpu.nvml.facts import TroubleKind
+
+_FIRST_S: Final = 1.0
+_MOST_S: Final = 5.0
+_NO_LIBRARY_MOST_S: Final = 30.0
+_GOOD_WHILE_S: Final = 30.0
+"""A child that lived so long did not fail at its start."""
+
+
+class Starting:
+    """When to start, and the failures that say so."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """What happened before does not count any more."""
+        self._failures = 0
+        self._not_before = float("-inf")
+
+    def failed(self, kind: TroubleKind, *, started: float, now: float) -> None:
+        """A child that was started then has ended, or was ended, now."""
+        if now - started >= _GOOD_WHILE_S:
+            self._failures = 0
+        self._failures += 1
+        self._not_before = now + self._pause_s(kind)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether any failure counts."""
+        return self._failures > 0
+
+    def may_start(self, now: float) -> bool:
+        """Whether it is time."""
+        return now >= self._not_before
+
+    def _pause_s(self, kind: TroubleKind) -> float:
+        if self._failures == 1:
+            return 0.0
+        most_s = _NO_LIBRARY_MOST_S if kind == "no-library" else _MOST_S
+        return float(min(most_s, _FIRST_S * 2 ** min(self._failures - 2, 10)))

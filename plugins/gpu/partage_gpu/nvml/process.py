@@ -1,0 +1,229 @@
+"""One child process from its start to its end: starts it, hears it in a thread, ends it whatever it is doing.
+
+Nothing here blocks on the child for longer than said: a process that hangs in the driver may not even die when it is
+killed. What it writes to stderr, as the driver's library does, becomes lines of our log. The child notices by its
+socket that its parent is gone, and ends itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Final, Generic, TypeVar, cast
+
+from partage_gpu.nvml.wire import MAX_BYTES
+
+COMMAND: Final = (sys.executable, "-P", "-m", "partage_gpu.nvml.child")
+Q = TypeVar("Q")
+"""What it is asked."""
+T = TypeVar("T")
+"""What it says."""
+_KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
+"""Of our environment; the rest is nobody's business in a process that loads the driver's library."""
+_REAP_S: Final = 1.0
+_DYING_S: Final = 0.25
+_JOIN_S: Final = 3 * _REAP_S
+_LONGEST_LINE: Final = 400
+_PIECE_BYTES: Final = 4096
+_LAST_PIECES: Final = 32
+"""Of a process that closed its socket: as much as two full pipes, so one that goes on writing does not hold us."""
+_log: Final = logging.getLogger(__name__)
+
+
+class ChildProcess(Generic[Q, T]):
+    """One, and what it said."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        encoded: Callable[[Q], bytes],
+        told: Callable[[bytes], T],
+        hears: Callable[[T], None],
+        ends: Callable[[str], None],
+    ) -> None:
+        """Raises OSError or RuntimeError where there is no process, descriptor or thread to be had.
+
+        `encoded` makes a packet of a question; `told` reads one, or raises ValueError. `hears` is called for every
+        message, and `ends` once with how it ended, both in the thread that hears the child. `ends` is not where it was
+        `end` that ended it.
+        """
+        self._encoded, self._told = encoded, told
+        self._hears, self._ends = hears, ends
+        self._reaping, self._sending = threading.Lock(), threading.Lock()
+        self._is_ending = False
+        self.started = time.monotonic()
+        self._process, self._socket = _started(command)
+        self._stderr = cast("IO[bytes]", self._process.stderr)
+        self._thread = threading.Thread(target=self._hear, name="partage-nvml-child", daemon=True)
+        try:
+            self._thread.start()
+        except BaseException:
+            self._close()
+            self._kill_and_reap()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is a process no more; a dead one is reaped by this question."""
+        return self._process.poll() is not None
+
+    def send(self, question: Q) -> None:
+        """Asks; whether it hears that is its own business."""
+        with self._sending, contextlib.suppress(OSError):  # it may be dead, its thread will say so
+            self._socket.send(self._encoded(question), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+    def kill(self) -> None:
+        """Kills it and what it started; its thread sees to the rest."""
+        self._is_ending = True
+        self._kill_group()
+        with self._sending, contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, even where the child cannot be killed
+
+    def end(self) -> None:
+        """Kills it and waits. Afterwards nothing is left of it, or `is_dead` says that it could not be killed."""
+        self.kill()
+        self._thread.join(_JOIN_S)
+
+    # ---- In the thread -----------------------------------------------------------------------------------------------
+
+    def _hear(self) -> None:
+        lines = _Lines(self.pid)
+        why = ""
+        try:
+            why = self._heard_until_silent(lines)
+        finally:
+            lines.end(self._stderr.fileno())
+            self._close()
+            self._kill_and_reap()
+            if not self._is_ending:
+                self._ends(why or _how(self._process.returncode))
+
+    def _heard_until_silent(self, lines: _Lines) -> str:
+        """Hears it until it closes its end; answers why we don't want to hear more, if that was the cause."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._stderr, selectors.EVENT_READ)
+            while True:
+                ready = {key.fileobj for key, _ in selector.select()}
+                if self._stderr in ready and not lines.read(self._stderr.fileno()):
+                    selector.unregister(self._stderr)
+                if self._socket in ready:
+                    packet = self._received()
+                    if not packet:
+                        return ""
+                    try:
+                        told = self._told(packet)
+                    except ValueError as error:
+                        return f"said what nobody understands: {error}"
+                    self._hears(told)
+
+    def _received(self) -> bytes:
+        """One packet; nothing once it has closed its end and all that it said before is heard."""
+        try:
+            return self._socket.recv(MAX_BYTES + 1)
+        except ConnectionResetError:  # it died with a question unread; the kernel tells that first, and once
+            return self._socket.recv(MAX_BYTES + 1)
+
+    def _close(self) -> None:
+        with self._sending:
+            self._socket.close()
+        self._stderr.close()
+
+    def _kill_group(self) -> None:
+        """Kills the whole group, unless the child is reaped: its number may be another's by then."""
+        with self._reaping, contextlib.suppress(ProcessLookupError):
+            if self._process.returncode is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _kill_and_reap(self) -> None:
+        """What closed its socket is dying, and is helped; one that cannot die is left."""
+        until = time.monotonic() + _DYING_S
+        while not self._has_exited() and time.monotonic() < until:
+            time.sleep(_DYING_S / 50)
+        self._kill_group()
+        with contextlib.suppress(subprocess.TimeoutExpired), self._reaping:
+            self._process.wait(_REAP_S)
+        if self._process.returncode is None:
+            _log.error("process %d hangs in the NVIDIA driver and cannot be killed; it is left behind", self.pid)
+
+    def _has_exited(self) -> bool:
+        """Whether its own status can be seen; not reaped yet, its number is still that of its group."""
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:  # `is_dead` has reaped it
+            return True
+
+
+class _Lines:
+    """Makes lines of the log of what the child writes."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._rest = b""
+
+    def read(self, descriptor: int) -> bool:
+        """One piece; False at its end."""
+        piece = os.read(descriptor, _PIECE_BYTES)
+        *lines, rest = (self._rest + piece).split(b"\n")
+        self._rest = rest[:_LONGEST_LINE]
+        for line in lines:
+            self._say(line)
+        return bool(piece)
+
+    def end(self, descriptor: int) -> None:
+        """What is left in the pipe, and what came without an end: the socket often closes before all is read."""
+        os.set_blocking(descriptor, False)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_LAST_PIECES):
+                if not self.read(descriptor):
+                    break
+        self._say(self._rest)
+
+    def _say(self, line: bytes) -> None:
+        text = line[:_LONGEST_LINE].decode(errors="replace").strip()
+        if text:
+            _log.warning("the process %d that asks the driver says: %s", self._pid, repr(text)[1:-1])
+
+
+def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        process = subprocess.Popen(  # noqa: S603  our own modules
+            command,
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=_reduced(os.environ),
+            start_new_session=True,  # a terminal's signals are for us, and what the library starts ends with it
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return process, ours
+
+
+def _reduced(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in _KEPT if name in environment}
+
+
+def _how(status: int | None) -> str:
+    if status is None:
+        return "closed its socket and does not end"
+    return f"exited with {status}" if status >= 0 else f"was killed by signal {-status}"

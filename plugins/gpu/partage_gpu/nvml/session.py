@@ -1,0 +1,98 @@
+"""What the child process does with an open driver: answers its parent, and looks for signs by itself.
+
+The signs are few calls, so that a change is known within about a second and costs next to nothing. What changed is not
+told, only that: the parent then has a full look.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from typing import Final
+
+from partage_gpu.nvml import calls as nvml
+from partage_gpu.nvml import wire
+from partage_gpu.nvml.events import Watch
+from partage_gpu.nvml.facts import Xid
+from partage_gpu.nvml.init import NoDriver
+from partage_gpu.nvml.look import FullLook
+from partage_gpu.nvml.samples import samples
+from partage_gpu.nvml.signs import VitalSigns
+from partage_gpu.nvml.voice import Voice
+
+_EVERY_S: Final = 1.0
+_MOST_PART: Final = 0.05
+"""Of its time this process spends at most so much with signs, however slow the driver is."""
+_KNOWN_TO_THE_KERNEL: Final = "proc/driver/nvidia/gpus"
+
+
+class Session:
+    """From here until the driver is gone."""
+
+    def __init__(self, driver_root: str, voice: Voice) -> None:
+        nvml.of_node(nvml.attach)
+        nvml.gate.returned = voice.returned
+        self._voice = voice
+        self._folder = os.path.join(driver_root, _KNOWN_TO_THE_KERNEL)  # noqa: PTH118  pathlib is memory
+        self._in_kernel = self._listed()
+        self._look = FullLook(driver_root)
+        self._vital = VitalSigns()
+        self._watch = Watch(self._reported)
+        self._watch.start()
+        self._signs = self._vital.read()
+        self._due = time.monotonic() + _EVERY_S
+        voice.tell(wire.Ready())
+
+    def serve(self, connection: socket.socket) -> None:
+        """Until the parent is gone; raises `NoDriver` when the driver is."""
+        poll = select.poll()
+        poll.register(connection, select.POLLIN)
+        while True:
+            wait_s = max(0.0, self._due - time.monotonic())
+            if poll.poll(wait_s * 1000):
+                packet = connection.recv(wire.MAX_BYTES)
+                if not packet:
+                    return
+                self._answer(wire.question(packet))
+            if time.monotonic() >= self._due:
+                self._look_for_signs()
+
+    def _answer(self, question: wire.Question) -> None:
+        match question:
+            case wire.AskLook():
+                self._read_signs()  # what changes from now on is new to the parent
+                self._voice.tell(wire.Looked(self._look.facts()))
+            case wire.AskSamples():
+                self._voice.tell(wire.Sampled(nvml.of_node(samples)))
+
+    def _look_for_signs(self) -> None:
+        began = time.monotonic()
+        if self._listed() != self._in_kernel:
+            raise NoDriver("failed", "the machine's cards are others than when NVML was opened")
+        if self._read_signs():
+            self._voice.tell(wire.Changed())
+        now = time.monotonic()
+        self._due = now + max(_EVERY_S - (now - began), (now - began) / _MOST_PART)
+
+    def _read_signs(self) -> bool:
+        """Whether they changed."""
+        signs, before = self._vital.read(), self._signs
+        self._signs = signs
+        if signs != before:
+            self._look.signs_changed = True
+            self._watch.watch_anew()
+        return signs != before
+
+    def _reported(self, xid: Xid) -> None:
+        """In the thread that waits for events."""
+        self._look.signs_changed = True
+        self._voice.tell(wire.Reported(xid))
+
+    def _listed(self) -> frozenset[str]:
+        """The cards that the kernel driver knows; NVML finds others only when it is opened anew."""
+        try:
+            return frozenset(os.listdir(self._folder))  # noqa: PTH208  pathlib is memory
+        except OSError:
+            return frozenset()

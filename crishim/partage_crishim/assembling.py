@@ -17,7 +17,6 @@ from partage_crishim.deciding.confining import Confinement
 from partage_crishim.deciding.guarding import GuardPolicy
 from partage_crishim.deciding.placing import Roots
 from partage_crishim.files import NodeFiles
-from partage_crishim.foreseeing import Foresight
 from partage_crishim.granting import Granting, GrantPolicy, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
@@ -25,7 +24,6 @@ from partage_crishim.judge import Changed, Judge, Told
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.plugins import MeasuredHost, host_settings
 from partage_crishim.records import Records
-from partage_crishim.rehearsing import Rehearsal
 from partage_crishim.reservations import Reservations
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.siblings import Siblings
@@ -44,7 +42,6 @@ class Parts:
     judge: Judge
     booking: Booking
     collector: Collector
-    foresight: Foresight
     host: MeasuredHost
     keyring: Keyring
     reservations: Reservations
@@ -53,7 +50,6 @@ class Parts:
 
     async def close(self) -> None:
         """Lets go of the connections to others."""
-        await self.foresight.close()
         for client in self.clients:
             client.close()
 
@@ -113,13 +109,6 @@ def assemble(  # noqa: PLR0913  those who hear of what happens
         judge=judge,
         booking=booking,
         collector=collector,
-        foresight=Foresight(
-            containerd,
-            wanted=inventory.has_devices,
-            expected=grants.expect,
-            rehearse=Rehearsal(grants),
-            look_ahead=grants.look_ahead,
-        ),
         host=host,
         keyring=keyring,
         reservations=reservations,

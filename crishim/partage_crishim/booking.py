@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from partage_crishim.containerd import Containerd
@@ -35,28 +35,15 @@ class Booking:
         self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
         self._spoken: Listing | None = None
 
-    async def reserve(self, mine: Held, part: GpuPart | None, checked: Callable[[], None]) -> Reservation:
-        """Room for this container, kept until its create ends; raises a refusal where there is none.
-
-        `checked` is called when there is room and on record that plugins may be asked, before the rest is written.
-        """
-        if (reservation := self._reserved_at_once(mine, part, checked)) is not None:
-            return reservation
+    async def reserve(self, mine: Held, part: GpuPart | None) -> Reservation:
+        """Room for this container, kept until its create ends; raises a refusal where there is none."""
         async with self.alone_with(mine.key):
             try:
                 async with self._table(fresh=False) as (table, listing):
-                    return self._reserved(table, listing, mine, part, checked)
+                    return self._reserved(table, listing, mine, part)
             except NoRoom:  # as far as an old listing can say
                 async with self._table(fresh=True) as (table, listing):
-                    return self._reserved(table, listing, mine, part, checked)
-
-    def rehearse(self, mine: Held, part: GpuPart | None) -> None:
-        """Takes out what is over and looks at all that `reserve` would look at; raises what it would."""
-        if (listing := self._containerd.known()) is not None:
-            with self._reservations.locked_at_once() as table:
-                if table is not None and listing.began_s >= table.horizon_s:
-                    self._drop_over(table, listing)
-                    self._floor_with_room(table, listing, mine, part)
+                    return self._reserved(table, listing, mine, part)
 
     async def held(self, *, fresh: bool) -> tuple[Held, ...]:
         """What containers hold now; where nobody can tell, what was known last."""
@@ -99,42 +86,22 @@ class Booking:
                     return
         raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
 
-    def _reserved_at_once(self, mine: Held, part: GpuPart | None, checked: Callable[[], None]) -> Reservation | None:
-        """Without waiting for anybody, as nearly always; None where that cannot be, or would be a no."""
-        listing = self._containerd.known()
-        if listing is None or mine.key in self._keys:
-            return None
-        with self._reservations.locked_at_once() as table:
-            if table is None or listing.began_s < table.horizon_s:
-                return None
-            self._drop_over(table, listing)
-            with contextlib.suppress(NoRoom):
-                return self._reserved(table, listing, mine, part, checked)
-        return None
-
     def _drop_over(self, table: Table, listing: Listing) -> None:
         """A listing that has spoken before has nothing new to say."""
         if listing is not self._spoken:
             self._reservations.drop_over(table, listing)
             self._spoken = listing
 
-    def _reserved(
-        self, table: Table, listing: Listing, mine: Held, part: GpuPart | None, checked: Callable[[], None]
-    ) -> Reservation:
-        floor = self._floor_with_room(table, listing, mine, part)
-        self._records.adjusting(mine.key)
-        checked()
-        reservation = self._reservations.made(mine)
-        if mine.gen > floor:
-            self._records.raise_floor(mine.pod, mine.gen)
-        table.write(reservation)
-        return reservation
-
-    def _floor_with_room(self, table: Table, listing: Listing, mine: Held, part: GpuPart | None) -> int:
-        """The pod's floor; refused where the container's allocation is below it, or there is no room."""
+    def _reserved(self, table: Table, listing: Listing, mine: Held, part: GpuPart | None) -> Reservation:
+        """Refused where the container's allocation is older than one that was in force, or there is no room."""
         reservations = table.reservations
         floor = self._records.floor(mine.pod)
         require_not_older(mine.gen, max(floor, highest_gen(mine.pod, listing, reservations)))
         cards = {grant.card for grant in mine.cards}
         require_room(mine, holders_of(cards, listing, reservations), part)
-        return floor
+        self._records.adjusting(mine.key)
+        reservation = self._reservations.made(mine)
+        if mine.gen > floor:
+            self._records.raise_floor(mine.pod, mine.gen)
+        table.write(reservation)
+        return reservation

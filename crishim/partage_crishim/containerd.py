@@ -7,8 +7,7 @@ collector's pause, which lists anyway: so hardly a create waits for a listing.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from partage_base.cri import CriError, ListedContainer, ListedSandbox, RuntimeClient
@@ -39,13 +38,10 @@ class Containerd:
 
     async def listing(self, *, fresh: bool) -> Listing:
         """Who holds grants; one that began before this call only where `fresh` is not asked for."""
-        known = None if fresh else self.known()
-        return known if known is not None else await self._listed()
-
-    def known(self) -> Listing | None:
-        """The last listing, while it is good enough for `listing`."""
         known = self._listing
-        return known if known is not None and known.began_s > self._clock() - self._max_age_s else None
+        if fresh or known is None or known.began_s <= self._clock() - self._max_age_s:
+            return await self._listed()
+        return known
 
     def last(self) -> Listing:
         """What was listed last, whatever it is worth by now; nothing before the first time."""
@@ -54,27 +50,11 @@ class Containerd:
     async def handler(self, sandbox_id: str) -> str:
         """The runtime handler of a sandbox; empty for the default one."""
         if sandbox_id not in self._handlers:
-            self._learn(await self._sandbox(sandbox_id))
+            sandbox = await self._sandbox(sandbox_id)
+            if len(self._handlers) >= _MOST_HANDLERS:
+                del self._handlers[next(iter(self._handlers))]
+            self._handlers[sandbox_id] = sandbox.runtime_handler
         return self._handlers[sandbox_id]
-
-    async def new_sandboxes(self) -> tuple[ListedSandbox, ...]:
-        """Those that were not seen before, the oldest first; their handlers are known from now on."""
-        new = sorted(await self._sandboxes(besides=self._handlers), key=lambda each: each.created_ns)
-        for each in new[-_MOST_HANDLERS:]:
-            self._learn(each)
-        return tuple(new)
-
-    async def handler_beside_listing(self, sandbox_id: str) -> str:
-        """The handler; where it must be asked for, a listing that is too old is made anew in the same time."""
-        if sandbox_id in self._handlers:
-            return self._handlers[sandbox_id]
-        both = asyncio.gather(self.handler(sandbox_id), self.listing(fresh=False), return_exceptions=True)
-        handler, listing = await both
-        if isinstance(handler, BaseException):
-            raise handler
-        if isinstance(listing, BaseException):
-            raise listing
-        return handler
 
     async def living(self, sandbox_id: str) -> tuple[ListedContainer, ...]:
         """The containers of a sandbox that have not ended."""
@@ -100,16 +80,8 @@ class Containerd:
 
     async def pods(self) -> frozenset[str]:
         """The uids of all pods that have a sandbox."""
-        return frozenset(each.pod_uid for each in await self._sandboxes())
-
-    def _learn(self, sandbox: ListedSandbox) -> None:
-        if len(self._handlers) >= _MOST_HANDLERS:
-            del self._handlers[next(iter(self._handlers))]
-        self._handlers[sandbox.id] = sandbox.runtime_handler
-
-    async def _sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
         try:
-            return await self._client.sandboxes(besides)
+            return frozenset(each.pod_uid for each in await self._client.sandboxes())
         except CriError:
             raise _away() from None
 

@@ -6,7 +6,6 @@ Every container meets it, those with a grant too.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 
 from partage_base.cri import Changes, CreateRequest
 from partage_crishim.booking import Booking
@@ -26,16 +25,6 @@ from partage_crishim.kubelet import Kubelet
 from partage_crishim.siblings import Siblings
 from partage_plugins.vocabulary import CardId, GpuPart
 from partage_plugins.vocabulary.nvidia import VISIBLE
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a request says by itself, and what is known of the node meanwhile."""
-
-    request: CreateRequest
-    part: GpuPart | None
-    asked: Asked | None
-    """None where this container is not guarded."""
 
 
 class Guardian:
@@ -63,25 +52,20 @@ class Guardian:
         """Whether there is anything here to guard."""
         return self._policy.mode == "on" or (self._policy.mode == "auto" and self._inventory.has_cards())
 
-    async def changes(self, request: CreateRequest) -> Changes:
-        """What to change in a request; nothing for most. Raises a refusal for what can only be refused."""
-        return await self.changes_after(self.look(request))
+    async def changes(self, request: CreateRequest, replaced: Container[str] = ()) -> Changes:
+        """What to change in a request; nothing for most. Raises a refusal for what can only be refused.
 
-    def look(self, request: CreateRequest) -> Look:
-        """The part that needs no question to others."""
+        `replaced` are the variables that plugins set, of which nothing is left to guard.
+        """
         known = self._inventory.current()
+        part = known.gpu if known is not None else None
         is_guarded = self.is_on and request.namespace not in self._policy.trusted
         if is_guarded:
             require_no_annotations(request)
-        return Look(request, known.gpu if known is not None else None, asked_by(request) if is_guarded else None)
-
-    async def changes_after(self, look: Look, replaced: Container[str] = ()) -> Changes:
-        """The rest. `replaced` are the variables that plugins set, of which nothing is left to guard."""
-        request, part = look.request, look.part
         await self._siblings.require_no_part(request, part)
-        if look.asked is None:
+        if not is_guarded:
             return Changes()
-        asked = look.asked.without(replaced)
+        asked = asked_by(request).without(replaced)
         served = await self._kubelet.served(request) if _may_be_served(request, asked) else None
         await self._require_unshared(native_cards(request, served or frozenset(), part), part)
         adds_void = not asked.visible and VISIBLE not in replaced and await self._runs_nvidia(request)

@@ -53,11 +53,6 @@ class InventoryFile:
             self._facts, self._known, self.fault = None, None, str(error)
         return self._known
 
-    def has_devices(self) -> bool:
-        """Whether anything on this node can be granted, as far as is known."""
-        known = self.current()
-        return known is not None and bool(known.parts)
-
     def has_cards(self) -> bool:
         """Whether there are cards here that a container could reach."""
         known = self.current()

@@ -80,7 +80,7 @@ class CrishimService:
         )
         self._note = KubeletNote(settings.root / KUBELET_SPOKE, failed=self._trouble)
         runtime = settings.below_root(settings.runtime)
-        self._splicer = Splicer(runtime, self._parts.judge, on_call=self._noted)
+        self._splicer = Splicer(runtime, self._parts.judge, on_call=self._note.note)
         sight = RuntimeSight(runtime, self._splicer.counters)
         self._upkeep = Upkeep(settings.root / CRISHIM_CONDITION, daemon.health, sight, self._faults)
         self._figures = Figures(self._splicer.counters, daemon.metrics.registry)
@@ -173,10 +173,6 @@ class CrishimService:
         self._tell_of_keys()
         self._end_if_mended()
         self._reloading = asyncio.ensure_future(self._parts.host.restart())
-
-    def _noted(self, method: str) -> None:
-        self._note.note(method)
-        self._parts.foresight.note(method)
 
     async def _watch_socket(self) -> None:
         while True:

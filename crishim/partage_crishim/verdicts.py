@@ -15,9 +15,6 @@ from msgspec import Struct
 CREATE_CONTAINER: Final = "/runtime.v1.RuntimeService/CreateContainer"
 RESTORE_POD: Final = "/runtime.v1.RuntimeService/RestorePod"
 STATUS: Final = "/runtime.v1.RuntimeService/Status"
-RUN_SANDBOX: Final = "/runtime.v1.RuntimeService/RunPodSandbox"
-SANDBOX_STATUS: Final = "/runtime.v1.RuntimeService/PodSandboxStatus"
-IMAGE_STATUS: Final = "/runtime.v1.ImageService/ImageStatus"
 HELD: Final = frozenset({CREATE_CONTAINER, RESTORE_POD})
 """Calls whose request is read to its end before anything but its headers goes upstream."""
 

@@ -33,7 +33,7 @@ ALONE_AFTER_S: Final = 10.5
 """By then crishim's list of the runtime's containers is too old to be used again."""
 SETTLED_AFTER_S: Final = 0.2
 """What a runtime still does after a call that it has answered would be in the way of the next one."""
-ADDED_MS: Final = 2.0
+ADDED_MS: Final = 3.0
 _MS: Final = 1e6
 
 PLAIN: Final = "CreateContainer straight, as kubelet asks"

@@ -141,10 +141,6 @@ class GpuNode:
         return [Gauge(name="gpu_busy_ratio", value=0.5, labels={"device_uuid": "GPU-0"})]
 
     @hookimpl
-    def partage_expected(self, granted: Granted) -> None:
-        self._called("partage_expected")
-
-    @hookimpl
     def partage_adjust(self, granted: Granted) -> Adjustment | None:
         self._called("partage_adjust")
         part, grants = granted.part(GPU), granted.of(GPU)

@@ -216,7 +216,6 @@ def test_every_hook_of_the_node_is_called(
     asked = container(pod=POD.ref)
     running = plugin_host(ON_NODE)
     granted = granted_to("main", cluster.allocated(cluster.side.requests(POD)), inventory)
-    running.expected(granted)
     running.adjust(asked, granted)
     running.removed(asked.key)
     running.stop()

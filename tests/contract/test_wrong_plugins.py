@@ -110,11 +110,6 @@ OF_NODE = (
     Wrong("living:SamplesNonsense", "samples_are_gauges", "partage_samples: returned a wrong value"),
     Wrong("living:SamplesTwice", "samples_are_gauges", "gives a gauge twice"),
     Wrong("living:RemovesTheKnownOnly", "is_removed_at_any_time", "partage_removed: raised KeyError"),
-    Wrong(
-        "adjusting:RemembersWhatWasExpected",
-        "looking_ahead_makes_no_difference",
-        "partage_adjust answers differently after partage_expected",
-    ),
     Wrong("adjusting:EnforcesNothing", "enforces_what_grants_promise", "does not enforce: memory, share of fpga"),
     Wrong("adjusting:PromisesByRaising", "enforces_what_grants_promise", "promises: raised LookupError: no such board"),
     Wrong(

@@ -16,9 +16,6 @@ from partage_plugins.vocabulary import Adjustment, Container, Granted
 from partage_plugins.vocabulary.node import NodeContext
 from support.sides import THING
 
-REFUSED_GEN = 13
-"""Containers of this one are refused as soon as they are expected."""
-
 
 class Obedient:
     """Owns `thing` and does what the container's name says."""
@@ -30,13 +27,6 @@ class Obedient:
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
         self._root = Path(context.root)
-
-    @hookimpl
-    def partage_expected(self, granted: Granted) -> None:
-        with (self._root / "expected").open("a") as file:
-            file.write(f"{granted.gen} {' '.join(thing.id for thing in granted.of(THING))}\n")
-        if granted.gen == REFUSED_GEN:
-            raise Refused("this one cannot have it")
 
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:

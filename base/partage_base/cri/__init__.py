@@ -11,7 +11,6 @@ from partage_base.cri.client import UnaryClient
 from partage_base.cri.creating import (
     Changes,
     CreateRequest,
-    Draft,
     RequestDevice,
     RequestMount,
     read_create,
@@ -26,7 +25,6 @@ __all__ = [
     "Changes",
     "CreateRequest",
     "CriError",
-    "Draft",
     "Given",
     "ListedContainer",
     "ListedSandbox",

@@ -95,23 +95,12 @@ def read_create(message: bytes) -> CreateRequest:
 
 def rewritten(message: bytes, changes: Changes) -> bytes:
     """The request with these changes, or the very same bytes where there are none."""
-    return Draft(message).changed(changes) if changes else message
-
-
-class Draft:
-    """A request that will be changed: read while nobody waits for it."""
-
-    def __init__(self, message: bytes) -> None:
-        self._message = message
-        self._request = _parsed(message)
-
-    def changed(self, changes: Changes) -> bytes:
-        """The request with these changes, once; or the very same bytes where there are none."""
-        if not changes:
-            return self._message
-        _change(self._request.config, changes)
-        written: bytes = self._request.SerializeToString()
-        return written
+    if not changes:
+        return message
+    request = _parsed(message)
+    _change(request.config, changes)
+    written: bytes = request.SerializeToString()
+    return written
 
 
 def _change(config: Any, changes: Changes) -> None:  # noqa: ANN401  a message of a class made at run time

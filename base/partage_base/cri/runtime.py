@@ -5,8 +5,8 @@ Typed, and each call with a deadline.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -54,9 +54,6 @@ class ListedSandbox:
     id: str
     pod_uid: str
     runtime_handler: str
-    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The pod's, as they were when it was made."""
-    created_ns: int = 0
 
 
 class RuntimeClient:
@@ -90,9 +87,9 @@ class RuntimeClient:
         raw = request.SerializeToString()
         await self._client.call(f"{_SERVICE}StopContainer", raw, deadline_s=grace_s + _STOP_S)
 
-    async def sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
-        """All sandboxes but those that are known by their id."""
-        return await self._sandboxes(ListPodSandboxRequest(), besides)
+    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
+        """All sandboxes."""
+        return await self._sandboxes(ListPodSandboxRequest())
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
         """One sandbox, or None where the runtime has no such."""
@@ -101,18 +98,15 @@ class RuntimeClient:
         # The runtime takes a beginning of an id for the id.
         return next((each for each in await self._sandboxes(request) if each.id == sandbox_id), None)
 
-    async def _sandboxes(self, request: Message, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
+    async def _sandboxes(self, request: Message) -> tuple[ListedSandbox, ...]:
         answer = await self._call("ListPodSandbox", request.SerializeToString(), ListPodSandboxResponse())
         return tuple(
             ListedSandbox(
-                id=id_,
+                id=_text(each.id),
                 pod_uid=_text(each.metadata.uid),
                 runtime_handler=_text(each.runtime_handler),
-                annotations={_text(pair.key): _text(pair.value) for pair in each.annotations},
-                created_ns=each.created_at,
             )
             for each in answer.items
-            if (id_ := _text(each.id)) not in besides
         )
 
     async def _info(self, container_id: str) -> bytes:

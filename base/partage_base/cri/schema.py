@@ -54,10 +54,7 @@ _MESSAGES: Final = {
     "ListPodSandboxRequest": "1 PodSandboxFilter filter",
     "PodSandboxFilter": "1 bytes id",
     "ListPodSandboxResponse": "1 ListedSandbox* items",
-    "ListedSandbox": (
-        "1 bytes id, 2 PodSandboxMetadata metadata, 3 int state, 4 int created_at, 6 Pair* annotations, "
-        "7 bytes runtime_handler"
-    ),
+    "ListedSandbox": "1 bytes id, 2 PodSandboxMetadata metadata, 7 bytes runtime_handler",
     "ListPodResourcesResponse": "1 PodResources* pod_resources",
     "PodResources": "1 bytes name, 2 bytes namespace, 3 ContainerResources* containers",
     "ContainerResources": "1 bytes name, 2 ContainerDevices* devices, 5 DynamicResource* dynamic_resources",

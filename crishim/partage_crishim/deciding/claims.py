@@ -55,21 +55,16 @@ def claim_of(request: CreateRequest) -> Claim | None:
     text = request.annotations.get(ALLOCATION)
     if text is None:
         return None
-    allocation, by_container = decoded(text)
+    try:
+        allocation, by_container = _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
+    except DecodeError as error:
+        raise _unreadable(error) from None
     raw = by_container.get(ContainerName(request.container))
     if not raw:
         return None
     mine = allocation.of(GPU).get(ContainerName(request.container), ())
     signature = request.annotations.get(SIGNATURE)
     return Claim(text=text, signature=signature, allocation=allocation, raw=raw, cards=mine)
-
-
-def decoded(text: str) -> _Decoded:
-    """An allocation, typed and as it was written; raises a refusal. A pod's text comes with each of its containers."""
-    try:
-        return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
-    except DecodeError as error:
-        raise _unreadable(error) from None
 
 
 def _decoded(text: str) -> _Decoded:

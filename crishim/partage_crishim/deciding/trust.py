@@ -22,7 +22,7 @@ _REMEMBERED: Final = 256
 
 
 class Signatures:
-    """Signatures that were found good: one that was verified ahead of a create costs the create a look.
+    """Signatures that were found good: a pod's text comes with each of its containers.
 
     Each is remembered with the key itself. One that was taken away since is not among the keys, and one that was read
     anew is another object, so by neither is anything believed that was verified before.
@@ -30,10 +30,6 @@ class Signatures:
 
     def __init__(self) -> None:
         self._good: dict[tuple[str, str], tuple[KeyId, Ed25519PublicKey]] = {}
-
-    def know(self, text: str, signature: str | None) -> bool:
-        """Whether this one was found good, by a key that may be gone since."""
-        return signature is not None and (text, signature) in self._good
 
     def require(self, text: str, signature: str | None, keys: Mapping[KeyId, Ed25519PublicKey]) -> None:
         """Refuses an allocation that none of these keys signed; keys that verify only are among them."""

@@ -17,7 +17,6 @@ from partage_plugins.vocabulary.node import DeviceUse, Gauge, NodeContext
 __all__ = [
     "partage_adjust",
     "partage_discover",
-    "partage_expected",
     "partage_kind",
     "partage_removed",
     "partage_samples",
@@ -66,19 +65,6 @@ def partage_samples() -> Sequence[Gauge]:
 
     """
     raise NotImplementedError
-
-
-@hookspec
-def partage_expected(granted: Granted) -> None:
-    """Look now at what `partage_adjust` will look at: a container with these grants is near; crishim only.
-
-    No container waits meanwhile. May be called several times, or for a container that never comes; `partage_adjust`
-    may come without it, and is what counts: what goes wrong here is of no consequence.
-
-    Args:
-        granted: as `partage_adjust` will get it.
-
-    """
 
 
 @hookspec

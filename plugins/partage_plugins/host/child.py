@@ -53,8 +53,6 @@ class Child:
             match question:
                 case messages.Start():
                     return self._start(question)
-                case messages.Expected():
-                    self._side.expected(self._granted(question))
                 case messages.Adjust():
                     adjusted = self._side.adjust(question.container, self._granted(question))
                     return messages.AdjustedReply(id=question.id, adjusted=adjusted)
@@ -99,7 +97,7 @@ class Child:
         self._box.note(candidate.name, "import")
         return candidate.load()
 
-    def _granted(self, question: messages.Expected | messages.Adjust) -> Granted:
+    def _granted(self, question: messages.Adjust) -> Granted:
         grants = {kind: msgspec.Raw(raw) for kind, raw in question.grants.items()}
         return Granted(
             gen=question.gen,

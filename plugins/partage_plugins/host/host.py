@@ -93,12 +93,6 @@ class PluginHost:
         async with self._turn:
             return (await self._running()).started
 
-    async def expected(self, granted: Granted) -> None:
-        """A container with these grants is near: lets the plugins look ahead. Grants and parts as in `adjust`."""
-        number = next(self._numbers)
-        grants, parts = _raw(granted.grants), _raw(granted.parts)
-        await self._ask(messages.Expected(id=number, gen=granted.gen, grants=grants, parts=parts))
-
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
         """What must change in this container; grants and parts may be raw JSON, as decoded without kinds."""
         question = messages.Adjust(

@@ -44,15 +44,6 @@ class Adjust(Struct, frozen=True, kw_only=True, tag="adjust"):
     parts: dict[Kind, bytes]
 
 
-class Expected(Struct, frozen=True, kw_only=True, tag="expected"):
-    """A container with these grants is near."""
-
-    id: int
-    gen: int
-    grants: dict[Kind, bytes]
-    parts: dict[Kind, bytes]
-
-
 class Removed(Struct, frozen=True, kw_only=True, tag="removed"):
     """Clean up after this container."""
 
@@ -109,7 +100,7 @@ class Fault(Struct, frozen=True, kw_only=True, tag="fault"):
     traceback: str
 
 
-Question = Start | Expected | Adjust | Removed | Stop
+Question = Start | Adjust | Removed | Stop
 Reply = Started | AdjustedReply | Done | Refusal | Fault
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

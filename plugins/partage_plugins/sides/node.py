@@ -30,7 +30,6 @@ _HOOKS: Final = (
     "partage_stopping",
     "partage_discover",
     "partage_samples",
-    "partage_expected",
     "partage_adjust",
     "partage_removed",
 )
@@ -52,7 +51,6 @@ class NodeSide:
         self._registry = registry
         self._calls = {hook: bound(registry, hook, self.activity, traced=traced) for hook in _HOOKS}
         self._failed: frozenset[str] = frozenset()
-        self._last: Sequence[tuple[PluginName, Adjustment]] = ()
         self._kinds = tuple(replace(kind, promises=partial(self._promised, kind)) for kind in registry.kinds)
         self.owners: Mapping[Kind, PluginName] = self._in_force()
         """The kinds that have an owner in force."""
@@ -87,15 +85,6 @@ class NodeSide:
             gauges += _converted(call, call(), list[Gauge])
         return gauges
 
-    def expected(self, granted: Granted) -> None:
-        """A container with these grants is near: every plugin may look ahead; raises the first fault or refusal.
-
-        The way that their answers will go is gone once with the last ones, so that the processor knows it.
-        """
-        for call in self._calls["partage_expected"]:
-            call(granted)
-        self._together(self._last, granted)
-
     def adjust(self, container: Container, granted: Granted) -> Adjusted:
         """All plugins' changes to a container; refused if a kind that it was granted has no owner in force here."""
         for kind_name in sorted(granted.grants):
@@ -106,10 +95,6 @@ class NodeSide:
             answer = checked(call.plugin, call(container, granted))
             if answer is not None:
                 answers.append((call.plugin, answer))
-        self._last = answers
-        return self._together(answers, granted)
-
-    def _together(self, answers: Sequence[tuple[PluginName, Adjustment]], granted: Granted) -> Adjusted:
         merged = merge(answers)
         broken = unenforced(granted, merged.adjustment, self._kinds)
         return Adjusted(adjustment=merged.adjustment, owners=merged.owners, unenforced=broken)

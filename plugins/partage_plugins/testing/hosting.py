@@ -44,10 +44,6 @@ class RunningHost:
             raise RuntimeError("this host was not entered")
         return self._started
 
-    def expected(self, granted: Granted) -> None:
-        """As the host does."""
-        self._runner.run(self._host.expected(granted))
-
     def adjust(self, container: Container, granted: Granted) -> Adjusted:
         """What must change in this container; `granted` holds raw JSON, as decoded without kinds."""
         return self._runner.run(self._host.adjust(container, granted))

@@ -44,20 +44,6 @@ def adjusting_changes_no_input(case: Case) -> None:
             stage.own_adjustment(each.container, granted)
 
 
-def looking_ahead_makes_no_difference(case: Case) -> None:
-    """What it sees when a container is expected changes no answer: the container may differ, or never come."""
-    root, given = PurePosixPath(case.root()), granted_containers(case)
-    stage, ahead = (NodeStage(case).started(root=root) for _ in range(2))
-    for each in given:
-        granted = each.typed(ahead.registry.kinds)
-        with unchanged("partage_expected", "grants", granted):
-            ahead.side.expected(granted)
-    answers = [stage.adjusted(each) for each in given]
-    hold(
-        [ahead.adjusted(each) for each in given] == answers, "partage_adjust answers differently after partage_expected"
-    )
-
-
 def enforces_what_grants_promise(case: Case) -> None:
     """Whatever its grants promise to others is in force once the changes are made."""
     stage = NodeStage(case).started()
@@ -147,7 +133,6 @@ def _granted_unknown_devices(
 CHECKS: Final[tuple[Check, ...]] = (
     adjusts_the_same_twice,
     adjusting_changes_no_input,
-    looking_ahead_makes_no_difference,
     enforces_what_grants_promise,
     leaves_other_containers_alone,
     is_removed_after_adjusting,

@@ -36,19 +36,6 @@ def _unlucky(grant: FpgaGrant, part: FpgaPart | None) -> frozenset[Promise]:
     raise LookupError("no such board")
 
 
-class RemembersWhatWasExpected(FpgaNode):
-    _seen = 0
-
-    @hookimpl
-    def partage_expected(self, granted: Granted) -> None:
-        self._seen += 1
-
-    @hookimpl
-    def partage_adjust(self, granted: Granted) -> Adjustment | None:
-        answer = super().partage_adjust(granted)
-        return with_fields(answer, env={**answer.env, "SEEN": str(self._seen)}) if answer else None
-
-
 class EnforcesNothing(FpgaNode):
     @hookimpl
     def partage_kind(self) -> object:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from partage_plugins import Refused
 from partage_plugins.errors import PluginCrashed, PluginError, PluginFailed, PluginHung
@@ -20,7 +19,6 @@ from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import ContainerKey, NodeName
-from support.host_plugins import REFUSED_GEN
 from support.sides import container, granted, granted_raw
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -96,18 +94,6 @@ def test_a_container_is_adjusted_in_the_child(tmp_path: Path) -> None:
         assert adjusted.adjustment.env["THINGS"] == "t0,t1"
         assert adjusted.owners["env THINGS"] == ("obedient",)
         assert int(adjusted.adjustment.env["PID"]) != os.getpid()
-
-    run(tmp_path, story)
-
-
-def test_plugins_look_ahead_in_the_child_and_containers_are_adjusted_as_ever(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        await it.host.expected(granted_raw("t0", "t1"))
-        assert (tmp_path / "expected").read_text() == "1 t0,t1\n".replace(",", " ")
-        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
-        with pytest.raises(Refused, match="this one cannot have it"):
-            await it.host.expected(replace(granted_raw("t0"), gen=REFUSED_GEN))
-        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
 
     run(tmp_path, story)
 

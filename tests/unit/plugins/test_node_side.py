@@ -9,7 +9,7 @@ import pytest
 
 from partage_plugins import DecodeError, Refused, hookimpl
 from partage_plugins.errors import AdjustmentConflict, PluginFailed, PluginNonsense
-from partage_plugins.vocabulary import Adjustment, ContainerKey, Device, Granted, Kind, Mount
+from partage_plugins.vocabulary import Adjustment, ContainerKey, Device, Kind, Mount
 from partage_plugins.vocabulary.node import Gauge, NodeContext
 from support.sides import NODE, THING, Thing, Things, container, granted, node_side
 
@@ -179,30 +179,3 @@ def test_a_refusal_where_none_is_allowed_is_the_plugins_fault(no: Exception) -> 
         node_side(a=answering("partage_removed", no)).removed(KEY)
     (fault,) = node_side(a=answering("partage_started", no)).started(CONTEXT)
     assert "refused where it may not" in str(fault)
-
-
-def test_partage_expected_asks_everyone_ahead_and_changes_no_answer() -> None:
-    seen: list[object] = []
-
-    class Looks(Owner):
-        @hookimpl
-        def partage_expected(self, granted: Granted) -> None:
-            seen.append(granted)
-
-        @hookimpl
-        def partage_adjust(self, container: object, granted: Granted) -> Adjustment:
-            return Adjustment(env={"A": "1"})
-
-    side = node_side(looks=Looks)
-    side.expected(granted("t0"))
-    first = side.adjust(container(), granted("t0"))
-    side.expected(granted("t1"))
-    assert side.adjust(container(), granted("t0")) == first
-    assert seen == [granted("t0"), granted("t1")]
-
-
-def test_a_fault_in_partage_expected_is_told_with_its_plugin_and_a_refusal_in_its_words() -> None:
-    with pytest.raises(PluginFailed, match="plugin a: partage_expected: raised OSError: gone"):
-        node_side(a=answering("partage_expected", OSError("gone"))).expected(granted("t0"))
-    with pytest.raises(Refused, match="not here"):
-        node_side(a=answering("partage_expected", Refused("not here"))).expected(granted("t0"))

@@ -70,13 +70,6 @@ class GpuNode:
         return self._discovery.samples() if self._discovery is not None else []
 
     @hookimpl
-    def partage_expected(self, granted: Granted) -> None:
-        """Makes sure of our CDI spec where it is what will be used, or may be: a runtime's handler is not known yet."""
-        cards, part = granted_cards(granted), granted.part(GPU)
-        if cards and part is not None and self._settings.attach in (None, "cdi"):
-            self._own_kind.ensure(cards, part)
-
-    @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
         """Attaches the granted cards, and refuses a container that would get others beside them."""
         cards, part = granted_cards(granted), granted.part(GPU)

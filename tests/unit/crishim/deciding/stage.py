@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,12 +83,10 @@ class FakeRuntime(RuntimeClient):
         self._asked()
         return self.powers.get(container_id)
 
-    async def sandboxes(self, besides: Collection[str] = ()) -> tuple[ListedSandbox, ...]:
+    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
         self._asked()
         uids = {UID, *(each.pod_uid for each in self.listed.values())} - self.gone
-        return tuple(
-            ListedSandbox(id=f"s-{uid}", pod_uid=uid, runtime_handler="") for uid in uids if f"s-{uid}" not in besides
-        )
+        return tuple(ListedSandbox(id=f"s-{uid}", pod_uid=uid, runtime_handler="") for uid in uids)
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
         self._asked()
@@ -156,12 +154,8 @@ class FakeHost(PluginHost):
         self.answer: Adjusted | Exception = enforced()
         self.asked: list[tuple[Container, Granted]] = []
         self.told: list[ContainerKey] = []
-        self.expecting: list[Granted] = []
         self.deaf: Exception | None = None
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
-
-    async def expected(self, granted: Granted) -> None:
-        self.expecting.append(granted)
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
         self.asked.append((container, granted))

@@ -4,7 +4,7 @@
  * before a stream may capture, an event is recorded everywhere that has work: it is metered by that, for however long
  * the capture lasts. What is launched later beside it is asked for one by one.
  */
-#include "compute.h"
+#include "lanes.h"
 
 #include <string.h>
 
@@ -70,14 +70,14 @@ static struct origin origin_of(CUstream stream) {
 }
 
 /* Nothing is recorded anywhere by the helper until it has begun: it has the desk. */
-static void begins(void) {
+void capture_begins(void) {
     os_lock(&desk);
     atomic_fetch_add(&captures, 1);
     gates_review();
     lanes_stand();
 }
 
-static CUresult begun(CUresult result, CUstream stream) {
+CUresult capture_begun(CUresult result, CUstream stream) {
     unsigned place = 0;
     if (result == CUDA_SUCCESS) {
         while (place < MOST_ORIGINS && origins[place].stream) place++;
@@ -90,49 +90,8 @@ static CUresult begun(CUresult result, CUstream stream) {
     return result;
 }
 
-static CUstream named(CUstream stream, bool per_thread) {
-    return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-}
-
-#define BEGIN(per_thread, name, stream, ...)                                                                           \
-    do {                                                                                                               \
-        KEEP_ERRNO;                                                                                                    \
-        begins();                                                                                                      \
-        return begun(DRIVER(REAL(name)(stream, ##__VA_ARGS__)), named(stream, per_thread));                            \
-    } while (0)
-
-HOOK_CALL(cuStreamBeginCapture, CUstream stream) { BEGIN(false, cuStreamBeginCapture, stream); }
-HOOK_CALL(cuStreamBeginCapture_ptsz, CUstream stream) { BEGIN(true, cuStreamBeginCapture_ptsz, stream); }
-HOOK_CALL(cuStreamBeginCapture_v2, CUstream stream, int mode) { BEGIN(false, cuStreamBeginCapture_v2, stream, mode); }
-HOOK_CALL(cuStreamBeginCapture_v2_ptsz, CUstream stream, int mode) {
-    BEGIN(true, cuStreamBeginCapture_v2_ptsz, stream, mode);
-}
-
-HOOK_CALL(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode *after, const void *edges,
-          size_t count, int mode) {
-    BEGIN(false, cuStreamBeginCaptureToGraph, stream, graph, after, edges, count, mode);
-}
-
-HOOK_CALL(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph, const CUgraphNode *after, const void *edges,
-          size_t count, int mode) {
-    BEGIN(true, cuStreamBeginCaptureToGraph_ptsz, stream, graph, after, edges, count, mode);
-}
-
-/* `mismatch` is called for what is no longer as it was. */
-typedef int CUgraphRecaptureCallback(void *about, void *node, const void *before, const void *now);
-
-HOOK_CALL(cuStreamBeginRecaptureToGraph, CUstream stream, int mode, CUgraph graph, CUgraphRecaptureCallback *mismatch,
-          void *about) {
-    BEGIN(false, cuStreamBeginRecaptureToGraph, stream, mode, graph, mismatch, about);
-}
-
-HOOK_CALL(cuStreamBeginRecaptureToGraph_ptsz, CUstream stream, int mode, CUgraph graph,
-          CUgraphRecaptureCallback *mismatch, void *about) {
-    BEGIN(true, cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, mismatch, about);
-}
-
 /* A stream that waits for an event of a capture is part of it from then on. */
-static CUresult join(CUstream stream, CUevent event, unsigned flags, CUresult (*call)(CUstream, CUevent, unsigned)) {
+CUresult capture_join(CUstream stream, CUevent event, unsigned flags, CUresult (*call)(CUstream, CUevent, unsigned)) {
     if (!atomic_load_explicit(&captures, memory_order_acquire)) return DRIVER(call(stream, event, flags));
     KEEP_ERRNO;
     os_lock(&desk);
@@ -141,14 +100,6 @@ static CUresult join(CUstream stream, CUevent event, unsigned flags, CUresult (*
     lanes_void();
     os_unlock(&desk);
     return result;
-}
-
-HOOK_CALL(cuStreamWaitEvent, CUstream stream, CUevent event, unsigned flags) {
-    return join(stream, event, flags, REAL(cuStreamWaitEvent));
-}
-
-HOOK_CALL(cuStreamWaitEvent_ptsz, CUstream stream, CUevent event, unsigned flags) {
-    return join(stream, event, flags, REAL(cuStreamWaitEvent_ptsz));
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
@@ -166,8 +117,8 @@ static void forget(const struct origin *which) {
 }
 
 /* A capture that failed ends too; one that is of another thread or stream goes on. */
-static CUresult end(CUstream stream, CUgraph *graph, CUresult (*call)(CUstream, CUgraph *), bool per_thread) {
-    const struct origin origin = origin_of(named(stream, per_thread));
+CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUresult (*call)(CUstream, CUgraph *)) {
+    const struct origin origin = origin_of(named);
     KEEP_ERRNO;
     os_lock(&writing);
     const bool was = is_capturing(origin.stream);
@@ -177,14 +128,6 @@ static CUresult end(CUstream stream, CUgraph *graph, CUresult (*call)(CUstream, 
     os_unlock(&desk);
     os_unlock(&writing);
     return result;
-}
-
-HOOK_CALL(cuStreamEndCapture, CUstream stream, CUgraph *graph) {
-    return end(stream, graph, REAL(cuStreamEndCapture), false);
-}
-
-HOOK_CALL(cuStreamEndCapture_ptsz, CUstream stream, CUgraph *graph) {
-    return end(stream, graph, REAL(cuStreamEndCapture_ptsz), true);
 }
 
 /* Its own capture ends with a stream. */

@@ -6,7 +6,7 @@
  *     closed     an event in every stream with work that none stands for yet, until all are reached: DRAINED
  *     said       nothing, until the line changes
  */
-#include "compute.h"
+#include "lanes.h"
 
 REAL_CALL(cuEventQuery, CUevent event);
 REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
@@ -28,9 +28,7 @@ struct watch {
 };
 
 static struct watch watches[MOST_CARDS];
-static _Atomic bool anew;
-
-void compute_watch_anew(void) { atomic_store(&anew, true); }
+static _Atomic bool is_old; /* what is known of epochs */
 
 /* ---- draining --------------------------------------------------------------------------------------------------- */
 
@@ -162,9 +160,17 @@ static uint64_t look(struct gate *gate, struct watch *watch) {
 
 /* ---- all -------------------------------------------------------------------------------------------------------- */
 
-uint64_t compute_tick(void) {
+void drain_forget(void) { atomic_store(&is_old, true); }
+
+bool drain_confirm(uint64_t unused) {
+    (void)unused;
+    drain_forget();
+    return true;
+}
+
+uint64_t drain_tick(void) {
     uint64_t due = OS_NEVER;
-    if (atomic_exchange(&anew, false)) {
+    if (atomic_exchange(&is_old, false)) {
         for (unsigned card = 0; card < MOST_CARDS; card++) watches[card].known = false;
         gates_review();
     }
@@ -173,7 +179,7 @@ uint64_t compute_tick(void) {
 }
 
 /* In relaxed mode no capture minds what this thread does. */
-void compute_listening(void) {
+void drain_listening(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&mode));
     os_be_prompt();

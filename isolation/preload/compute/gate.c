@@ -1,11 +1,36 @@
 #include "gate.h"
 
-#include "compute.h"
+#include "lanes.h"
 
 #define LOOK_AGAIN (100ull * OS_MS) /* a wake-up is lost with the page that it was for */
 
 struct gate gates[MOST_CARDS];
 _Atomic uint32_t gate_passes;
+
+/* ---- the page --------------------------------------------------------------------------------------------------- */
+
+enum { PAGE_BYTES = MOST_CARDS * WIRE_LINE_BYTES };
+
+const struct wire_line line_shut = {.word = WIRE_CLOSED}, line_alone = {.word = WIRE_SOLE};
+static const struct wire_line line_free = {.word = WIRE_FREE};
+
+static const struct wire_line *_Atomic page;
+
+/* NULL: there is no page. */
+static const struct wire_line *line_in_page(unsigned card) {
+    const struct wire_line *lines = atomic_load(&page);
+    return lines && card < MOST_CARDS ? lines + card : NULL;
+}
+
+/* A new page comes to where the old one is: a thread that reads a line reads the one or the other. It must be as long
+ * as what is read of it, and stays so: the broker has sealed it. */
+void gates_page(int descriptor) {
+    struct os_file file;
+    void *before = (void *)atomic_load(&page);
+    if (!os_look_at(descriptor, &file) || file.size < PAGE_BYTES) return;
+    const void *mapped = os_map_shared(descriptor, PAGE_BYTES, before);
+    if (mapped) atomic_store(&page, mapped);
+}
 
 /* ---- unseen ----------------------------------------------------------------------------------------------------- */
 
@@ -46,7 +71,7 @@ void gates_review(void) {
     if (!all_pass()) atomic_store(&gate_passes, 0);
 }
 
-void compute_reaches(unsigned card) {
+void gate_reached(unsigned card) {
     if (card < MOST_CARDS && !atomic_exchange(&gates[card].reached, true)) gates_review();
 }
 
@@ -103,17 +128,16 @@ static bool join(struct gate *gate) {
     return joined;
 }
 
-bool compute_confirm(uint64_t deadline) {
+bool gates_confirm(uint64_t deadline) {
     for (unsigned card = 0; card < MOST_CARDS; card++)
         if (atomic_load(&gates[card].kind) && !ask(&gates[card], session_ask_once, deadline)) return false;
-    compute_watch_anew();
     gates_review();
     return true;
 }
 
 static uint64_t missed; /* when the helper last said so */
 
-void compute_away(void) {
+void gates_away(void) {
     missed = os_now();
     for (unsigned card = 0; card < MOST_CARDS; card++) {
         uint64_t before = 0;
@@ -123,7 +147,7 @@ void compute_away(void) {
     }
 }
 
-void compute_back(void) {
+void gates_back(void) {
     for (unsigned card = 0; card < MOST_CARDS; card++) {
         uint64_t said = missed;
         atomic_compare_exchange_strong(&gates[card].away_since, &said, 0);
@@ -214,4 +238,9 @@ bool gate_enter(struct gate *gate, uint64_t *word) {
     }
     if (atomic_load(&gate->open) != *word) opened(gate, *word);
     return true;
+}
+
+void gates_forget(void) {
+    for (unsigned card = 0; card < MOST_CARDS; card++) gates[card] = (struct gate){.open = GATE_SHUT};
+    atomic_store(&gate_passes, 0);
 }

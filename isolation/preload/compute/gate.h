@@ -9,14 +9,49 @@
  */
 #pragma once
 
-#include "lines.h"
+#include "../session/session.h"
 
 #include <stdatomic.h>
+
+/* ---- lines: of the container's page, which the broker writes, and of our own where there is none ----------------- */
+
+/* Never opens; open as long as no other process is known to want it, so that little is in flight. */
+extern HIDDEN const struct wire_line line_shut, line_alone;
+
+static inline uint64_t line_word(const struct wire_line *line) {
+    return __atomic_load_n(&line->word, __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t line_wake(const struct wire_line *line) {
+    return __atomic_load_n(&line->wake, __ATOMIC_ACQUIRE);
+}
+
+static inline enum wire_state word_state(uint64_t word) {
+    return (enum wire_state)(word & ((1u << WIRE_STATE_BITS) - 1));
+}
+
+static inline uint32_t word_epoch(uint64_t word) {
+    return (uint32_t)(word >> WIRE_STATE_BITS) & ((1u << WIRE_EPOCH_BITS) - 1);
+}
+
+/* OS_NEVER where a word has none. */
+static inline uint64_t word_deadline(uint64_t word) {
+    const uint64_t ticks = word >> (WIRE_STATE_BITS + WIRE_EPOCH_BITS);
+    return word_state(word) == WIRE_LEASE ? ticks << WIRE_DEADLINE_SHIFT : OS_NEVER;
+}
+
+/* A state that this library does not know is closed. */
+static inline bool word_is_open(uint64_t word, uint64_t now) {
+    const enum wire_state state = word_state(word);
+    return state == WIRE_FREE || state == WIRE_SOLE || (state == WIRE_LEASE && now < word_deadline(word));
+}
+
+/* ---- gates ------------------------------------------------------------------------------------------------------ */
 
 #define GATE_SHUT UINT64_MAX /* no line's word */
 
 enum gate_kind {
-    GATE_UNKNOWN, /* nobody has launched yet */
+    GATE_UNKNOWN, /* nothing was launched yet */
     GATE_METERED,
     GATE_UNMETERED, /* the broker does not meter this card's time */
 };
@@ -25,13 +60,13 @@ struct gate {
     const struct wire_line *_Atomic line;
     _Atomic uint64_t open;
     _Atomic uint32_t kind;
-    _Atomic bool reached;     /* the process has or had a context there */
+    _Atomic bool reached; /* the process has or had a context there */
     _Atomic uint32_t blocked; /* threads that wait */
-    _Atomic uint32_t wanted;  /* 1 + the epoch of the latest WANT; 0: to be said */
-    _Atomic uint32_t idle;    /* 1 + the epoch of the latest IDLE; 0: has launched since */
-    _Atomic bool blind;       /* launches went through that nobody counted */
-    _Atomic uint32_t unseen;  /* how often that began */
-    _Atomic bool calm;        /* of late all launches were short: little is in flight, however many */
+    _Atomic uint32_t wanted; /* 1 + the epoch of the latest WANT; 0: to be said */
+    _Atomic uint32_t idle; /* 1 + the epoch of the latest IDLE; 0: has launched since */
+    _Atomic bool blind; /* launches went through that nobody counted */
+    _Atomic uint32_t unseen; /* how often that began */
+    _Atomic bool calm; /* of late all launches were short: little is in flight, however many */
     _Atomic uint64_t watched_until; /* not before are they calm again */
     _Atomic uint64_t away_since; /* when the broker was missed; 0: it is there */
     _Atomic uint64_t idle_ns, loss_after;
@@ -73,3 +108,15 @@ HIDDEN void gates_review(void);
 /* What launches on a card of our own were found to take: short ones may go through unseen for a while. */
 HIDDEN void gate_found(struct gate *gate, bool is_short, uint64_t now);
 HIDDEN void gate_look_again(struct gate *gate);
+
+/* There is a context on the card, and launches may come. */
+HIDDEN void gate_reached(unsigned card);
+
+/* ---- as a part of the session ----------------------------------------------------------------------------------- */
+
+HIDDEN void gates_page(int descriptor);
+/* Joins again where this process had joined. */
+HIDDEN bool gates_confirm(uint64_t deadline);
+HIDDEN void gates_away(void);
+HIDDEN void gates_back(void);
+HIDDEN void gates_forget(void);

@@ -1,4 +1,4 @@
-#include "compute.h"
+#include "lanes.h"
 
 #include <string.h>
 
@@ -161,13 +161,13 @@ void lane_context_pop(void) {
     DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
 }
 
-void compute_context_made(unsigned card, CUcontext context) {
+void lanes_context_made(unsigned card, CUcontext context) {
     const struct owner owner = {CU_STREAM_LEGACY, context, NULL};
     lanes_switch();
     if (card < MOST_CARDS && context) find_or_make(&owner, card);
 }
 
-void compute_context_ends(CUcontext context) {
+void lanes_context_ends(CUcontext context) {
     if (!context) return;
     os_lock(&desk);
     for (unsigned n = 0; n < MOST_ENDING; n++) {
@@ -191,7 +191,7 @@ static void drop_all_of(CUcontext context) {
         if (atomic_load(&lane->used) && lane->context == context) drop(lane, true);
 }
 
-void compute_context_ended(CUcontext context, bool gone) {
+void lanes_context_ended(CUcontext context, bool gone) {
     if (!context) return;
     lanes_switch();
     os_lock(&desk);
@@ -249,7 +249,7 @@ void lane_free_lost(struct lane *lane) {
 
 /* ---- a forked child --------------------------------------------------------------------------------------------- */
 
-void compute_forget(void) {
+void lanes_forget(void) {
     const unsigned end = atomic_load(&reached);
     for (unsigned n = 0; n < end; n++) lanes[n] = (struct lane){0};
     atomic_store(&reached, 0);
@@ -257,10 +257,4 @@ void compute_forget(void) {
     memset(&desk, 0, sizeof desk);
     memset(ending, 0, sizeof ending);
     lanes_void();
-    for (unsigned card = 0; card < MOST_CARDS; card++) gates[card] = (struct gate){.open = GATE_SHUT};
-    atomic_store(&gate_passes, 0);
-    callers_forget();
-    captures_forget();
-    costs_forget_all();
-    compute_watch_anew();
 }

@@ -109,6 +109,11 @@ static inline bool lane_spend(struct lane *lane) {
 
 static inline bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
 
+/* The handle that a stream has for every thread; `per_thread`: which default stream NULL is. */
+static inline CUstream stream_named(CUstream stream, bool per_thread) {
+    return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
 /* This thread has another current context: its default streams are others. */
 static inline void lanes_switch(void) {
     for (unsigned n = 0; n < CACHED; n++)
@@ -128,7 +133,6 @@ HIDDEN struct lane *lane_of(CUstream stream, unsigned *card);
 HIDDEN struct caller *caller_here(void);
 /* Calls `each` for the lane of every launch the short way from which the driver has not returned. */
 HIDDEN void callers_each(void (*each)(struct lane *lane, void *argument), void *argument);
-HIDDEN void callers_forget(void);
 
 /* ---- what is known of streams ----------------------------------------------------------------------------------- */
 
@@ -151,12 +155,19 @@ HIDDEN bool may_record(CUstream stream);
 /* Whether the launch that comes is written down. Then no capture ends until capture_leave. */
 HIDDEN bool capture_enter(CUstream stream);
 HIDDEN void capture_leave(void);
+/* Around the driver's call that begins a capture; the second gives its result back. */
+HIDDEN void capture_begins(void);
+HIDDEN CUresult capture_begun(CUresult result, CUstream stream);
+/* The driver's call by which a stream may join a capture. */
+HIDDEN CUresult capture_join(CUstream stream, CUevent event, unsigned flags,
+                             CUresult (*call)(CUstream, CUevent, unsigned));
+/* The driver's call that ends one; `named`: as stream_named says. */
+HIDDEN CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUresult (*call)(CUstream, CUgraph *));
 /* Around the driver's call that destroys a stream. */
 HIDDEN void capture_stream_ends(CUstream stream);
 HIDDEN void capture_stream_ended(void);
 /* What captured in a context that is gone; under the desk. */
 HIDDEN void capture_context_ended(CUcontext context);
-HIDDEN void captures_forget(void);
 
 /* Calls of ours between these are nothing that a capture minds. */
 HIDDEN int unnoticed_begin(void);
@@ -194,11 +205,27 @@ HIDDEN bool lane_is_ending(const struct lane *lane);
 HIDDEN void lane_free_if_gone(struct lane *lane);
 HIDDEN void lane_free_lost(struct lane *lane);
 
-/* ---- costs.c ---------------------------------------------------------------------------------------------------- */
+/* ---- what launches of graphs take: window.c ---------------------------------------------------------------------- */
 
-/* What a launch of a graph takes, ns; 0: not known. */
-HIDDEN uint64_t cost_of(CUgraphExec graph);
-HIDDEN void cost_learn(CUgraphExec graph, uint64_t ns);
-HIDDEN void costs_forget_all(void);
-/* What an estimate becomes by a sample. */
-HIDDEN uint64_t cost_mixed(uint64_t before, uint64_t sample);
+/* The executable is gone: what its launches cost is forgotten. */
+HIDDEN void cost_forget(CUgraphExec graph);
+
+/* ---- contexts, for their hooks ---------------------------------------------------------------------------------- */
+
+/* This thread has made a context, which is current now or not. */
+HIDDEN void lanes_context_made(unsigned card, CUcontext context);
+/* Around the driver's call that may end a context: nothing of ours is done in it in between. */
+HIDDEN void lanes_context_ends(CUcontext context);
+HIDDEN void lanes_context_ended(CUcontext context, bool gone);
+
+/* ---- as parts of the session ------------------------------------------------------------------------------------ */
+
+HIDDEN void lanes_forget(void);
+HIDDEN void callers_forget(void);
+HIDDEN void captures_forget(void);
+HIDDEN void costs_forget(void);
+/* The helper of drain.c: the listener's thread looks after leases. */
+HIDDEN bool drain_confirm(uint64_t unused);
+HIDDEN void drain_forget(void);
+HIDDEN void drain_listening(void);
+HIDDEN uint64_t drain_tick(void);

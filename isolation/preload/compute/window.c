@@ -4,7 +4,7 @@
  * Launches go in batches, each enclosed by events. How long the driver says a batch took makes the estimate of how long
  * the next takes, and so how many launches a batch may have. Only between batches is there any work for us.
  */
-#include "compute.h"
+#include "lanes.h"
 
 REAL_CALL(cuEventCreate, CUevent *event, unsigned flags);
 REAL_CALL(cuEventRecord, CUevent event, CUstream stream);
@@ -21,6 +21,36 @@ enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins w
 #define SPIN_NS (30 * 1000ull)      /* so long a wait is without sleep, which takes longer than it is told */
 #define NAP_NS (50 * 1000ull)
 #define PATIENCE_NS (100ull * OS_MS) /* at least, and several times as long as was expected */
+
+/* ---- what launches take of the card's time ------------------------------------------------------------------------
+ */
+
+static struct table graphs; /* entry.bytes: nanoseconds of one launch */
+
+/* One that was wrong by much is right after a few. */
+static uint64_t cost_mixed(uint64_t before, uint64_t sample) {
+    if (!sample) sample = 1;
+    return before ? before + sample / 4 - before / 4 : sample;
+}
+
+static uint64_t cost_of(CUgraphExec graph) {
+    struct entry entry;
+    return table_get(&graphs, (uint64_t)graph, &entry) ? entry.bytes : 0;
+}
+
+/* Without room for it a graph costs what it did the first time. */
+static void cost_learn(CUgraphExec graph, uint64_t ns) {
+    struct entry entry = {.key = (uint64_t)graph, .times = 1}, before;
+    entry.bytes = cost_mixed(cost_of(graph), ns);
+    table_put(&graphs, &entry, &before);
+}
+
+void cost_forget(CUgraphExec graph) {
+    struct entry entry;
+    if (!table_is_empty(&graphs)) table_take(&graphs, (uint64_t)graph, &entry);
+}
+
+void costs_forget(void) { table_forget(&graphs); }
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,13 @@
  */
 #pragma once
 
-#include "hooking.h"
+#include "hook.h"
+
+#include <errno.h>
+
+/* Leaves errno as it was to the end of the block: what a program sees of it is not ours to change. */
+#define KEEP_ERRNO __attribute__((cleanup(restore_errno), unused)) const int kept_errno = errno
+static inline void restore_errno(const int *kept) { errno = *kept; }
 
 /* ---- Time: nanoseconds of CLOCK_MONOTONIC ------------------------------------------------------------------------ */
 
@@ -112,9 +118,6 @@ HIDDEN bool os_beside(const char *name, char path[OS_PATH]);
 /* The broker's socket: beside this object where there is one, else OS_PLACE/broker. Looked up at each call. */
 HIDDEN void os_broker_path(char path[OS_PATH]);
 
-/* Runs `child` in every process forked from now on, before fork returns there. */
+/* Runs `child` in every process forked from now on, before fork returns there: in one thread, in whatever state the
+ * locks are. It may use nothing but os.h and its own memory. */
 HIDDEN void os_at_fork(void (*child)(void));
-
-/* Of session/, which gives it to os_at_fork: called with one thread, from whatever state the locks were in. It may use
- * nothing but os.h and its own memory. The frame has nothing to forget. */
-HIDDEN void session_forget(void);

@@ -2,7 +2,7 @@
  * is its own. */
 #pragma once
 
-#include "../core/hooking.h"
+#include "../core/hook.h"
 
 /* What an object is. */
 struct library {
@@ -49,14 +49,11 @@ HIDDEN entry_function *entry_target(uint32_t place);
 extern HIDDEN const uint32_t names_count;
 HIDDEN const char *name_at(uint32_t place);
 
-/* ---- opening.c, finding.c ---------------------------------------------------------------------------------------- */
+/* ---- driver.c ---------------------------------------------------------------------------------------------------- */
 
 /* A function of the driver's library, or of one that it needs; NULL where there is none. Looks for the driver at the
  * first call. */
 HIDDEN void *driver_symbol(const char *name);
-
-/* Opens the driver's library: what dlopen gave, NULL where there is none. */
-HIDDEN void *find_driver(void);
 
 /* ---- ld_cache.c -------------------------------------------------------------------------------------------------- */
 

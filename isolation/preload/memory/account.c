@@ -130,18 +130,23 @@ static void recall(unsigned card) {
     if (session_enter(os_now() + SOON_NS)) leave();
 }
 
-/* First what is there at once: somebody waits for it. */
-void accounts_recalled(unsigned card) {
+/* First what is there at once: another process waits for it. */
+static void recalled(unsigned card) {
     recall(card);
     memory_reread(card);
     if (account_credit(card)) recall(card);
 }
 
-void accounts_report(unsigned card, uint32_t number) {
+static void report(unsigned card, uint32_t number) {
     memory_reread(card);
     struct wire packet = amounts_of(WIRE_AMOUNTS, card);
     packet.number = number;
     session_tell(&packet);
+}
+
+void accounts_hint(const struct wire *hint) {
+    if (hint->what == WIRE_RECALL) recalled(hint->card);
+    if (hint->what == WIRE_REPORT) report(hint->card, hint->number);
 }
 
 void account_tell(unsigned card, uint32_t flags) {
@@ -341,8 +346,7 @@ CUresult account_context(unsigned card) {
     return card < MOST_CARDS ? insist(card, 0, ask_context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void memory_forget(void) {
+void accounts_forget(void) {
     for (unsigned card = 0; card < MOST_CARDS; card++) accounts[card] = (struct account){0};
     atomic_store(&recalls, 0);
-    held_forget();
 }

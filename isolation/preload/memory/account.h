@@ -56,11 +56,16 @@ HIDDEN void account_tell(unsigned card, uint32_t flags);
 /* Asks for room for a context. */
 HIDDEN CUresult account_context(unsigned card);
 
-/* ---- of the other files of this folder -------------------------------------------------------------------------- */
+/* ---- as a part of the session ----------------------------------------------------------------------------------- */
+
+HIDDEN bool accounts_confirm(uint64_t deadline);
+/* WIRE_RECALL: the broker wants back what is lent and not in use. WIRE_REPORT: it wants to know how much is in use. */
+HIDDEN void accounts_hint(const struct wire *hint);
+HIDDEN void accounts_forget(void);
+
+/* ---- reserves.c ------------------------------------------------------------------------------------------------- */
 
 /* Gives back what pools and graphs keep unused. Whether any went. */
 HIDDEN bool memory_shrink(unsigned card);
-/* Reads anew what pools and graphs hold. */
+/* Reads again what pools and graphs hold. */
 HIDDEN void memory_reread(unsigned card);
-/* Forgets what the parent of this process held. */
-HIDDEN void held_forget(void);

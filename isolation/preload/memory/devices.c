@@ -1,4 +1,5 @@
-/* Which of the container's cards a device of the driver is: by UUID, asked once for each. */
+/* Which of the container's cards a device of the driver is, by UUID, and which contexts have room in the account: they
+ * asked for it before they were made, or when one is met that was made without us. */
 #include "memory.h"
 
 REAL_CALL(cuDeviceGetUuid, CUuuid *uuid, CUdevice device);
@@ -7,6 +8,8 @@ REAL_CALL(cuDeviceGet, CUdevice *device, int ordinal);
 REAL_CALL(cuDeviceGetCount, int *count);
 REAL_CALL(cuCtxGetCurrent, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
+REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
+REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 
 enum { MOST_DEVICES = 64 };
 
@@ -39,6 +42,34 @@ CUdevice device_of(unsigned card) {
     return -1;
 }
 
+/* ---- contexts --------------------------------------------------------------------------------------------------- */
+
+/* By handle; also those that need no room of their own. */
+static struct table contexts;
+static _Atomic(CUcontext) last_met;
+
+bool context_noted(unsigned card, CUcontext context) {
+    const struct entry entry = {.key = (uint64_t)context, .card = (uint16_t)card, .times = 1};
+    struct entry before;
+    return !table_put(&contexts, &entry, &before) || !before.times;
+}
+
+void context_forgotten(CUcontext context) {
+    struct entry entry;
+    atomic_store(&last_met, NULL);
+    if (context) table_take(&contexts, (uint64_t)context, &entry);
+}
+
+/* It is there whether or not there is room for it; what exceeds the limit is refused to what comes after it. */
+void context_met(unsigned card, CUcontext context) {
+    if (context == atomic_load_explicit(&last_met, memory_order_relaxed)) return;
+    if (context_noted(card, context)) {
+        account_context(card);
+        account_tell(card, WIRE_CONTEXT_MADE);
+    }
+    atomic_store_explicit(&last_met, context, memory_order_relaxed);
+}
+
 bool current_card(unsigned *card, CUcontext *context) {
     CUdevice device;
     if (DRIVER(REAL(cuCtxGetDevice)(&device)) != CUDA_SUCCESS) return false;
@@ -47,6 +78,16 @@ bool current_card(unsigned *card, CUcontext *context) {
     context_met(*card, *context);
     return true;
 }
+
+bool device_of_context(CUcontext context, CUdevice *device) {
+    CUcontext popped;
+    if (!context || DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return false;
+    const bool found = DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
+    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
+    return found;
+}
+
+/* ---- places ----------------------------------------------------------------------------------------------------- */
 
 static unsigned card_of_managed(void) {
     unsigned card;
@@ -69,4 +110,6 @@ unsigned card_at(const CUmemLocation *location, unsigned type) {
 
 void devices_forget(void) {
     for (int device = 0; device < MOST_DEVICES; device++) atomic_store(&known[device], 0);
+    atomic_store(&last_met, NULL);
+    table_forget(&contexts);
 }

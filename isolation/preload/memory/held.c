@@ -1,5 +1,5 @@
 /* Notes of memory that belongs to contexts: addresses of cuMemAlloc and its kin, and arrays. */
-#include "sharing.h"
+#include "shared.h"
 
 #include <string.h>
 
@@ -66,7 +66,7 @@ static uint64_t shared_of(const struct entry *what) {
 /* What is no longer held: how much of it is credit. */
 static uint64_t let_go(const struct entry *what, uint64_t less) {
     if (!(what->bytes & EXPORTED)) return less;
-    account_let_go(what->card, share_number(SHARE_HELD, what->serial), shared_of(what), less);
+    account_let_go(what->card, shared_number(SHARED_HELD, what->serial), shared_of(what), less);
     return 0;
 }
 
@@ -116,7 +116,7 @@ CUresult held_export(uint64_t address, uint64_t name) {
     if (!table_get(&held[HELD_MEMORY], address, &what)) return CUDA_SUCCESS;
     what.bytes |= EXPORTED;
     table_put(&held[HELD_MEMORY], &what, &before);
-    return share_export(what.card, share_number(SHARE_HELD, what.serial), name, shared_of(&what));
+    return shared_export(what.card, shared_number(SHARED_HELD, what.serial), name, shared_of(&what));
 }
 
 /* ---- the end of a context --------------------------------------------------------------------------------------- */
@@ -151,10 +151,4 @@ void held_context_gone(CUcontext context, uint32_t before) {
 void held_forget(void) {
     for (int kind = 0; kind < HELD_KINDS; kind++) table_forget(&held[kind]);
     table_forget(&blocks);
-    virtual_forget();
-    sharing_forget();
-    reserves_forget();
-    graphs_forget();
-    devices_forget();
-    contexts_forget();
 }

@@ -1,7 +1,7 @@
-/* What the hooks of this folder share: which card a call means, and what the process holds where.
+/* What the hooks that take memory share: which card a call means, and what the process holds where.
  *
- *   account.h   how many bytes            table.h   hash tables
- *   held        addresses and handles     pools     what pools and graphs reserve
+ *   account.h   how many bytes            table.h     hash tables
+ *   held        addresses and arrays      reserves    what pools and graphs keep
  *
  * Every hook that takes memory: the card, account_begin with the most that may be taken, the driver, a note of what it
  * gave, account_end. Every hook that gives memory back: the note is taken away, account_begin_free, the driver,
@@ -16,13 +16,6 @@
 #include "abi.h"
 #include "account.h"
 #include "table.h"
-
-/* Leaves the function with any error. */
-#define TRY(call)                                                                                                      \
-    do {                                                                                                               \
-        const CUresult try_result = (call);                                                                            \
-        if (try_result != CUDA_SUCCESS) return try_result;                                                             \
-    } while (0)
 
 #define BLOCK_BYTES (2ull << 20)
 
@@ -42,10 +35,11 @@ HIDDEN unsigned card_at(const CUmemLocation *location, unsigned type);
 /* The card of the current context and the context. False: there is none, so the driver refuses whatever it is. */
 HIDDEN bool current_card(unsigned *card, CUcontext *context);
 
+/* The device that a context is on. False: there is no such context. */
+HIDDEN bool device_of_context(CUcontext context, CUdevice *device);
+
 /* The device of that card; -1: this process sees none. */
 HIDDEN CUdevice device_of(unsigned card);
-
-/* ---- which contexts have room: rooms.c -------------------------------------------------------------------------- */
 
 /* One whose room was asked for, or that needs none of its own. False: it was known before. Without room for the note it
  * is met again. */
@@ -79,15 +73,8 @@ HIDDEN CUresult held_export(uint64_t address, uint64_t name);
 /* All that a context had before that moment went with it. */
 HIDDEN void held_context_gone(CUcontext context, uint32_t before);
 
-/* The last context on the card may be gone: looks what virtual memory still is there. */
-HIDDEN void virtual_check(unsigned card);
+/* ---- for the child of a fork ------------------------------------------------------------------------------------ */
 
-/* ---- pools and graphs: reserves.c
- * ------------------------------------------------------------------------------------ */
-
-HIDDEN void reserves_forget(void);
-HIDDEN void virtual_forget(void);
-HIDDEN void sharing_forget(void);
-HIDDEN void graphs_forget(void);
 HIDDEN void devices_forget(void);
-HIDDEN void contexts_forget(void);
+HIDDEN void held_forget(void);
+HIDDEN void shared_forget(void);

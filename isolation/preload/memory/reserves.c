@@ -1,5 +1,5 @@
 #include "reserves.h"
-#include "sharing.h"
+#include "shared.h"
 
 REAL_CALL(cuMemPoolGetAttribute, CUmemoryPool pool, unsigned attribute, void *value);
 REAL_CALL(cuMemPoolSetAttribute, CUmemoryPool pool, unsigned attribute, void *value);
@@ -15,6 +15,10 @@ REAL_CALL(cuDeviceGetGraphMemAttribute, CUdevice device, unsigned attribute, voi
 REAL_CALL(cuDeviceGraphMemTrim, CUdevice device);
 
 enum { MOST_POOLS = 4096 };
+
+/* When reserves are read again that were in use of late, and others. */
+#define SOON (100ull * OS_MS)
+#define LATER (1000ull * OS_MS)
 
 /* One lock for each, held while the driver is asked for the number: two threads must not write it down in another order
  * than the driver said it. */
@@ -79,13 +83,14 @@ struct change {
 /* A piece of the broker's ends when all of it was given back; what comes then is another one. */
 static void let_go(struct reserve *reserve, struct change *change) {
     reserve->given += change->less;
-    account_let_go(reserve->card, share_number(SHARE_POOL, reserve->number), reserve->given, change->less);
+    account_let_go(reserve->card, shared_number(SHARED_POOL, reserve->number), reserve->given, change->less);
     change->let_go = change->less;
     change->less = 0;
 }
 
 static void tell_others(struct reserve *reserve, uint64_t now, struct change *change) {
-    if (change->more) share_export(reserve->card, share_number(SHARE_POOL, reserve->number), 0, reserve->given + now);
+    if (change->more)
+        shared_export(reserve->card, shared_number(SHARED_POOL, reserve->number), 0, reserve->given + now);
     if (change->less) let_go(reserve, change);
     if (now) return;
     reserve->number = reserve->given = 0;
@@ -327,7 +332,7 @@ CUresult reserve_export(struct reserve *reserve, uint64_t name) {
     os_lock(&reserve->lock);
     if (!reserve->number) reserve->number = atomic_fetch_add(&last_number, 1) + 1;
     const uint64_t size = reserve->given + atomic_load(&reserve->bytes);
-    const CUresult result = share_export(reserve->card, share_number(SHARE_POOL, reserve->number), name, size);
+    const CUresult result = shared_export(reserve->card, shared_number(SHARED_POOL, reserve->number), name, size);
     os_unlock(&reserve->lock);
     return result;
 }
@@ -364,14 +369,18 @@ void memory_reread(unsigned card) {
     }
 }
 
-/* Reserves become smaller when a program synchronises, which nobody tells us. */
-bool memory_tick(void) {
+static uint64_t next_tick; /* the listener's */
+
+/* Reserves become smaller when a program synchronises, of which no call tells us. */
+uint64_t reserves_tick(void) {
+    const uint64_t now = os_now();
+    if (now < next_tick) return next_tick;
     const bool was_active = atomic_exchange(&active, false);
     for (unsigned card = 0; card < session_cards(); card++) {
         memory_reread(card);
         if (!was_active) account_keep(card, 0);
     }
-    return was_active;
+    return next_tick = now + (was_active ? SOON : LATER);
 }
 
 void reserves_forget(void) {
@@ -382,4 +391,5 @@ void reserves_forget(void) {
     table_forget(&by_handle);
     table_forget(&on_host);
     atomic_store(&active, false);
+    next_tick = 0;
 }

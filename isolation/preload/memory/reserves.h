@@ -40,3 +40,7 @@ HIDDEN CUresult reserve_export(struct reserve *reserve, uint64_t name);
 
 /* What cuMemPoolDestroy does. */
 HIDDEN CUresult reserve_destroy(struct reserve *reserve);
+
+/* As a part of the session. */
+HIDDEN uint64_t reserves_tick(void);
+HIDDEN void reserves_forget(void);

@@ -1,4 +1,4 @@
-/* An entry for every name: what programs call, and `real_<name>`, by which hooks call the driver (core/hooking.h).
+/* An entry for every name: what programs call, and `real_<name>`, by which hooks call the driver (core/hook.h).
  *
  * An entry needs no types: it leaves all arguments where they are and jumps to the address in the name's slot. Slots are
  * zeros at first, so they need no work of the dynamic linker; who finds a zero goes to entry_resolve, which saves what

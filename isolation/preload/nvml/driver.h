@@ -1,7 +1,7 @@
 /* The border to the driver, libnvidia-ml: as core/driver.h, which see. */
 #pragma once
 
-#include "../core/hooking.h"
+#include "../core/hook.h"
 #include "abi.h"
 
 enum hook {

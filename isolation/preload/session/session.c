@@ -6,8 +6,7 @@
 
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100, AWAKE_NS = 100 * 1000 };
 
-/* Written in turn. The sockets are also read out of turn, so those are copied under a lock that nobody holds for long.
- */
+/* Written in turn. The sockets are also read out of turn, so those are copied under a lock that is held for short. */
 static struct {
     struct os_lock lock; /* of the sockets */
     struct os_socket calls, signals;
@@ -19,6 +18,10 @@ static struct {
 
 static _Atomic uint64_t heard; /* when the broker last answered a question of the program's */
 static _Atomic bool watches_forks;
+
+/* Which cards the container has: learnt at the first connection, and the same ever after. */
+static unsigned char uuids[MOST_CARDS][16];
+static _Atomic unsigned cards; /* so many are filled in */
 
 /* ---- packets ---------------------------------------------------------------------------------------------------- */
 
@@ -70,6 +73,36 @@ static bool exchange(const struct os_socket *socket, struct wire *packet, int *d
     return true;
 }
 
+bool session_ask_once(struct wire *packet, uint64_t deadline) {
+    return exchange(&session.calls, packet, NULL, deadline);
+}
+
+/* ---- cards ------------------------------------------------------------------------------------------------------ */
+
+static bool learn_one(unsigned card, uint64_t deadline) {
+    struct wire packet = {.what = WIRE_CARD, .card = (uint16_t)card};
+    if (!session_ask_once(&packet, deadline) || packet.result != WIRE_OK) return false;
+    memcpy(uuids[card], packet.card_is.uuid, sizeof uuids[card]);
+    return true;
+}
+
+/* A number always means the same card, so only what is new is asked for. */
+static bool learn_cards(unsigned count, uint64_t deadline) {
+    for (unsigned card = atomic_load(&cards); card < count && card < MOST_CARDS; card++) {
+        if (!learn_one(card, deadline)) return false;
+        atomic_store(&cards, card + 1);
+    }
+    return true;
+}
+
+unsigned session_cards(void) { return atomic_load(&cards); }
+
+unsigned session_card_of(const unsigned char uuid[16]) {
+    for (unsigned card = 0; card < session_cards(); card++)
+        if (memcmp(uuids[card], uuid, sizeof uuids[card]) == 0) return card;
+    return NO_CARD;
+}
+
 /* ---- connecting ------------------------------------------------------------------------------------------------- */
 
 static void disconnect(void) {
@@ -80,13 +113,15 @@ static void disconnect(void) {
 static bool exchange_hello(const struct os_socket *socket, struct wire *hello, uint64_t deadline) {
     int page = -1;
     const bool answered = exchange(socket, hello, &page, deadline);
-    if (answered && page != -1) compute_page(page);
+    for
+        EACH_PART(part)
+    if (answered && page != -1 && part->page) part->page(page);
     if (page != -1) os_close(page);
     return answered;
 }
 
 /* A token that the broker does not know is of no use the next time either. */
-static bool greet(const struct os_socket *socket, uint32_t flags, uint64_t deadline, unsigned *cards) {
+static bool greet(const struct os_socket *socket, uint32_t flags, uint64_t deadline, unsigned *count) {
     struct wire hello = {.what = WIRE_HELLO, .card = NO_CARD, .flags = flags};
     if (session.has_token) memcpy(hello.hello.token, session.token, sizeof session.token);
     if (!exchange_hello(socket, &hello, deadline)) return false;
@@ -94,16 +129,16 @@ static bool greet(const struct os_socket *socket, uint32_t flags, uint64_t deadl
     if (hello.result != WIRE_OK) return false;
     memcpy(session.token, hello.hello.token, sizeof session.token);
     session.has_token = true;
-    *cards = hello.hello.cards;
+    *count = hello.hello.cards;
     return true;
 }
 
-static bool connect_one(struct os_socket *to, uint32_t flags, uint64_t deadline, unsigned *cards) {
+static bool connect_one(struct os_socket *to, uint32_t flags, uint64_t deadline, unsigned *count) {
     char path[OS_PATH];
     struct os_socket fresh = {0};
     os_broker_path(path);
     if (!os_connect(&fresh, path, deadline)) return false;
-    if (!greet(&fresh, flags, deadline, cards)) {
+    if (!greet(&fresh, flags, deadline, count)) {
         os_disconnect(&fresh);
         return false;
     }
@@ -111,8 +146,27 @@ static bool connect_one(struct os_socket *to, uint32_t flags, uint64_t deadline,
     return true;
 }
 
+static void forget_parts(void) {
+    for
+        EACH_PART(part)
+    if (part->forget) part->forget();
+}
+
+/* The sockets are the parent's too: closing them here leaves it its own. */
+static void forget_all(void) {
+    memset(&session.lock, 0, sizeof session.lock);
+    os_disconnect(&session.calls);
+    os_disconnect(&session.signals);
+    memset(&session, 0, sizeof session);
+    atomic_store(&heard, 0);
+    atomic_store(&cards, 0);
+    turns_forget();
+    listener_forget();
+    forget_parts();
+}
+
 static void watch_forks(void) {
-    if (!atomic_exchange(&watches_forks, true)) os_at_fork(session_forget);
+    if (!atomic_exchange(&watches_forks, true)) os_at_fork(forget_all);
 }
 
 /* In a child that was made without telling (the kernel's clone), what is the parent's is forgotten here. */
@@ -120,20 +174,26 @@ static void check_process(void) {
     const int pid = os_pid();
     if (session.pid && session.pid != pid) {
         session.has_token = false;
-        memory_forget();
-        compute_forget();
+        forget_parts();
     }
     session.pid = pid;
 }
 
+static bool confirm_parts(uint64_t deadline) {
+    for
+        EACH_PART(part)
+    if (part->confirm && !part->confirm(deadline)) return false;
+    return true;
+}
+
 static bool connect_both(uint64_t deadline) {
-    unsigned cards, again;
+    unsigned count, again;
     disconnect();
     watch_forks();
     check_process();
-    return connect_one(&session.calls, 0, deadline, &cards) &&
-           connect_one(&session.signals, WIRE_SIGNALS, deadline, &again) && cards_learn(cards, deadline) &&
-           accounts_confirm(deadline) && compute_confirm(deadline);
+    return connect_one(&session.calls, 0, deadline, &count) &&
+           connect_one(&session.signals, WIRE_SIGNALS, deadline, &again) && learn_cards(count, deadline) &&
+           confirm_parts(deadline);
 }
 
 static bool connected(void) { return session.pid == os_pid() && os_is_ours(&session.calls); }
@@ -166,10 +226,6 @@ uint64_t session_patience(uint64_t deadline) {
 
 static uint64_t sooner(uint64_t one, uint64_t other) { return one < other ? one : other; }
 static uint64_t later(uint64_t one, uint64_t other) { return one > other ? one : other; }
-
-bool session_ask_once(struct wire *packet, uint64_t deadline) {
-    return exchange(&session.calls, packet, NULL, deadline);
-}
 
 /* An answer that is late or makes no sense ends the connection, so that it is never taken for the next one's. */
 static bool attempt(struct wire *packet, uint64_t deadline) {
@@ -225,18 +281,4 @@ bool session_start(void) {
     const bool ready = try_until(deadline, renew_only, &nothing);
     session_leave();
     return ready;
-}
-
-/* The sockets are the parent's too: closing them here leaves it its own. */
-void session_forget(void) {
-    memset(&session.lock, 0, sizeof session.lock);
-    os_disconnect(&session.calls);
-    os_disconnect(&session.signals);
-    memset(&session, 0, sizeof session);
-    atomic_store(&heard, 0);
-    turns_forget();
-    cards_forget();
-    listening_forget();
-    memory_forget();
-    compute_forget();
 }

@@ -1,10 +1,10 @@
-/* This process's session with the broker: two sockets, made at the first need and anew whenever they break.
+/* This process's session with the broker: two sockets, made at the first need and again whenever they break.
  *
- * `calls` carries questions, one at a time: whoever has the *turn* may ask. Everything that is waited for has a
+ * `calls` carries questions, one at a time: the thread that has the *turn* may ask. Everything that is waited for has a
  * deadline, the turn included. A broken connection is replaced by a new one under the same token, and the question is
  * asked again: all amounts are absolute, so that does no harm.
  *
- * A forked child has no session (session_forget); it makes its own when it needs one.
+ * A forked child has no session; it makes its own when it needs one.
  */
 #pragma once
 
@@ -12,16 +12,10 @@
 #include "../core/os.h"
 #include "../core/wire.h"
 
-#include <errno.h>
-
-/* Leaves errno as it was to the end of the block: what a program sees of it is not ours to change. */
-#define KEEP_ERRNO __attribute__((cleanup(errno_restore), unused)) const int errno_kept = errno
-static inline void errno_restore(const int *kept) { errno = *kept; }
-
 /* How long one call of a program waits for the broker, in all. */
 #define SESSION_WAIT (5000ull * OS_MS)
-/* For who finds its time over because the whole process stood still, as one that was stopped does: the broker may be
- * there all the while. */
+/* More time for a thread whose deadline has passed because the whole process stood still (SIGSTOP): the broker may have
+ * been there all the while. */
 #define SESSION_GRACE (100ull * OS_MS)
 
 enum { MOST_CARDS = 64, NO_CARD = WIRE_NO_CARD };
@@ -33,12 +27,12 @@ HIDDEN bool session_start(void);
 HIDDEN bool session_enter(uint64_t deadline);
 HIDDEN void session_leave(void);
 
-/* A deadline that holds for a broker that is away: while it answers, others are only before us. */
+/* A deadline that holds for a broker that is away: while it answers, other threads are only before this one. */
 HIDDEN uint64_t session_patience(uint64_t deadline);
 
 /* In turn: fills in version and number, and leaves the answer in *packet. False: no valid answer came by `deadline`. */
 HIDDEN bool session_ask(struct wire *packet, uint64_t deadline);
-/* In turn: the same over the connection that there is, for accounts_confirm. */
+/* In turn: the same over the connection that there is, for `confirm` of a part. */
 HIDDEN bool session_ask_once(struct wire *packet, uint64_t deadline);
 /* Says what is not answered. In turn or, for what may come in any order, out of it. False: it did not go out. */
 HIDDEN bool session_tell(struct wire *packet);
@@ -56,6 +50,33 @@ HIDDEN void session_listen(void);
 /* Whether there is such a thread. */
 HIDDEN bool session_listens(void);
 
+/* ---- parts: what above hears of the session's life --------------------------------------------------------------- */
+
+/* A part of the library that the session tells of its life; NULL: it need not know. The session names none: the table
+ * is made of cuda/parts.def. */
+struct part {
+    /* In turn, over a new connection: says what it holds and learns what is so now. False: the connection broke. */
+    bool (*confirm)(uint64_t deadline);
+    /* In the child of a fork, which has nothing of its parent's. As os_at_fork says. */
+    void (*forget)(void);
+    /* The page of lines came with a connection; the descriptor is not the part's to close. */
+    void (*page)(int descriptor);
+    /* A hint of the broker, about a card below MOST_CARDS. */
+    void (*hint)(const struct wire *hint);
+    /* The broker does not answer; called as long as that is so. */
+    void (*away)(void);
+    /* `away` was called too late the last time: the broker had just come back. */
+    void (*back)(void);
+    /* The listener has begun. */
+    void (*listening)(void);
+    /* By the listener, again and again: does what is due, and says when to come again at the latest. */
+    uint64_t (*tick)(void);
+};
+extern HIDDEN const struct part session_parts[];
+extern HIDDEN const unsigned session_parts_count;
+
+#define EACH_PART(part) (const struct part *part = session_parts; part < session_parts + session_parts_count; part++)
+
 /* ---- for the files of this folder ------------------------------------------------------------------------------- */
 
 /* The socket of the broker's hints as it is now. */
@@ -63,39 +84,6 @@ HIDDEN struct os_socket session_signals(void);
 HIDDEN bool session_has(const struct os_socket *signals);
 /* In turn: replaces the connection if its signals are these, which have ended; one attempt. */
 HIDDEN bool session_replace(const struct os_socket *ended, uint64_t deadline);
-/* The listening thread of the parent isn't there. */
-HIDDEN void listening_forget(void);
-HIDDEN void cards_forget(void);
-/* In turn: asks which cards there are. */
-HIDDEN bool cards_learn(unsigned count, uint64_t deadline);
+/* The parent's listener is not in a forked child. */
+HIDDEN void listener_forget(void);
 HIDDEN void turns_forget(void);
-
-/* ---- of memory/, which the session tells of its life ------------------------------------------------------------ */
-
-/* In turn, over a new connection: tells what is held and learns what is lent. False: the connection broke again. */
-HIDDEN bool accounts_confirm(uint64_t deadline);
-/* The child of a fork holds nothing. */
-HIDDEN void memory_forget(void);
-/* The broker wants back what is lent and not in use. */
-HIDDEN void accounts_recalled(unsigned card);
-/* The broker wants to know how much is in use. */
-HIDDEN void accounts_report(unsigned card, uint32_t number);
-/* Comes now and then; whether it should come again soon. */
-HIDDEN bool memory_tick(void);
-
-/* ---- of compute/, the same -------------------------------------------------------------------------------------- */
-
-/* The page of lines, which stays its owner's. */
-HIDDEN bool compute_page(int descriptor);
-/* In turn, over a new connection: joins again where this process had joined. False: the connection broke again. */
-HIDDEN bool compute_confirm(uint64_t deadline);
-/* The broker does not answer; said as long as that is so. */
-HIDDEN void compute_away(void);
-/* What was said last was said too late: it had just come back. */
-HIDDEN void compute_back(void);
-/* The listening thread has begun. */
-HIDDEN void compute_listening(void);
-/* Looks after leases; when it should come again. */
-HIDDEN uint64_t compute_tick(void);
-/* The child of a fork has launched nothing. */
-HIDDEN void compute_forget(void);

@@ -29,7 +29,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[SimulatedNode]:
 
 def hooks() -> set[str]:
     """Those that the simulated driver has. All others of its names are one function, which is no hook's."""
-    hooked = re.findall(r"^HOOK\((\w+)\)", (sources() / "core/hooks.def").read_text(), flags=re.MULTILINE)
+    hooked = re.findall(r"^HOOK\((\w+)\)", (sources() / "hooks/hooks.def").read_text(), flags=re.MULTILINE)
     real = re.findall(r"^REAL\((\w+)\)", (simulated() / "cuda/names.def").read_text(), flags=re.MULTILINE)
     return set(hooked) & set(real)
 

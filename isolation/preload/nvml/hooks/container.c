@@ -1,4 +1,41 @@
+#define _GNU_SOURCE
 #include "container.h"
+
+#include "../../core/os.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- libcuda.so.1, which has the session with the broker --------------------------------------------------------- */
+
+static const char file[] = "libcuda.so.1";
+
+static const struct partage_core *core_beside(void) {
+    char path[OS_PATH];
+    char *slash = os_own_path(path) ? strrchr(path, '/') : NULL;
+    if (!slash || (size_t)(slash - path) + 1 + sizeof file > sizeof path) return NULL;
+    memcpy(slash + 1, file, sizeof file);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return handle ? dlsym(handle, "partage_core") : NULL;
+}
+
+/* Among what is loaded, else beside this object. There is no need for it by name, or a program that uses NVML alone
+ * would not start where one of the two is missing. */
+const struct partage_core *core(void) {
+    static const struct partage_core *_Atomic known;
+    const struct partage_core *found = atomic_load_explicit(&known, memory_order_acquire);
+    if (found) return found;
+    KEEP_ERRNO;
+    found = dlsym(RTLD_DEFAULT, "partage_core");
+    if (!found) found = core_beside();
+    if (!found) dlerror(); /* of no interest to the program */
+    if (found && found->bytes != sizeof *found) found = NULL;
+    atomic_store_explicit(&known, found, memory_order_release);
+    return found;
+}
+
+/* ---- the container's card ---------------------------------------------------------------------------------------- */
 
 REAL_CALL(nvmlDeviceGetUUID, nvmlDevice device, char *uuid, unsigned bytes);
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "../../core/shared.h"
+#include "../../core/partage_core.h"
 #include "../driver.h"
 #include "abi.h"
 

@@ -4,7 +4,7 @@
     int real_##name(void) { return 801; }
 
 #define HOOK(name) NOT_THERE(name)
-#include "../../core/hooks.def"
+#include "../../hooks/hooks.def"
 #undef HOOK
 
 NOT_THERE(cuDeviceGetUuid)

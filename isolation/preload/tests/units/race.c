@@ -105,9 +105,10 @@ static void *work(void *seed) {
 /* As the listening thread does. */
 static void *disturb(void *unused) {
     while (!atomic_load(&over)) {
-        memory_tick();
-        accounts_recalled(0);
-        accounts_report(0, 1);
+        memory_reread(0);
+        account_keep(0, 0);
+        accounts_hint(&(struct wire){.what = WIRE_RECALL});
+        accounts_hint(&(struct wire){.what = WIRE_REPORT, .number = 1});
         os_sleep(OS_MS);
     }
     return unused;

@@ -1,6 +1,7 @@
 /* Pools, and memory in the order of streams. */
-#include "reserves.h"
-#include "sharing.h"
+#include "../memory/reserves.h"
+#include "../memory/shared.h"
+#include "hooks.h"
 
 #include <string.h>
 
@@ -10,30 +11,19 @@ REAL_CALL(cuStreamIsCapturing_ptsz, CUstream stream, int *status);
 REAL_CALL(cuDeviceGetMemPool, CUmemoryPool *pool, CUdevice device);
 REAL_CALL(cuCtxGetCurrent, CUcontext *context);
 REAL_CALL(cuCtxGetDevice, CUdevice *device);
-REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
-REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 REAL_CALL(cuMemFreeAsync, CUdeviceptr address, CUstream stream);
 REAL_CALL(cuMemFreeAsync_ptsz, CUdeviceptr address, CUstream stream);
 
 /* A pool grows in such steps, if one allocation is not greater; seen on real cards. */
 #define POOL_GROWTH (32ull << 20)
-#define PER_THREAD_STREAM ((CUstream)2)
 
 /* ---- where a call goes ------------------------------------------------------------------------------------------ */
-
-static bool device_of_context(CUcontext context, CUdevice *device) {
-    CUcontext popped;
-    if (DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return false;
-    const bool found = DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
-    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
-    return found;
-}
 
 /* Default streams are of the current context; others mostly too. */
 static bool device_of_stream(CUstream stream, CUdevice *device) {
     CUcontext current, context;
     if (DRIVER(REAL(cuCtxGetCurrent)(&current)) != CUDA_SUCCESS) return false;
-    if (stream > PER_THREAD_STREAM && DRIVER(REAL(cuStreamGetCtx)(stream, &context)) == CUDA_SUCCESS &&
+    if (stream > CU_STREAM_PER_THREAD && DRIVER(REAL(cuStreamGetCtx)(stream, &context)) == CUDA_SUCCESS &&
         context != current)
         return device_of_context(context, device);
     if (DRIVER(REAL(cuCtxGetDevice)(device)) != CUDA_SUCCESS) return false;
@@ -80,21 +70,22 @@ static void give_back(CUdeviceptr address, const struct wish *wish) {
         DRIVER(REAL(cuMemFreeAsync)(address, wish->stream));
 }
 
-/* What is captured is memory of a graph and costs nothing now. Asked only where we would refuse. */
-static bool is_capturing(const struct wish *wish) {
+bool stream_captures(CUstream stream, bool per_thread) {
     int status = 0;
-    const CUresult result = wish->per_thread ? DRIVER(REAL(cuStreamIsCapturing_ptsz)(wish->stream, &status))
-                                             : DRIVER(REAL(cuStreamIsCapturing)(wish->stream, &status));
+    const CUresult result = per_thread ? DRIVER(REAL(cuStreamIsCapturing_ptsz)(stream, &status))
+                                       : DRIVER(REAL(cuStreamIsCapturing)(stream, &status));
     return result == CUDA_SUCCESS && status;
 }
 
+/* What is captured is memory of a graph and costs nothing now. Asked only where we would refuse. */
 static CUresult allocate(CUdeviceptr *address, struct reserve *reserve, const struct wish *wish) {
     const uint64_t most = wish->bytes < UINT64_MAX / 2 ? round_up(wish->bytes, POOL_GROWTH) : UINT64_MAX / 2;
     CUdeviceptr made;
     if (reserve_is_left(reserve)) return CUDA_ERROR_INVALID_VALUE;
     account_keep(reserve_card(reserve), POOL_GROWTH);
     CUresult result = reserve_begin(reserve, most);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && is_capturing(wish)) return ask_driver(address, wish);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && stream_captures(wish->stream, wish->per_thread))
+        return ask_driver(address, wish);
     if (result != CUDA_SUCCESS) return result;
     result = ask_driver(&made, wish);
     const CUresult allowed = reserve_end(reserve, most);
@@ -141,10 +132,10 @@ HOOK_CALL(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *address, size_t bytes, CUme
  * when this returns, so it is given to the broker, which asks the card, and is no credit of ours. */
 static CUresult free_later(CUdeviceptr address, CUstream stream, CUresult (*call)(CUdeviceptr, CUstream)) {
     struct entry what;
-    const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && share_take(address, &what);
+    const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && shared_take(address, &what);
     const CUresult result = DRIVER(call(address, stream));
     if (held) held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, false);
-    if (opened) share_taken(&what, result == CUDA_SUCCESS);
+    if (opened) shared_taken(&what, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -231,7 +222,7 @@ HOOK_CALL(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr addr
     if (!data) return DRIVER(REAL(cuMemPoolExportPointer)(data, address));
     TRY(DRIVER(REAL(cuMemPoolExportPointer)(&made, address)));
     struct reserve *reserve = pool_at(address);
-    if (reserve) TRY(reserve_export(reserve, share_name(&made, sizeof made)));
+    if (reserve) TRY(reserve_export(reserve, shared_name(&made, sizeof made)));
     memcpy(data, &made, sizeof made);
     return CUDA_SUCCESS;
 }
@@ -240,11 +231,11 @@ HOOK_CALL(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, const
     CUdeviceptr made;
     uint64_t size;
     if (!address || !data || !session_cards()) return DRIVER(REAL(cuMemPoolImportPointer)(address, pool, data));
-    const uint64_t name = share_name(data, sizeof *data);
-    TRY(share_open(0, name, &size));
+    const uint64_t name = shared_name(data, sizeof *data);
+    TRY(shared_open(0, name, &size));
     CUresult result = DRIVER(REAL(cuMemPoolImportPointer)(&made, pool, data));
-    if (result != CUDA_SUCCESS) return share_close(0, name), result;
-    share_note(made, 0, name); /* without room for the note it counts as open to the end of the process */
+    if (result != CUDA_SUCCESS) return shared_close(0, name), result;
+    shared_note(made, 0, name); /* without room for the note it counts as open to the end of the process */
     *address = made;
     return CUDA_SUCCESS;
 }

@@ -1,6 +1,7 @@
 /* Virtual memory: physical memory lives as long as a handle or a mapping of it. What others made is theirs: an object
  * of no card, with the name by which it was opened. */
-#include "sharing.h"
+#include "../memory/shared.h"
+#include "hooks.h"
 
 /* Objects have numbers of ours; times: handles and mappings. Handles: of the object; times: how often it was given out.
  * Mappings, by address: of the object; bytes: how long. */
@@ -33,9 +34,9 @@ static bool drop(uint64_t number, struct entry *object) {
 /* The driver has let go of it: how much is credit. */
 static uint64_t ended(const struct entry *object) {
     struct entry entry;
-    if (object->card == NO_CARD) return share_close((unsigned)object->serial, object->of), 0;
+    if (object->card == NO_CARD) return shared_close((unsigned)object->serial, object->of), 0;
     if (!table_take(&exported, object->key, &entry)) return object->bytes;
-    account_let_go(object->card, share_number(SHARE_VIRTUAL, object->key), object->bytes, object->bytes);
+    account_let_go(object->card, shared_number(SHARED_VIRTUAL, object->key), object->bytes, object->bytes);
     return 0;
 }
 
@@ -173,18 +174,18 @@ static void imported(CUmemGenericAllocationHandle handle, unsigned card, uint64_
         return;
     }
     another_handle(handle, known.of);
-    share_close(card, name);
+    shared_close(card, name);
 }
 
 /* Whose card it is, the broker knows by its name. */
 static CUresult import_named(CUmemGenericAllocationHandle *handle, void *from, unsigned type, uint64_t name) {
     uint64_t size;
-    TRY(share_open(0, name, &size));
+    TRY(shared_open(0, name, &size));
     const CUresult result = DRIVER(REAL(cuMemImportFromShareableHandle)(handle, from, type));
     if (result == CUDA_SUCCESS)
         imported(*handle, 0, name);
     else
-        share_close(0, name);
+        shared_close(0, name);
     return result;
 }
 
@@ -192,7 +193,7 @@ HOOK_CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, 
     struct entry known;
     uint64_t name;
     if (handle && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && session_cards() &&
-        share_name_of_descriptor((int)(intptr_t)from, &name))
+        shared_name_of_descriptor((int)(intptr_t)from, &name))
         return import_named(handle, from, type, name);
     const CUresult result = DRIVER(REAL(cuMemImportFromShareableHandle)(handle, from, type));
     if (result == CUDA_SUCCESS && table_get(&handles, key_of(*handle), &known)) another_handle(*handle, known.of);
@@ -200,11 +201,11 @@ HOOK_CALL(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, 
 }
 
 static CUresult export_object(const void *to, unsigned type, const struct entry *object) {
-    const uint64_t number = share_number(SHARE_VIRTUAL, object->key);
+    const uint64_t number = shared_number(SHARED_VIRTUAL, object->key);
     uint64_t name;
-    if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && share_name_of_descriptor(*(const int *)to, &name))
-        return share_export(object->card, number, name, object->bytes);
-    return share_export_to_anybody(object->card, number, object->bytes);
+    if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && shared_name_of_descriptor(*(const int *)to, &name))
+        return shared_export(object->card, number, name, object->bytes);
+    return shared_export_to_anybody(object->card, number, object->bytes);
 }
 
 HOOK_CALL(cuMemExportToShareableHandle, void *to, CUmemGenericAllocationHandle handle, unsigned type,

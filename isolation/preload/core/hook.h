@@ -15,11 +15,11 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORT __attribute__((visibility("default")))
 
-/* What of the driver is called: says its type. Not needed for a hook in the file that has it. */
+/* Declares a function of the driver that is called. A hook declares its own. */
 #define DECLARE_REAL(type, name, ...) HIDDEN type real_##name(__VA_ARGS__)
 
-/* Opens the definition of a hook. Fails to compile for a name that hooks.def does not have; one in hooks.def that has
- * no definition fails to link. */
+/* Opens the definition of a hook. A name that is not in hooks.def does not compile; a name in hooks.def without a
+ * definition does not link. */
 #define DEFINE_HOOK(type, name, ...)                                                                                   \
     _Static_assert(HOOK_##name >= 0, "is in hooks.def");                                                               \
     DECLARE_REAL(type, name, __VA_ARGS__);                                                                             \
@@ -41,8 +41,3 @@
 
 /* How deep this thread is inside DRIVER. The entries read it too. */
 extern HIDDEN __thread unsigned driver_depth __attribute__((tls_model("initial-exec")));
-
-static inline bool inside_driver(void) { return driver_depth != 0; }
-
-/* Whether there is a driver: looks for it at the first call. */
-HIDDEN bool driver_present(void);

@@ -1,14 +1,15 @@
 /* cuMemAlloc and its kin: memory of the current context, with an address. */
-#include "sharing.h"
+#include "../memory/shared.h"
+#include "hooks.h"
 
 #include <string.h>
 
 HOOK_CALL(cuMemFree_v2, CUdeviceptr address) {
     struct entry what;
-    const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && share_take(address, &what);
+    const bool held = held_take(HELD_MEMORY, address, &what), opened = !held && shared_take(address, &what);
     const CUresult result = DRIVER(REAL(cuMemFree_v2)(address));
     if (held) held_end(HELD_MEMORY, &what, result == CUDA_SUCCESS, true);
-    if (opened) share_taken(&what, result == CUDA_SUCCESS);
+    if (opened) shared_taken(&what, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -83,7 +84,56 @@ HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
     CUipcMemHandle made;
     if (!handle) return DRIVER(REAL(cuIpcGetMemHandle)(handle, address));
     TRY(DRIVER(REAL(cuIpcGetMemHandle)(&made, address)));
-    TRY(held_export(address, share_name(&made, sizeof made)));
+    TRY(held_export(address, shared_name(&made, sizeof made)));
     memcpy(handle, &made, sizeof made);
     return CUDA_SUCCESS;
+}
+
+REAL_CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr address);
+REAL_CALL(cuIpcCloseMemHandle, CUdeviceptr address);
+
+/* Nobody of this container made it. */
+static CUresult opened_foreign(unsigned card, uint64_t name, CUdeviceptr address) {
+    CUdeviceptr start;
+    size_t bytes;
+    if (DRIVER(REAL(cuMemGetAddressRange_v2)(&start, &bytes, address)) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    return shared_size(card, name, round_up(bytes, BLOCK_BYTES));
+}
+
+typedef CUresult open_call(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags);
+
+static CUresult open_ipc(open_call *call, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
+    const uint64_t name = shared_name(&handle, sizeof handle);
+    unsigned card;
+    CUcontext context;
+    CUdeviceptr made;
+    uint64_t size;
+    if (!address || !current_card(&card, &context)) return DRIVER(call(address, handle, flags));
+    TRY(shared_open(card, name, &size));
+    CUresult result = DRIVER(call(&made, handle, flags));
+    if (result != CUDA_SUCCESS) return shared_close(card, name), result;
+    if (!size) result = opened_foreign(card, name, made);
+    if (result == CUDA_SUCCESS && !shared_note(made, card, name)) result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        DRIVER(REAL(cuIpcCloseMemHandle)(made));
+        return shared_close(card, name), result;
+    }
+    *address = made;
+    return CUDA_SUCCESS;
+}
+
+HOOK_CALL(cuIpcOpenMemHandle, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
+    return open_ipc(REAL(cuIpcOpenMemHandle), address, handle, flags);
+}
+
+HOOK_CALL(cuIpcOpenMemHandle_v2, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
+    return open_ipc(REAL(cuIpcOpenMemHandle_v2), address, handle, flags);
+}
+
+HOOK_CALL(cuIpcCloseMemHandle, CUdeviceptr address) {
+    struct entry what;
+    const bool known = shared_take(address, &what);
+    const CUresult result = DRIVER(REAL(cuIpcCloseMemHandle)(address));
+    if (known) shared_taken(&what, result == CUDA_SUCCESS);
+    return result;
 }

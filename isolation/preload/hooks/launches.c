@@ -1,11 +1,7 @@
-/* Every way to launch kernels: through the gate, with a count of what the driver has. Graphs' hooks are memory's. */
-#include "compute.h"
+/* Every way to launch kernels: through the gate, with a count of what the driver has. Graphs' are in graphs.c. */
+#include "hooks.h"
 
 #define LIKELY(what) __builtin_expect(!!(what), 1)
-
-static inline CUstream named(CUstream stream, bool per_thread) {
-    return stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-}
 
 /* ---- the long way ----------------------------------------------------------------------------------------------- */
 
@@ -26,8 +22,8 @@ static __attribute__((noinline)) CUresult enter(struct passage *passage, CUstrea
     unsigned card;
     uint64_t word;
     passage->lane = NULL;
-    passage->is_written_down = capture_enter(stream);
-    if (passage->is_written_down) return CUDA_SUCCESS;
+    passage->is_captured = capture_enter(stream);
+    if (passage->is_captured) return CUDA_SUCCESS;
     struct lane *lane = lane_of(stream, &card);
     if (card >= MOST_CARDS) return enter_elsewhere();
     if (!lane) return enter_unseen(&gates[card]);
@@ -64,11 +60,11 @@ static inline void end(struct lane *lane) {
 
 CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread) {
     *passage = (struct passage){.graph = graph};
-    return enter(passage, named(stream, per_thread));
+    return enter(passage, stream_named(stream, per_thread));
 }
 
 void passage_end(const struct passage *passage) {
-    if (passage->is_written_down) capture_leave();
+    if (passage->is_captured) capture_leave();
     if (!passage->lane) return;
     count(passage->lane);
     atomic_fetch_sub(&passage->lane->inside, 1);
@@ -107,15 +103,15 @@ void passage_end(const struct passage *passage) {
 #define SHAPE unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
 #define SHAPED gx, gy, gz, bx, by, bz, shared
 
-LAUNCH_HOOK(cuLaunchKernel, named(stream, false), (CUfunction f, SHAPE, CUstream stream, void **params, void **extra),
-            (f, SHAPED, stream, params, extra))
+LAUNCH_HOOK(cuLaunchKernel, stream_named(stream, false),
+            (CUfunction f, SHAPE, CUstream stream, void **params, void **extra), (f, SHAPED, stream, params, extra))
 
-LAUNCH_HOOK(cuLaunchKernel_ptsz, named(stream, true),
+LAUNCH_HOOK(cuLaunchKernel_ptsz, stream_named(stream, true),
             (CUfunction f, SHAPE, CUstream stream, void **params, void **extra), (f, SHAPED, stream, params, extra))
 
 /* Without a configuration it goes nowhere. */
 static inline CUstream stream_in(const CUlaunchConfig *config, bool per_thread) {
-    return named(config ? config->stream : NULL, per_thread);
+    return stream_named(config ? config->stream : NULL, per_thread);
 }
 
 LAUNCH_HOOK(cuLaunchKernelEx, stream_in(config, false),
@@ -124,17 +120,17 @@ LAUNCH_HOOK(cuLaunchKernelEx, stream_in(config, false),
 LAUNCH_HOOK(cuLaunchKernelEx_ptsz, stream_in(config, true),
             (const CUlaunchConfig *config, CUfunction f, void **params, void **extra), (config, f, params, extra))
 
-LAUNCH_HOOK(cuLaunchCooperativeKernel, named(stream, false), (CUfunction f, SHAPE, CUstream stream, void **params),
-            (f, SHAPED, stream, params))
+LAUNCH_HOOK(cuLaunchCooperativeKernel, stream_named(stream, false),
+            (CUfunction f, SHAPE, CUstream stream, void **params), (f, SHAPED, stream, params))
 
-LAUNCH_HOOK(cuLaunchCooperativeKernel_ptsz, named(stream, true), (CUfunction f, SHAPE, CUstream stream, void **params),
-            (f, SHAPED, stream, params))
+LAUNCH_HOOK(cuLaunchCooperativeKernel_ptsz, stream_named(stream, true),
+            (CUfunction f, SHAPE, CUstream stream, void **params), (f, SHAPED, stream, params))
 
 LAUNCH_HOOK(cuLaunch, CU_STREAM_LEGACY, (CUfunction f), (f))
 
 LAUNCH_HOOK(cuLaunchGrid, CU_STREAM_LEGACY, (CUfunction f, int width, int height), (f, width, height))
 
-LAUNCH_HOOK(cuLaunchGridAsync, named(stream, false), (CUfunction f, int width, int height, CUstream stream),
+LAUNCH_HOOK(cuLaunchGridAsync, stream_named(stream, false), (CUfunction f, int width, int height, CUstream stream),
             (f, width, height, stream))
 
 /* One kernel on each of several cards: all gates first, then the launch. None can be written down. */
@@ -144,9 +140,9 @@ HOOK_CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsign
     CUresult result = CUDA_SUCCESS;
     unsigned entered = 0;
     for (; entered < gated && result == CUDA_SUCCESS; entered++) {
-        result = enter(&passages[entered], named(each[entered].stream, false));
-        if (passages[entered].is_written_down) capture_leave();
-        passages[entered].is_written_down = false;
+        result = enter(&passages[entered], stream_named(each[entered].stream, false));
+        if (passages[entered].is_captured) capture_leave();
+        passages[entered].is_captured = false;
     }
     if (result == CUDA_SUCCESS) result = DRIVER(REAL(cuLaunchCooperativeKernelMultiDevice)(each, many, flags));
     for (unsigned n = 0; n < entered; n++) passage_end(&passages[n]);

@@ -1,9 +1,15 @@
-#include "view.h"
+/* How a card looks to the container, for programs that ask CUDA and for libnvidia-ml.so.1. */
+#include "../core/partage_core.h"
+#include "hooks.h"
 
-#include "memory.h"
+struct view {
+    uint64_t limit;
+    uint64_t used; /* by all its processes, contexts and all; of this one without what is lent and not in use */
+};
 
-/* In the same turn: what the broker says is charged has this very credit in it. */
-bool view_of(unsigned card, struct view *view) {
+/* False: the broker is away. A card that was not granted has a limit of 0. In the same turn: what the broker says is
+ * charged has this very credit in it. */
+static bool view_of(unsigned card, struct view *view) {
     KEEP_ERRNO;
     const uint64_t deadline = os_now() + SESSION_WAIT;
     struct wire packet = {.what = WIRE_VIEW, .card = (uint16_t)card};
@@ -19,6 +25,8 @@ bool view_of(unsigned card, struct view *view) {
     return true;
 }
 
+static uint64_t unused_of(const struct view *view) { return view->used < view->limit ? view->limit - view->used : 0; }
+
 static uint64_t least(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 HOOK_CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
@@ -28,7 +36,7 @@ HOOK_CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
     struct view view;
     TRY(DRIVER(REAL(cuMemGetInfo_v2)(&driver_unused, &driver_total)));
     if (!current_card(&card, &context) || !view_of(card, &view)) return CUDA_ERROR_NOT_INITIALIZED;
-    if (unused) *unused = least(view_free(&view), driver_unused);
+    if (unused) *unused = least(unused_of(&view), driver_unused);
     if (total) *total = least(view.limit, driver_total);
     return CUDA_SUCCESS;
 }
@@ -41,7 +49,7 @@ HOOK_CALL(cuMemGetInfo, unsigned *unused, unsigned *total) {
     struct view view;
     TRY(DRIVER(REAL(cuMemGetInfo)(&driver_unused, &driver_total)));
     if (!current_card(&card, &context) || !view_of(card, &view)) return CUDA_ERROR_NOT_INITIALIZED;
-    if (unused) *unused = (unsigned)least(view_free(&view), driver_unused);
+    if (unused) *unused = (unsigned)least(unused_of(&view), driver_unused);
     if (total) *total = (unsigned)least(view.limit, driver_total);
     return CUDA_SUCCESS;
 }
@@ -74,3 +82,52 @@ HOOK_CALL(cuInit, unsigned flags) {
     session_listen();
     return CUDA_SUCCESS;
 }
+
+/* ---- for libnvidia-ml.so.1 -------------------------------------------------------------------------------------- */
+
+static bool view(unsigned card, uint64_t *limit, uint64_t *used) {
+    struct view seen;
+    if (!view_of(card, &seen)) return false;
+    *limit = seen.limit;
+    *used = seen.used;
+    return true;
+}
+
+/* In turn: as many as one packet has, from number `first` on. The answer: how many there are in all, or -1. */
+static int next_processes(unsigned card, unsigned first, struct wire *packet, uint64_t deadline) {
+    *packet = (struct wire){.what = WIRE_PROCESSES_OF, .card = (uint16_t)card};
+    packet->words[0] = first;
+    if (!session_ask(packet, deadline)) return -1;
+    return packet->result == WIRE_OK && packet->flags <= INT32_MAX ? (int)packet->flags : 0;
+}
+
+static int all_processes(unsigned card, struct partage_process *list, unsigned room, uint64_t deadline) {
+    unsigned count = 0;
+    int total;
+    do {
+        struct wire packet;
+        total = next_processes(card, count, &packet, deadline);
+        for (int n = 0; n < WIRE_PROCESSES && (int)count < total; n++, count++)
+            if (count < room)
+                list[count] = (struct partage_process){packet.processes[n].pid, packet.processes[n].bytes};
+    } while (count < room && (int)count < total);
+    return total;
+}
+
+static int processes(unsigned card, struct partage_process *list, unsigned room) {
+    KEEP_ERRNO;
+    const uint64_t deadline = os_now() + SESSION_WAIT;
+    if (card >= MOST_CARDS) return 0;
+    if (!session_enter(deadline)) return -1;
+    const int total = all_processes(card, list, room, session_patience(deadline));
+    session_leave();
+    return total;
+}
+
+EXPORT const struct partage_core partage_core = {
+    .bytes = sizeof(struct partage_core),
+    .start = session_start,
+    .card_of = session_card_of,
+    .view = view,
+    .processes = processes,
+};

@@ -1,6 +1,6 @@
 /* Arrays and mipmapped arrays: how many bytes they take is the driver's secret, which it tells of a twin without
  * memory. */
-#include "memory.h"
+#include "hooks.h"
 
 REAL_CALL(cuArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer, CUarray array, CUdevice device);
 REAL_CALL(cuMipmappedArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer, CUmipmappedArray mipmaps,

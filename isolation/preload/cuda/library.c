@@ -1,6 +1,8 @@
-/* What libcuda.so.1 is, and what its functions answer without a driver, or for names that the driver lacks. */
+/* What libcuda.so.1 is made of, and what its functions answer without a driver, or for names that the driver lacks. */
 #include "../frame/entries.h"
-#include "driver.h"
+#include "../hooks/hooks.h"
+#include "../memory/reserves.h"
+#include "../memory/shared.h"
 
 #include <string.h>
 
@@ -30,3 +32,11 @@ static void *missing(const char *name, bool driver) {
 }
 
 const struct library library = {"libcuda.so.1", missing};
+
+const struct part session_parts[] = {
+#define PART(...) {__VA_ARGS__},
+#include "parts.def"
+#undef PART
+};
+
+const unsigned session_parts_count = sizeof session_parts / sizeof *session_parts;

@@ -1,5 +1,5 @@
 /* Code and limits: what they take of a card only NVML shows, so the broker is told that it is time to look. */
-#include "memory.h"
+#include "hooks.h"
 
 static CUresult hinted(CUresult result) {
     unsigned card;

@@ -5,11 +5,76 @@
  * and default stream (names/routes.def), which need not be the same.
  */
 #include "../frame/entries.h"
-#include "driver.h"
-#include "known.h"
+#include "hooks.h"
 
-#include <errno.h>
-#include <stdatomic.h>
+#include <string.h>
+
+/* ---- which address of the driver's is which hooked function ------------------------------------------------------ */
+
+/* Open addressing, never full; an address stays for ever. Without locks: the table is filled once, perhaps by several
+ * threads at once, which write the same in the same order; then it is only read. */
+enum { PLACES = 4096 };
+
+struct known {
+    void *_Atomic theirs;
+    void *_Atomic ours; /* `theirs` where it is no one hook's */
+    const char *_Atomic name;
+};
+
+static struct known table[PLACES];
+
+_Static_assert(HOOKS * 12 < PLACES, "six forms of a name at most, each at two addresses");
+
+static struct known *first_place(const void *theirs) { return &table[(uintptr_t)theirs * 0x9e3779b97f4a7c15u >> 52]; }
+
+static struct known *next_place(struct known *place) { return place + 1 < table + PLACES ? place + 1 : table; }
+
+static struct known *find(void *theirs, bool add) {
+    for (struct known *place = first_place(theirs);; place = next_place(place)) {
+        void *there = atomic_load_explicit(&place->theirs, memory_order_acquire);
+        if (!there && !add) return NULL;
+        if (there == theirs || (!there && atomic_compare_exchange_strong(&place->theirs, &there, theirs)) ||
+            there == theirs)
+            return place;
+    }
+}
+
+/* Forms of one function, such as cuMemFree and cuMemFree_v2: where they share an address, either hook will do. */
+static bool of_one_function(const char *one, const char *other) {
+    size_t length = strcspn(one, "_");
+    return length == strcspn(other, "_") && !memcmp(one, other, length);
+}
+
+static void dispute(struct known *place, const char *name, void *theirs) {
+    const char *owner = atomic_load(&place->name);
+    if (owner && !of_one_function(owner, name)) atomic_store(&place->ours, theirs);
+}
+
+/* The hooked function `name` is at `theirs` in the driver; `ours` is our entry for it. */
+static void known_hook(const char *name, void *theirs, void *ours) {
+    if (!theirs) return;
+    struct known *place = find(theirs, true);
+    void *before = NULL;
+    const char *none = NULL;
+    atomic_compare_exchange_strong(&place->name, &none, name);
+    atomic_compare_exchange_strong(&place->ours, &before, ours);
+    dispute(place, name, theirs);
+}
+
+/* After all hooks: `name`, which has no hook, is at `theirs`. Where a hook of another function has that address too, as
+ * with one that only refuses, the address is no hook's: the hook would be called with arguments of another type. */
+static void known_other(const char *name, void *theirs) {
+    struct known *place = theirs ? find(theirs, false) : NULL;
+    if (place) dispute(place, name, theirs);
+}
+
+/* Our entry for the function at `theirs`, or `theirs` itself. */
+static void *known_entry(void *theirs) {
+    struct known *place = find(theirs, false);
+    return place ? atomic_load_explicit(&place->ours, memory_order_acquire) : theirs;
+}
+
+/* ---- asking the driver ------------------------------------------------------------------------------------------ */
 
 enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
 
@@ -55,14 +120,15 @@ static void tell_routes(bool hooked) {
 static void tell_all(void) {
     static _Atomic bool told;
     if (atomic_load_explicit(&told, memory_order_acquire)) return;
-    int before = errno;
+    KEEP_ERRNO;
     tell_symbols(true);
     tell_routes(true);
     tell_symbols(false);
     tell_routes(false);
     atomic_store_explicit(&told, true, memory_order_release);
-    errno = before;
 }
+
+/* ---- the hooks -------------------------------------------------------------------------------------------------- */
 
 static void *routed(void *theirs) {
     tell_all();

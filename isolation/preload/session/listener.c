@@ -1,22 +1,21 @@
 /* The one thread of ours: answers the broker's hints, looks after leases, and comes back to a broker that was away. */
 #include "session.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 
-enum { SOON_MS = 100, LATER_MS = 1000, SHORTEST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100 };
+enum { FIRST_TICK_MS = 100, SHORTEST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 100 };
 enum { CONNECTING_MS = 1000, LONGEST_CONNECTING_MS = 4000 };
 
 static _Atomic int listener; /* the process whose thread it is */
 
 static void hear(const struct wire *hint) {
     if (hint->version != WIRE_VERSION || hint->card >= MOST_CARDS) return;
-    if (hint->what == WIRE_RECALL) accounts_recalled(hint->card);
-    if (hint->what == WIRE_REPORT) accounts_report(hint->card, hint->number);
-    /* WIRE_LINE has done what it was for: this thread is awake. */
+    for
+        EACH_PART(part) /* none answers WIRE_LINE, which was sent to wake this thread */
+    if (part->hint) part->hint(hint);
 }
 
-/* One attempt; whoever else has the turn is connecting too. */
+/* One attempt; another thread that has the turn is connecting too. */
 static bool come_back(const struct os_socket *ended, uint64_t connecting) {
     if (!session_enter(os_now() + SHORTEST_PAUSE_MS * (uint64_t)OS_MS)) return false;
     const bool done = session_replace(ended, os_now() + connecting * OS_MS);
@@ -26,34 +25,47 @@ static bool come_back(const struct os_socket *ended, uint64_t connecting) {
 
 static uint64_t longer(uint64_t before, uint64_t longest) { return 2 * before < longest ? 2 * before : longest; }
 
-/* Whatever hints come in between. */
-static uint64_t tick_if_due(uint64_t due) {
-    const uint64_t now = os_now();
-    if (now < due) return due;
-    return now + (memory_tick() ? SOON_MS : LATER_MS) * (uint64_t)OS_MS;
+static uint64_t tick(void) {
+    uint64_t due = OS_NEVER;
+    for
+        EACH_PART(part) {
+            const uint64_t next = part->tick ? part->tick() : OS_NEVER;
+            if (next < due) due = next;
+        }
+    return due;
+}
+
+static void miss_broker(const struct os_socket *signals) {
+    for
+        EACH_PART(part)
+    if (part->away) part->away();
+    if (session_has(signals)) return;
+    for
+        EACH_PART(part) /* another thread has connected */
+    if (part->back) part->back();
 }
 
 static void listen_to_broker(void *unused) {
     uint64_t pause = SHORTEST_PAUSE_MS, connecting = CONNECTING_MS;
-    uint64_t due = os_now() + SOON_MS * (uint64_t)OS_MS, leases = due;
+    uint64_t due = os_now() + FIRST_TICK_MS * (uint64_t)OS_MS;
     (void)unused;
-    compute_listening();
+    for
+        EACH_PART(part)
+    if (part->listening) part->listening();
     for (;;) {
         struct wire hint;
         const struct os_socket signals = session_signals();
-        if (os_receive(&signals, &hint, sizeof hint, NULL, leases < due ? leases : due)) {
+        if (os_receive(&signals, &hint, sizeof hint, NULL, due)) {
             hear(&hint);
             pause = SHORTEST_PAUSE_MS;
             connecting = CONNECTING_MS;
         } else if (errno != ETIMEDOUT && errno != EMSGSIZE && !come_back(&signals, connecting)) {
-            compute_away();
-            if (!session_has(&signals)) compute_back(); /* another thread's doing */
+            miss_broker(&signals);
             os_sleep(pause * OS_MS);
             pause = longer(pause, LONGEST_PAUSE_MS);
             connecting = longer(connecting, LONGEST_CONNECTING_MS); /* on a machine that has little time for us */
         }
-        due = tick_if_due(due);
-        leases = compute_tick();
+        due = tick();
     }
 }
 
@@ -68,4 +80,4 @@ void session_listen(void) {
 
 bool session_listens(void) { return atomic_load(&listener) != 0; }
 
-void listening_forget(void) { atomic_store(&listener, 0); }
+void listener_forget(void) { atomic_store(&listener, 0); }

@@ -1,10 +1,7 @@
 /* Contexts: room is asked for before one is made, and what it had is forgotten when it is gone. */
-#include "../compute/compute.h"
+#include "hooks.h"
 
 REAL_CALL(cuDevicePrimaryCtxGetState, CUdevice device, unsigned *flags, int *active);
-REAL_CALL(cuCtxGetDevice, CUdevice *device);
-REAL_CALL(cuCtxPushCurrent_v2, CUcontext context);
-REAL_CALL(cuCtxPopCurrent_v2, CUcontext *context);
 REAL_CALL(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green);
 REAL_CALL(cuGreenCtxDestroy, CUgreenCtx green);
 
@@ -12,8 +9,8 @@ REAL_CALL(cuGreenCtxDestroy, CUgreenCtx green);
 
 static CUresult made(unsigned card, CUresult result, const CUcontext *context) {
     account_tell(card, result == CUDA_SUCCESS ? WIRE_CONTEXT_MADE : WIRE_CONTEXT_FAILED);
-    if (result == CUDA_SUCCESS) compute_reaches(card);
-    if (result == CUDA_SUCCESS && context) context_noted(card, *context), compute_context_made(card, *context);
+    if (result == CUDA_SUCCESS) gate_reached(card);
+    if (result == CUDA_SUCCESS && context) context_noted(card, *context), lanes_context_made(card, *context);
     return result;
 }
 
@@ -69,7 +66,7 @@ HOOK_CALL(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     CUresult result;
     if (!context || primary_is_there(device)) {
         result = DRIVER(REAL(cuDevicePrimaryCtxRetain)(context, device));
-        compute_reaches(card_of(device));
+        gate_reached(card_of(device));
     } else {
         const unsigned card = card_of(device);
         TRY(account_context(card));
@@ -92,6 +89,33 @@ HOOK_CALL(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green) {
     return result;
 }
 
+/* ---- the current context ---------------------------------------------------------------------------------------- */
+
+HOOK_CALL(cuCtxSetCurrent, CUcontext context) {
+    lanes_switch();
+    return DRIVER(REAL(cuCtxSetCurrent)(context));
+}
+
+HOOK_CALL(cuCtxPushCurrent, CUcontext context) {
+    lanes_switch();
+    return DRIVER(REAL(cuCtxPushCurrent)(context));
+}
+
+HOOK_CALL(cuCtxPushCurrent_v2, CUcontext context) {
+    lanes_switch();
+    return DRIVER(REAL(cuCtxPushCurrent_v2)(context));
+}
+
+HOOK_CALL(cuCtxPopCurrent, CUcontext *context) {
+    lanes_switch();
+    return DRIVER(REAL(cuCtxPopCurrent)(context));
+}
+
+HOOK_CALL(cuCtxPopCurrent_v2, CUcontext *context) {
+    lanes_switch();
+    return DRIVER(REAL(cuCtxPopCurrent_v2)(context));
+}
+
 /* ---- gone ------------------------------------------------------------------------------------------------------- */
 
 /* `since`: a moment before the driver was asked. What another thread has allocated in a new life of the context, at
@@ -112,15 +136,6 @@ static CUresult end(unsigned card, CUresult result, CUcontext context, uint32_t 
     return result;
 }
 
-/* False: it is none. */
-static bool device_of_context(CUcontext context, CUdevice *device) {
-    CUcontext popped;
-    if (!context || DRIVER(REAL(cuCtxPushCurrent_v2)(context)) != CUDA_SUCCESS) return false;
-    const bool found = DRIVER(REAL(cuCtxGetDevice)(device)) == CUDA_SUCCESS;
-    DRIVER(REAL(cuCtxPopCurrent_v2)(&popped));
-    return found;
-}
-
 static unsigned card_of_context(CUcontext context) {
     CUdevice device;
     return device_of_context(context, &device) ? card_of(device) : NO_CARD;
@@ -130,9 +145,9 @@ static CUresult destroy(CUcontext context, CUresult (*call)(CUcontext)) {
     const unsigned card = card_of_context(context);
     const uint32_t since = held_now();
     account_begin_free(card);
-    compute_context_ends(context);
+    lanes_context_ends(context);
     const CUresult result = DRIVER(call(context));
-    compute_context_ended(context, result == CUDA_SUCCESS);
+    lanes_context_ended(context, result == CUDA_SUCCESS);
     return end(card, result, context, since, true);
 }
 
@@ -145,10 +160,10 @@ HOOK_CALL(cuCtxDetach, CUcontext context) {
     const unsigned card = card_of_context(context);
     const uint32_t since = held_now();
     account_begin_free(card);
-    compute_context_ends(context);
+    lanes_context_ends(context);
     const CUresult result = DRIVER(REAL(cuCtxDetach)(context));
     const bool is_gone = result == CUDA_SUCCESS && card_of_context(context) == NO_CARD;
-    compute_context_ended(context, is_gone);
+    lanes_context_ended(context, is_gone);
     return end(card, result, context, since, is_gone);
 }
 
@@ -158,10 +173,10 @@ static CUresult end_primary(CUdevice device, CUresult (*call)(CUdevice), bool su
     const uint32_t since = held_now();
     const CUcontext context = atomic_load(&primaries[device]);
     account_begin_free(card);
-    compute_context_ends(context);
+    lanes_context_ends(context);
     const CUresult result = DRIVER(call(device));
     const bool is_gone = surely || !primary_is_there(device);
-    compute_context_ended(context, result == CUDA_SUCCESS && is_gone);
+    lanes_context_ended(context, result == CUDA_SUCCESS && is_gone);
     return end(card, result, context, since, is_gone);
 }
 
@@ -185,12 +200,12 @@ static CUresult end_green(CUgreenCtx green, CUcontext context, CUdevice device) 
     const uint32_t since = held_now();
     const CUcontext primary = device < MOST_DEVICES ? atomic_load(&primaries[device]) : NULL;
     account_begin_free(card);
-    compute_context_ends(context);
-    compute_context_ends(primary);
+    lanes_context_ends(context);
+    lanes_context_ends(primary);
     const CUresult result = DRIVER(REAL(cuGreenCtxDestroy)(green));
     const bool is_gone = !primary_is_there(device);
-    compute_context_ended(primary, result == CUDA_SUCCESS && is_gone);
-    compute_context_ended(context, result == CUDA_SUCCESS);
+    lanes_context_ended(primary, result == CUDA_SUCCESS && is_gone);
+    lanes_context_ended(context, result == CUDA_SUCCESS);
     if (result == CUDA_SUCCESS && is_gone) held_context_gone(context, since);
     return end(card, result, primary, since, is_gone);
 }

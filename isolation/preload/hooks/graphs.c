@@ -1,13 +1,12 @@
 /* Memory that graphs allocate: nothing when a graph is made or instantiated, its physical memory when it is first
  * launched or uploaded. How much that is at most is looked up once, when it is instantiated. */
-#include "../compute/compute.h"
-#include "reserves.h"
+#include "../memory/reserves.h"
+#include "hooks.h"
 
 REAL_CALL(cuGraphGetNodes, CUgraph graph, CUgraphNode *nodes, size_t *count);
 REAL_CALL(cuGraphNodeGetType, CUgraphNode node, int *type);
 REAL_CALL(cuGraphMemAllocNodeGetParams, CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params);
 REAL_CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph *graph);
-REAL_CALL(cuStreamIsCapturing, CUstream stream, int *status);
 
 /* By executable and card; entry.bytes: the most that a launch takes. */
 static struct table executables;
@@ -80,18 +79,13 @@ static void end(const uint64_t reserved[MOST_CARDS], unsigned cards) {
         if (reserved[card]) reserve_end(reserve_of_graphs(card), reserved[card]);
 }
 
-/* A launch into a stream that is being captured takes nothing. */
-static bool captures_launch(CUstream stream) {
-    int status = 0;
-    return DRIVER(REAL(cuStreamIsCapturing)(stream, &status)) == CUDA_SUCCESS && status;
-}
-
+/* A launch into a stream that captures takes nothing. */
 static CUresult launch(CUgraphExec executable, CUstream stream, CUresult (*call)(CUgraphExec, CUstream)) {
     uint64_t reserved[MOST_CARDS];
     const unsigned cards = session_cards();
     if (table_is_empty(&executables)) return DRIVER(call(executable, stream));
     CUresult result = begin(executable, reserved, cards);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && captures_launch(stream)) return DRIVER(call(executable, stream));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && stream_captures(stream, false)) return DRIVER(call(executable, stream));
     if (result != CUDA_SUCCESS) return result;
     result = DRIVER(call(executable, stream));
     end(reserved, cards);
@@ -133,7 +127,7 @@ static void forget(CUgraphExec executable) {
 HOOK_CALL(cuGraphExecDestroy, CUgraphExec executable) {
     const CUresult result = DRIVER(REAL(cuGraphExecDestroy)(executable));
     if (result == CUDA_SUCCESS && !table_is_empty(&executables)) forget(executable);
-    if (result == CUDA_SUCCESS) costs_forget(executable);
+    if (result == CUDA_SUCCESS) cost_forget(executable);
     return result;
 }
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "hooking.h"
+#include "hook.h"
 
 /* A process by the pid that the caller's pid namespace knows, and what is charged for it. */
 struct partage_process {

@@ -1,0 +1,46 @@
+/* How a hook of libcuda is written, and what hooks know of each other.
+ *
+ *     HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
+ *         ...
+ *         return DRIVER(REAL(cuMemAlloc_v2)(address, bytes));
+ *     }
+ */
+#pragma once
+
+#include "../compute/lanes.h"
+#include "../memory/memory.h"
+
+enum hook {
+#define HOOK(name) HOOK_##name,
+#include "hooks.def"
+#undef HOOK
+    HOOKS
+};
+
+#define HOOK_CALL(name, ...) DEFINE_HOOK(CUresult, name, __VA_ARGS__)
+
+/* Whether what a stream is given is captured, by the driver's word; `per_thread`: what the default stream is. */
+HIDDEN bool stream_captures(CUstream stream, bool per_thread);
+
+/* ---- launches.c, for graphs ------------------------------------------------------------------------------------- */
+
+/* A launch on its way: from before the driver is called until after it. */
+struct passage {
+    struct lane *lane; /* NULL: it is not counted */
+    CUgraphExec graph; /* what is launched, if that is a graph */
+    bool is_captured;
+};
+
+/* CUDA_SUCCESS, now or later: it may be launched. */
+HIDDEN CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread);
+HIDDEN void passage_end(const struct passage *passage);
+
+/* ---- virtual.c, for contexts ------------------------------------------------------------------------------------ */
+
+/* The last context on the card may be gone: looks what virtual memory is still there. */
+HIDDEN void virtual_check(unsigned card);
+
+/* ---- for the child of a fork ------------------------------------------------------------------------------------ */
+
+HIDDEN void graphs_forget(void);
+HIDDEN void virtual_forget(void);

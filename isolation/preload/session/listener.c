@@ -8,11 +8,11 @@ enum { CONNECTING_MS = 1000, LONGEST_CONNECTING_MS = 4000 };
 
 static _Atomic int listener; /* the process whose thread it is */
 
+/* WIRE_LINE has done what it was for: this thread is awake. */
 static void hear(const struct wire *hint) {
     if (hint->version != WIRE_VERSION || hint->card >= MOST_CARDS) return;
-    for
-        EACH_PART(part) /* none answers WIRE_LINE, which was sent to wake this thread */
-    if (part->hint) part->hint(hint);
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (part->hint) part->hint(hint);
 }
 
 /* One attempt; another thread that has the turn is connecting too. */
@@ -27,31 +27,27 @@ static uint64_t longer(uint64_t before, uint64_t longest) { return 2 * before < 
 
 static uint64_t tick(void) {
     uint64_t due = OS_NEVER;
-    for
-        EACH_PART(part) {
-            const uint64_t next = part->tick ? part->tick() : OS_NEVER;
-            if (next < due) due = next;
-        }
+    for (const struct part *part = session_parts; part < parts_end(); part++) {
+        const uint64_t next = part->tick ? part->tick() : OS_NEVER;
+        if (next < due) due = next;
+    }
     return due;
 }
 
 static void miss_broker(const struct os_socket *signals) {
-    for
-        EACH_PART(part)
-    if (part->away) part->away();
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (part->away) part->away();
     if (session_has(signals)) return;
-    for
-        EACH_PART(part) /* another thread has connected */
-    if (part->back) part->back();
+    for (const struct part *part = session_parts; part < parts_end(); part++) /* another thread has connected */
+        if (part->back) part->back();
 }
 
 static void listen_to_broker(void *unused) {
     uint64_t pause = SHORTEST_PAUSE_MS, connecting = CONNECTING_MS;
     uint64_t due = os_now() + FIRST_TICK_MS * (uint64_t)OS_MS;
     (void)unused;
-    for
-        EACH_PART(part)
-    if (part->listening) part->listening();
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (part->listening) part->listening();
     for (;;) {
         struct wire hint;
         const struct os_socket signals = session_signals();

@@ -113,9 +113,8 @@ static void disconnect(void) {
 static bool exchange_hello(const struct os_socket *socket, struct wire *hello, uint64_t deadline) {
     int page = -1;
     const bool answered = exchange(socket, hello, &page, deadline);
-    for
-        EACH_PART(part)
-    if (answered && page != -1 && part->page) part->page(page);
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (answered && page != -1 && part->page) part->page(page);
     if (page != -1) os_close(page);
     return answered;
 }
@@ -147,9 +146,8 @@ static bool connect_one(struct os_socket *to, uint32_t flags, uint64_t deadline,
 }
 
 static void forget_parts(void) {
-    for
-        EACH_PART(part)
-    if (part->forget) part->forget();
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (part->forget) part->forget();
 }
 
 /* The sockets are the parent's too: closing them here leaves it its own. */
@@ -180,9 +178,8 @@ static void check_process(void) {
 }
 
 static bool confirm_parts(uint64_t deadline) {
-    for
-        EACH_PART(part)
-    if (part->confirm && !part->confirm(deadline)) return false;
+    for (const struct part *part = session_parts; part < parts_end(); part++)
+        if (part->confirm && !part->confirm(deadline)) return false;
     return true;
 }
 

@@ -75,7 +75,7 @@ struct part {
 extern HIDDEN const struct part session_parts[];
 extern HIDDEN const unsigned session_parts_count;
 
-#define EACH_PART(part) (const struct part *part = session_parts; part < session_parts + session_parts_count; part++)
+static inline const struct part *parts_end(void) { return session_parts + session_parts_count; }
 
 /* ---- for the files of this folder ------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 """``partage simgpu``: make simulated nodes, see them, load them, break them, remove them.
 
-Only words and options are decided here: what a node is and how it runs is `partage_isolation.simulation`'s business.
+Only words and options are decided here: what a node is and how it runs is `partage_simgpu`'s business.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from partage_cli.main import SUBCOMMANDS
 from partage_cli.simgpu_faults import inject
 from partage_cli.simgpu_options import DIR, NAME
 from partage_cli.simgpu_shown import as_json, as_table, summary
-from partage_isolation.simulation.building import built
-from partage_isolation.simulation.describing import Card
-from partage_isolation.simulation.node import SimulatedNode
-from partage_isolation.simulation.nodes import Nodes
-from partage_isolation.simulation.profiles import load_profile, profile_names, read_profile
-from partage_isolation.simulation.reports import report
-from partage_isolation.simulation.workloads import WORKLOADS
+from partage_simgpu.building import built
+from partage_simgpu.describing import Card
+from partage_simgpu.node import SimulatedNode
+from partage_simgpu.nodes import Nodes
+from partage_simgpu.profiles import load_profile, profile_names, read_profile
+from partage_simgpu.reports import report
+from partage_simgpu.workloads import WORKLOADS
 
 _START: Final = """\b
 Start here:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, built, card_uuid, simulated_node, workload
 
 SECONDS: Final = 3.0

@@ -31,11 +31,11 @@ from partage_isolation.control.errors import ControlError
 from partage_isolation.control.questions import ContainerTold, Prepare, Prepared, SetLimits, Told
 from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
-from partage_isolation.simulation.describing import card_uuid
-from partage_isolation.simulation.node import SimulatedNode
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
+from partage_simgpu.describing import card_uuid
+from partage_simgpu.node import SimulatedNode
 from support.broker_client import Client
 from support.simgpu import NODE, Card, simulated_node
 

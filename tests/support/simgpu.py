@@ -7,7 +7,7 @@
     with simulated_node(tmp_path, cards=(card("h100", mig=("1g.10gb", "3g.40gb")),)) as node: ...
 
 While you work on a part, PARTAGE_SIMGPU=/tmp/my-out makes all of this use the build in that folder, such as one of
-`make -C isolation/simgpu OUT=/tmp/my-out /tmp/my-out/simgpud`; libraries that are not there are left out.
+`make -C simgpu/native OUT=/tmp/my-out /tmp/my-out/simgpud`; libraries that are not there are left out.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 
 import msgspec
 
-from partage_isolation.simulation.building import built
-from partage_isolation.simulation.describing import Card, card_uuid, mig_uuid
-from partage_isolation.simulation.node import SimulatedNode, make_node
-from partage_isolation.simulation.profiles import load_profile
+from partage_simgpu.building import built
+from partage_simgpu.describing import Card, card_uuid, mig_uuid
+from partage_simgpu.node import SimulatedNode, make_node
+from partage_simgpu.profiles import load_profile
 
 __all__ = ["NODE", "Card", "SimulatedNode", "built", "card", "card_uuid", "mig_uuid", "simulated_node", "workload"]
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from partage_isolation.simulation.control import control
-from partage_isolation.simulation.describing import Card, card_uuid, described
-from partage_isolation.simulation.driver_root import LIBRARIES, SIMGPUD, lay_out
-from partage_isolation.simulation.errors import NodeFailed
+from partage_simgpu.control import control
+from partage_simgpu.describing import Card, card_uuid, described
+from partage_simgpu.driver_root import LIBRARIES, SIMGPUD, lay_out
+from partage_simgpu.errors import NodeFailed
 from rig.building import ensure
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.compiling import Compilation, cache_folder
+from partage_base.compilation import Compilation, cache_folder
 from partage_isolation.library.errors import NotBuilt
 
 CUDA: Final = "libcuda.so.1"

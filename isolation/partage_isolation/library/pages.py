@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
+from partage_base.compilation import Compilation, cache_folder
 from partage_base.files import write_whole
-from partage_isolation.compiling import Compilation, cache_folder
 from partage_isolation.library.building import CARRIED, CHECKOUT, READY_MADE
 from partage_isolation.library.errors import NotBuilt, NotInstalled
 

@@ -35,7 +35,7 @@ SUFFIXES = {"PTSZ": "_ptsz", "PTDS": "_ptds"}
 
 def reader(library: str) -> ModuleType:
     """The script of the simulated library that reads the same header."""
-    path = HERE.parents[1] / "simgpu" / library / "names.py"
+    path = HERE.parents[2] / "simgpu/native" / library / "names.py"
     spec = importlib.util.spec_from_file_location(f"simgpu_{library}_names", path)
     if spec is None or spec.loader is None:
         sys.exit(f"names.py: {path} cannot be loaded")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from partage_isolation.broker.wire import Flag, Result
-from partage_isolation.simulation.client import Cuda, CudaError
+from partage_simgpu.client import Cuda, CudaError
 from support.broker_client import Client
 
 _AGAIN_S = 0.02

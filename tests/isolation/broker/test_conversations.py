@@ -12,7 +12,7 @@ from isolation.broker.workers import Worker, workers
 from partage_isolation.broker import wire
 from partage_isolation.broker.wire import Result, What
 from partage_isolation.leasing.words import LineState, unpack
-from partage_isolation.simulation.describing import card_uuid
+from partage_simgpu.describing import card_uuid
 from support.isolated import Contained, Isolated, until
 from support.simgpu import NODE
 

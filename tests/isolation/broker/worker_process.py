@@ -17,7 +17,7 @@ from typing import Any
 
 from partage_isolation.broker import wire
 from partage_isolation.broker.wire import Flag, Result
-from partage_isolation.simulation.client import Cuda
+from partage_simgpu.client import Cuda
 from support.broker_client import Client, connected
 
 _PATH = Path(sys.argv[1])

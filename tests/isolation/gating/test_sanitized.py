@@ -18,8 +18,8 @@ from isolation.gating.stage import Place, gated
 from isolation.sanitized.test_sanitized import CACHE, OPTIONS, SANITIZERS, SMALL_ARENA, built, runtime
 from partage_isolation.broker.wire import What
 from partage_isolation.library.building import sources as library_sources
-from partage_isolation.simulation.building import READY_MADE
-from partage_isolation.simulation.building import sources as simulation_sources
+from partage_simgpu.building import READY_MADE
+from partage_simgpu.building import sources as simulation_sources
 from support.granter import Granter
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

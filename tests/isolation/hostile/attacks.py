@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from partage_isolation.broker import wire
 from partage_isolation.broker.wire import Amounts, Flag, Packet, What
-from partage_isolation.simulation.client import Cuda
+from partage_simgpu.client import Cuda
 
 _ANSWER_S: Final = 5.0
 _MOST: Final = (1 << 64) - 1

@@ -13,8 +13,8 @@ from isolation.leasing.members import Member
 from partage_isolation.broker import wire
 from partage_isolation.broker.wire import Loss, Result, What
 from partage_isolation.control.questions import CardHeld, LimitsSet, SetLimits
-from partage_isolation.simulation.describing import card_uuid
 from partage_plugins.errors import Refused
+from partage_simgpu.describing import card_uuid
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import NODE, card
 

@@ -11,8 +11,8 @@ import pytest
 
 from isolation.loading.stage import Stage
 from partage_isolation.library.building import sources
-from partage_isolation.simulation.building import sources as simulated
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.building import sources as simulated
+from partage_simgpu.node import SimulatedNode
 from support.simgpu import simulated_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds the simulated GPU

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.library.building import OBJECTS, built
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import CLIENT
 from support.lender import Lender, lender
 from support.simgpu import NODE, card, card_uuid, simulated_node

@@ -21,8 +21,8 @@ from bench.isolating.place import Place, a_place
 from bench.isolating.programs import make, programs
 from bench.isolating.racing import Course, Race
 from partage_isolation.library.building import sources as library_sources
-from partage_isolation.simulation.building import READY_MADE
-from partage_isolation.simulation.building import sources as simulation_sources
+from partage_simgpu.building import READY_MADE
+from partage_simgpu.building import sources as simulation_sources
 from support.simgpu import card
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -13,8 +13,8 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from partage_isolation.simulation.client import Cuda
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.client import Cuda
+from partage_simgpu.node import SimulatedNode
 
 MIB = 1 << 20
 

@@ -15,7 +15,6 @@ from isolation.watching.holders import MIB, holders
 from partage_base.daemon.metrics import Metrics
 from partage_isolation.broker.facts import ContainerFacts, ProcessFacts
 from partage_isolation.broker.folders import OBJECTS
-from partage_isolation.simulation.node import SimulatedNode
 from partage_isolation.watching.auditor import Auditor
 from partage_isolation.watching.board import Board
 from partage_isolation.watching.engagement import Engagement
@@ -26,6 +25,7 @@ from partage_isolation.watching.proofs import Expected, birth
 from partage_isolation.watching.runtime import RuntimeContainer
 from partage_isolation.watching.suspecting import Rules
 from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card_uuid, simulated_node
 from unit.isolation.watching.scenes import KEY, container, row
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from isolation.watching.holders import MIB, holders
-from partage_isolation.simulation.node import SimulatedNode
 from partage_isolation.watching.nvml import NvmlChild
 from partage_isolation.watching.use import Blind, CardUse
 from partage_plugins.vocabulary.names import CardId
+from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card, card_uuid, simulated_node
 from support.steered import DEADLINE_S
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from partage_isolation.simulation.driver_root import LIBRARIES as DRIVER_LIBRARIES
+from partage_simgpu.driver_root import LIBRARIES as DRIVER_LIBRARIES
 from real.cli.asking import findings, statuses
 from support.isolation_stage import IsolationStage, ask, memory, seen
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.simulation.comparing import read_facts
+from partage_simgpu.comparing import read_facts
 from support.simgpu import SimulatedNode, built, simulated_node
 
-SOURCES: Final = Path(__file__).parents[3] / "isolation/simgpu/conformance"
+SOURCES: Final = Path(__file__).parents[3] / "simgpu/native/conformance"
 DEADLINE_S: Final = 300
 
 Facts = dict[str, str]

@@ -12,7 +12,7 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT: Final = Path(__file__).parents[3]
-EXPECTED: Final = ROOT / "isolation/simgpu/conformance/expected"
+EXPECTED: Final = ROOT / "simgpu/native/conformance/expected"
 
 
 def typed(*words: str, folder: Path = ROOT, **environment: str) -> tuple[int, str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import IO, Any, Final
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 
 PRELUDE: Final = "import os\nimport sys\nsys.path.insert(0, {folder!r})\nfrom driver import *\n"
 DEADLINE_S: Final = 120.0

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.cuda.programs import run, running
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.cuda.programs import run
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.orders import CARDS, accounts, asked, compare, order
 from simgpu.daemon.users import User, small_node, totals, until
 from simgpu.daemon.wire import BLOCK, MIB, Ask

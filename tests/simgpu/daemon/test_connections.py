@@ -14,12 +14,12 @@ from typing import Self
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.users import small_node, until, used
 from support.simgpu import card, simulated_node
 
 pytestmark = pytest.mark.slow
-_SIMGPU = Path(__file__).parents[3] / "isolation/simgpu"
+_SIMGPU = Path(__file__).parents[3] / "simgpu/native"
 _FOLDER = TemporaryDirectory(prefix="partage-probe-")
 atexit.register(_FOLDER.cleanup)
 _OK, _BROKEN = 0, 7

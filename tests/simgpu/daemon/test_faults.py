@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.errors import ControlRefused
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.errors import ControlRefused
+from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.node_file import GONE, HEALTHY, LOST, RUNNING, Event
 from simgpu.daemon.users import User, small_node, status, until, used
 from simgpu.daemon.wire import BLOCK, Ask, Caller, Result

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.users import User, descriptors, small_node, totals, until, used
 from simgpu.daemon.wire import BLOCK, PROTOCOL, SOCKET, Ask, Caller, Result, connected, reply_of, request
 

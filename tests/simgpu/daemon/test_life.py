@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
-from partage_isolation.simulation.simgpud import LOCK
+from partage_simgpu.node import SimulatedNode
+from partage_simgpu.simgpud import LOCK
 from simgpu.daemon.node_file import GONE, RUNNING
 from simgpu.daemon.users import User, until, used
 from simgpu.daemon.wire import SOCKET, Ask, Caller, Result

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.users import User, status, totals, until, used
 from simgpu.daemon.wire import BLOCK, CONTEXT, MIB, MODULE, Ask, Caller, Result
 

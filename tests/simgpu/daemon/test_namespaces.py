@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.users import User, status, until, used
 from simgpu.daemon.wire import Ask
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from partage_isolation.simulation.node import SimulatedNode
-from partage_isolation.simulation.statuses import CardStatus, statuses_of
+from partage_simgpu.node import SimulatedNode
+from partage_simgpu.statuses import CardStatus, statuses_of
 from simgpu.daemon.wire import BLOCK, REPLY, Ask, Fields, Reply, Result, reply_of, request
 from support.simgpu import card, simulated_node
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import CardFacts, NodeFacts, Trouble, TroubleKind, Xid
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card_uuid
 from support.steered import DEADLINE_S
 

@@ -11,7 +11,7 @@ import pytest
 
 from isolation.watching.holders import holders
 from partage_gpu.nvml.facts import Xid
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.discovery.asked import ONE, THREE, TWO, Asked, asked, eventually, laid_out_anew
 from support.simgpu import simulated_node
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.discovery.asked import ONE, THREE, TWO, Asked, asked, laid_out_anew
 from support.simgpu import NODE, card, card_uuid, simulated_node
 

@@ -15,7 +15,7 @@ import pytest
 from partage_gpu.nvml import process
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts, Trouble
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.discovery.asked import HASTY_S, Asked, asked, eventually, is_gone
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partage_gpu.nvml.facts import NodeFacts
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.discovery.asked import HASTY_S, Asked, asked, eventually, is_gone
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from support.steered import DEADLINE_S, Steered
 
 CLIENT: Final = Path(__file__).with_name("client.py")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import INVALID_HANDLE, INVALID_VALUE, KIB, NOT_SUPPORTED, Program, rounded, used
 
 pytestmark = pytest.mark.slow

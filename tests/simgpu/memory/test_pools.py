@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
     CHUNK,
     INVALID_VALUE,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
     CHUNK,
     INVALID_CONTEXT,

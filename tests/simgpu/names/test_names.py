@@ -10,14 +10,14 @@ from typing import Final
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.cuda.programs import run
 from support.nvidia import Package, unpacked
 from support.simgpu import built
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the header and builds
 
-SOURCES: Final = Path(__file__).parents[3] / "isolation/simgpu/cuda"
+SOURCES: Final = Path(__file__).parents[3] / "simgpu/native/cuda"
 CUDA_HEADERS: Final = Package(
     "nvidia-cuda-runtime", "13.5.37", "df2b79a8852f10d1fef8c848489c49eebb5754051bf870202a862831412b179d"
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation import building
-from partage_isolation.simulation.errors import NotBuilt
+from partage_simgpu import building
+from partage_simgpu.errors import NotBuilt
 
 pytestmark = pytest.mark.slow  # each test compiles
 
@@ -30,7 +30,7 @@ $(OUT)/objects/main.o: main.c
 BUILD = """
 import sys
 from pathlib import Path
-from partage_isolation.simulation import building
+from partage_simgpu import building
 building.sources = lambda: Path(sys.argv[1])
 print(building.built(into=Path(sys.argv[2])))
 """

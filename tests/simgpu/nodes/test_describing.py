@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.simulation.describing import Card, Section, as_text, card_uuid, described, mig_uuid, sections_of
-from partage_isolation.simulation.errors import ProfileRefused
-from partage_isolation.simulation.profiles import load_profile, profile_names
+from partage_simgpu.describing import Card, Section, as_text, card_uuid, described, mig_uuid, sections_of
+from partage_simgpu.errors import ProfileRefused
+from partage_simgpu.profiles import load_profile, profile_names
 
 H100, L4, A100 = (load_profile(name) for name in ("h100", "l4", "a100-80g"))
 

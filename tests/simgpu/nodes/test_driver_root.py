@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.describing import Card, described, sections_of
-from partage_isolation.simulation.driver_root import CONF, LIBRARIES, SIMGPUD, lay_out
-from partage_isolation.simulation.profiles import load_profile
+from partage_simgpu.describing import Card, described, sections_of
+from partage_simgpu.driver_root import CONF, LIBRARIES, SIMGPUD, lay_out
+from partage_simgpu.profiles import load_profile
 
 CARDS = [Card(load_profile("h100"), ("1g.10gb",)), Card(load_profile("l4"))]
 

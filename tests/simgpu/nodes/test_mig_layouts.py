@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.simulation.errors import ProfileRefused
-from partage_isolation.simulation.mig import MEMORY_SLICES, Placed, placed
-from partage_isolation.simulation.profiles import load_profile
+from partage_simgpu.errors import ProfileRefused
+from partage_simgpu.mig import MEMORY_SLICES, Placed, placed
+from partage_simgpu.profiles import load_profile
 
 H200 = load_profile("h200")
 

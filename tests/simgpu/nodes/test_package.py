@@ -11,20 +11,20 @@ from typing import Final
 
 import pytest
 
-from partage_isolation.simulation.building import sources
+from partage_simgpu.building import sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # builds a wheel, and all of the simulation
 
 CHECKOUT: Final = Path(__file__).parents[3]
-INSTALLED: Final = "partage_isolation/simulation/simgpu"
+INSTALLED: Final = "partage_simgpu/native"
 WHEEL: Final = """
 import sys
 from hatchling.builders.wheel import WheelBuilder
 print(*WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=["standard"]))
 """
 USE: Final = """
-from partage_isolation.simulation.building import built, sources
-from partage_isolation.simulation.profiles import profile_names
+from partage_simgpu.building import built, sources
+from partage_simgpu.profiles import profile_names
 print(sources())
 print(built())
 print(*profile_names())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.errors import ProfileRefused
-from partage_isolation.simulation.profiles import load_profile, profile_names, read_profile
+from partage_simgpu.errors import ProfileRefused
+from partage_simgpu.profiles import load_profile, profile_names, read_profile
 
 SMALLEST = 'name = "Mine"\nmemory_mib = 1024\n'
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.building import sources
-from partage_isolation.simulation.workloads import WORKLOADS
+from partage_simgpu.building import sources
+from partage_simgpu.workloads import WORKLOADS
 from support.simgpu import SimulatedNode, built, card, simulated_node, workload
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -25,7 +25,7 @@ SHORT = {
 CLIENT = """
 import sys
 import time
-from partage_isolation.simulation.client import Cuda, CudaError
+from partage_simgpu.client import Cuda, CudaError
 with Cuda() as card:
     before = card.room()
     address = card.allocate(4 << 20)

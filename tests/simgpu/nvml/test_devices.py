@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import (
     INSUFFICIENT_SIZE,
     INVALID_ARGUMENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import GPU_IS_LOST, UNKNOWN, Program, bare_program, eventually
 from support.steered import Said
 

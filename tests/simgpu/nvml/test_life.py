@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,

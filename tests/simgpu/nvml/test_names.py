@@ -15,7 +15,7 @@ from support.simgpu import built
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the header and builds
 
-SOURCES = Path(__file__).parents[3] / "isolation/simgpu/nvml"
+SOURCES = Path(__file__).parents[3] / "simgpu/native/nvml"
 LAYOUTS = {
     "nvml_pci": "nvmlPciInfo_t",
     "nvml_pci_ext": "nvmlPciInfoExt_v1_t",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import INSUFFICIENT_SIZE, INVALID_ARGUMENT, MIB, NOT_FOUND, Program, eventually, program
 
 pytestmark = pytest.mark.slow

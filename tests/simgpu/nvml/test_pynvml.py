@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from partage_isolation.simulation.profiles import profile_names
+from partage_simgpu.profiles import profile_names
 from simgpu.nvml.programs import INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, TIMEOUT, VERSION_MISMATCH, environment
 from support.simgpu import Card, card, simulated_node
 

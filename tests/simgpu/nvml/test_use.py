@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, Program, eventually
 from support.simgpu import built
 

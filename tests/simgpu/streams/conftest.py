@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.node import SimulatedNode
 from support.simgpu import simulated_node
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.simulation.errors import ControlRefused
-from partage_isolation.simulation.node import SimulatedNode
+from partage_simgpu.errors import ControlRefused
+from partage_simgpu.node import SimulatedNode
 from simgpu.cuda.programs import run, running
 
 PROGRAM = """

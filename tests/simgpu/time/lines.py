@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-SIMGPU: Final = Path(__file__).parents[3] / "isolation/simgpu"
+SIMGPU: Final = Path(__file__).parents[3] / "simgpu/native"
 _FOLDER: Final = TemporaryDirectory(prefix="partage-lines-")
 atexit.register(_FOLDER.cleanup)
 ROWS: Final = 64

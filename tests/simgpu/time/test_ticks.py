@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow  # it compiles
 
-SOURCES = Path(__file__).parents[3] / "isolation/simgpu"
+SOURCES = Path(__file__).parents[3] / "simgpu/native"
 
 
 def test_it_is_never_before_the_real_clock(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 /* Asks the cheap clock again and again beside the real one, from two threads. Prints how often it said too little, and
  * how often it said anything. */
-#include "../../../isolation/simgpu/cuda/ticks.h"
+#include "../../../simgpu/native/cuda/ticks.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from partage_isolation.simulation.statuses import CardStatus, statuses_of
 from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI, LIMIT_MILLI
+from partage_simgpu.statuses import CardStatus, statuses_of
 from rig import images
 from rig.images.compiling import compiled
 from rig.nodes.machine import Machine

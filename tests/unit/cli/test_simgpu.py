@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from partage_isolation.simulation import simgpud
-from partage_isolation.simulation.nodes import Nodes
+from partage_simgpu import simgpud
+from partage_simgpu.nodes import Nodes
 from unit.cli.program import partage
 
 pytestmark = pytest.mark.slow  # each test starts processes

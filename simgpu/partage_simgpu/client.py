@@ -15,7 +15,7 @@ import ctypes
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from partage_isolation.simulation.errors import SimulationError
+from partage_simgpu.errors import SimulationError
 
 DRIVER: Final = "libcuda.so.1"
 _TIMED: Final = b"sim_arg"

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.simulation import simgpud
-from partage_isolation.simulation.control import control
-from partage_isolation.simulation.describing import Card, described
-from partage_isolation.simulation.driver_root import LIBRARIES, lay_out
-from partage_isolation.simulation.errors import NodeFailed
-from partage_isolation.simulation.statuses import CardStatus, statuses_of
+from partage_simgpu import simgpud
+from partage_simgpu.control import control
+from partage_simgpu.describing import Card, described
+from partage_simgpu.driver_root import LIBRARIES, lay_out
+from partage_simgpu.errors import NodeFailed
+from partage_simgpu.statuses import CardStatus, statuses_of
 
 _LIBRARY_NAMES: Final = {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}
 

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from partage_isolation.simulation.errors import ProfileRefused
-from partage_isolation.simulation.mig import MEMORY_SLICES, Placed, placed
-from partage_isolation.simulation.profiles import Profile
+from partage_simgpu.errors import ProfileRefused
+from partage_simgpu.mig import MEMORY_SLICES, Placed, placed
+from partage_simgpu.profiles import Profile
 
 DRIVER: Final = "580.95.05"
 CUDA: Final = 13000

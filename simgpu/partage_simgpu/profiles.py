@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from partage_isolation.simulation.building import sources
-from partage_isolation.simulation.errors import ProfileRefused
+from partage_simgpu.building import sources
+from partage_simgpu.errors import ProfileRefused
 
 Architecture: TypeAlias = Literal["turing", "ampere", "ada", "hopper", "blackwell"]
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from partage_isolation.simulation import simgpud
-from partage_isolation.simulation.describing import Section, sections_of
-from partage_isolation.simulation.driver_root import CONF
-from partage_isolation.simulation.errors import NodeFailed
-from partage_isolation.simulation.node import SimulatedNode
-from partage_isolation.simulation.statuses import CardStatus
+from partage_simgpu import simgpud
+from partage_simgpu.describing import Section, sections_of
+from partage_simgpu.driver_root import CONF
+from partage_simgpu.errors import NodeFailed
+from partage_simgpu.node import SimulatedNode
+from partage_simgpu.statuses import CardStatus
 
 
 class CardReport(msgspec.Struct, frozen=True):

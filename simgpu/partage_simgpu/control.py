@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.simulation.errors import ControlRefused, NodeFailed
+from partage_simgpu.errors import ControlRefused, NodeFailed
 
 SOCKET: Final = "run/simgpu/control"
 _LARGEST_ANSWER: Final = 1 << 20

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from partage_isolation.simulation.errors import ProfileRefused
-from partage_isolation.simulation.profiles import MigProfile, Profile
+from partage_simgpu.errors import ProfileRefused
+from partage_simgpu.profiles import MigProfile, Profile
 
 MEMORY_SLICES: Final = 8
 """Of a card, as MIG counts them."""

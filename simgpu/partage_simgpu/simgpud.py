@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from partage_isolation.simulation.control import connected, pid_of
-from partage_isolation.simulation.driver_root import SIMGPUD
-from partage_isolation.simulation.errors import NodeFailed
+from partage_simgpu.control import connected, pid_of
+from partage_simgpu.driver_root import SIMGPUD
+from partage_simgpu.errors import NodeFailed
 
 LOG: Final = "run/simgpu/log"
 LOCK: Final = "run/simgpu/lock"

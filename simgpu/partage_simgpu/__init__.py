@@ -3,6 +3,6 @@
     profiles ─► describing ─► driver_root ─► node (starts simgpud) ─► control
     building ───────────────────┘
 
-What the simulation is and how it works stands in `simgpu/README.md` beside the C sources; what users do with it in
+What the simulation is and how it works stands in `native/README.md`; what users do with it in
 `docs/simgpu.md`.
 """

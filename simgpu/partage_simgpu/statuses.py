@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from partage_isolation.simulation.errors import NodeFailed
+from partage_simgpu.errors import NodeFailed
 
 _LOST: Final = "lost"
 

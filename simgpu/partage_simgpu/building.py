@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.compiling import LOG, Compilation, cache_folder
-from partage_isolation.simulation.errors import NotBuilt
+from partage_base.compilation import LOG, Compilation, cache_folder
+from partage_simgpu.errors import NotBuilt
 
 __all__ = ["LOG", "PRODUCTS", "READY_MADE", "built", "sources"]
 
@@ -19,8 +19,8 @@ PRODUCTS: Final = ("simgpud", "libcuda.so", "libnvidia-ml.so")
 READY_MADE: Final = "PARTAGE_SIMGPU"
 """The environment may name a folder that is used instead of a build of ours, such as one with sanitizers."""
 _PACKAGE: Final = Path(__file__).parent
-_IN_CHECKOUT: Final = _PACKAGE.parents[1] / "simgpu"
-_IN_PACKAGE: Final = _PACKAGE / "simgpu"
+_IN_CHECKOUT: Final = _PACKAGE.parent / "native"
+_IN_PACKAGE: Final = _PACKAGE / "native"
 
 
 def sources() -> Path:

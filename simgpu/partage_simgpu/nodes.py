@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.simulation import simgpud
-from partage_isolation.simulation.building import built
-from partage_isolation.simulation.describing import Card
-from partage_isolation.simulation.driver_root import CONF
-from partage_isolation.simulation.errors import NodeFailed
-from partage_isolation.simulation.node import SimulatedNode, make_node
+from partage_simgpu import simgpud
+from partage_simgpu.building import built
+from partage_simgpu.describing import Card
+from partage_simgpu.driver_root import CONF
+from partage_simgpu.errors import NodeFailed
+from partage_simgpu.node import SimulatedNode, make_node
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 

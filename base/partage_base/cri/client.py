@@ -13,7 +13,7 @@ from typing import Final, cast
 from urllib.parse import unquote
 
 from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
-from partage_base.cri.http2 import LARGEST_QUESTION, Answer, ClientHalf, NotHttp2
+from partage_base.http2.client import LARGEST_QUESTION, Answer, ClientHalf, NotHttp2
 
 _PREFIX: Final = 5  # one byte says whether the message is compressed, four how long it is
 _LONGEST_WORDS: Final = 512

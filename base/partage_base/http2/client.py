@@ -15,19 +15,15 @@ from typing import Final
 
 import hpack
 
-PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST, _SETTINGS, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 0x1, 0x1, 0x4, 0x8, 0x20
-_FRAME_HEADER: Final = 9
-_LARGEST_FRAME: Final = 16384
+from partage_base.http2 import frames
+
 _LARGEST_HEADERS: Final = 64 * 1024
-_CANCEL: Final = 8
-_TABLE_SIZE_SETTING, _PUSH_SETTING, _WINDOW_SETTING = 1, 2, 4
 _FIRST_WINDOW: Final = 65535
+_ENABLE_PUSH: Final = 2
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 LARGEST_QUESTION: Final = 16 * 1024
 """Ours are tiny; one that fits a frame and the first windows needs no flow control."""
-_LAST_STREAM: Final = 2**31 - 3
+_LAST_STREAM: Final = frames.MAX_STREAM - 2
 
 
 class NotHttp2(Exception):
@@ -44,10 +40,6 @@ class Answer:
     reset: int | None = None
 
 
-def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
-
-
 class ClientHalf:
     """One connection."""
 
@@ -55,9 +47,9 @@ class ClientHalf:
         self._encoder, self._decoder = hpack.Encoder(), hpack.Decoder()
         self._decoder.max_header_list_size = _LARGEST_HEADERS
         self._in = bytearray()
-        settings = struct.pack(">HIHI", _PUSH_SETTING, 0, _WINDOW_SETTING, LARGEST_ANSWER)
-        window = struct.pack(">I", 2**31 - 1 - _FIRST_WINDOW)
-        self._out = [PREFACE, _frame(_SETTINGS, 0, 0, settings), _frame(_WINDOW, 0, 0, window)]
+        settings = struct.pack(">HIHI", _ENABLE_PUSH, 0, frames.INITIAL_WINDOW_SIZE, LARGEST_ANSWER)
+        window = frames.window_update(0, frames.MAX_STREAM - _FIRST_WINDOW)
+        self._out = [frames.PREFACE, frames.frame(frames.SETTINGS, 0, 0, settings), window]
         self._streams: dict[int, Answer] = {}
         self._next = 1
         self._block: tuple[int, int, bytearray] | None = None
@@ -65,14 +57,14 @@ class ClientHalf:
         self._window = _FIRST_WINDOW
         self.is_usable = True
         self._handlers: Final[Mapping[int, Callable[[int, int, bytes], None]]] = {
-            _DATA: self._on_data,
-            _HEADERS: self._on_headers,
-            _RST: self._on_reset,
-            _SETTINGS: self._on_settings,
-            _PING: self._on_ping,
-            _GOAWAY: self._on_goaway,
-            _WINDOW: self._on_window,
-            _CONTINUATION: self._on_continuation,
+            frames.DATA: self._on_data,
+            frames.HEADERS: self._on_headers,
+            frames.RST_STREAM: self._on_reset,
+            frames.SETTINGS: self._on_settings,
+            frames.PING: self._on_ping,
+            frames.GOAWAY: self._on_goaway,
+            frames.WINDOW_UPDATE: self._on_window,
+            frames.CONTINUATION: self._on_continuation,
         }
 
     def take(self) -> bytes:
@@ -89,13 +81,14 @@ class ClientHalf:
         self._window -= len(body)
         self._streams[stream] = Answer(done)
         block = self._encoder.encode(list(headers.items()))
-        self._out += [_frame(_HEADERS, _END_HEADERS, stream, block), _frame(_DATA, _END_STREAM, stream, body)]
+        self._out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, stream, block))
+        self._out.append(frames.data_frame(stream, body, is_last=True))
         return stream
 
     def give_up(self, stream: int) -> None:
         """Nobody waits for this answer any more."""
         if self._streams.pop(stream, None) is not None:
-            self._out.append(_frame(_RST, 0, stream, struct.pack(">I", _CANCEL)))
+            self._out.append(frames.rst_stream(stream, frames.Fault.CANCEL))
 
     def lost(self) -> list[Answer]:
         """The connection is gone: those who still wait."""
@@ -106,55 +99,57 @@ class ClientHalf:
     def receive(self, data: bytes) -> None:
         """What has come; raises `NotHttp2`."""
         self._in += data
-        while len(self._in) >= _FRAME_HEADER:
-            size = int.from_bytes(self._in[:3], "big")
-            if size > _LARGEST_FRAME:
+        while len(self._in) >= frames.HEADER_BYTES:
+            size = frames.length(self._in, 0)
+            if size > frames.FRAME_BYTES:
                 raise NotHttp2(f"sent a frame of {size} bytes")
-            if len(self._in) < _FRAME_HEADER + size:
+            end = frames.HEADER_BYTES + size
+            if len(self._in) < end:
                 return
-            kind, flags = self._in[3], self._in[4]
-            stream = int.from_bytes(self._in[5:9], "big") & 0x7FFF_FFFF
-            payload = bytes(memoryview(self._in)[_FRAME_HEADER : _FRAME_HEADER + size])
-            del self._in[: _FRAME_HEADER + size]
+            whole = bytes(memoryview(self._in)[:end])
+            del self._in[:end]
             try:
-                self._frame(kind, flags, stream, payload)
+                self._on_frame(whole)
+            except frames.Malformed as error:
+                raise NotHttp2(f"sent {error}") from None
             except (struct.error, IndexError, hpack.HPACKError, UnicodeDecodeError) as error:
                 raise NotHttp2(f"sent a frame that cannot be read ({type(error).__name__})") from None
 
-    def _frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        if self._block is not None and kind != _CONTINUATION:
+    def _on_frame(self, whole: bytes) -> None:
+        kind, flags, stream = whole[3], whole[4], frames.number(whole, 5)
+        if self._block is not None and kind != frames.CONTINUATION:
             raise NotHttp2("sent headers in pieces with something between them")
         # Priorities and what later versions may add have no handler.
         if (handle := self._handlers.get(kind)) is not None:
-            handle(flags, stream, payload)
+            handle(flags, stream, whole)
 
-    def _on_data(self, flags: int, stream: int, payload: bytes) -> None:
-        self._uncredited += len(payload)
+    def _on_data(self, flags: int, stream: int, whole: bytes) -> None:
+        self._uncredited += len(whole) - frames.HEADER_BYTES
         if self._uncredited >= LARGEST_ANSWER:
-            self._out.append(_frame(_WINDOW, 0, 0, struct.pack(">I", self._uncredited)))
+            self._out.append(frames.window_update(0, self._uncredited))
             self._uncredited = 0
         answer = self._streams.get(stream)
         if answer is None:
             return
-        answer.data += _unpadded(flags, payload)
+        answer.data += frames.content(whole, 0, len(whole), flags)
         if len(answer.data) > LARGEST_ANSWER:
             raise NotHttp2(f"sent more than {LARGEST_ANSWER} bytes in one answer")
-        if flags & _END_STREAM:
+        if flags & frames.END_STREAM:
             self._end(stream)
 
-    def _on_headers(self, flags: int, stream: int, payload: bytes) -> None:
-        block = _unpadded(flags, payload)[5 if flags & _PRIORITY else 0 :]
-        self._on_block(flags, stream, flags & _END_STREAM, bytearray(block))
+    def _on_headers(self, flags: int, stream: int, whole: bytes) -> None:
+        block = frames.content(whole, 0, len(whole), flags)[5 if flags & frames.PRIORITY else 0 :]
+        self._on_block(flags, stream, flags & frames.END_STREAM, bytearray(block))
 
-    def _on_continuation(self, flags: int, stream: int, payload: bytes) -> None:
+    def _on_continuation(self, flags: int, stream: int, whole: bytes) -> None:
         if self._block is None or self._block[0] != stream:
             raise NotHttp2("continues headers that it did not begin")
-        self._on_block(flags, stream, self._block[1], self._block[2] + payload)
+        self._on_block(flags, stream, self._block[1], self._block[2] + whole[frames.HEADER_BYTES :])
 
     def _on_block(self, flags: int, stream: int, ends: int, block: bytearray) -> None:
         if len(block) > _LARGEST_HEADERS:
             raise NotHttp2("sent too many headers")
-        if not flags & _END_HEADERS:
+        if not flags & frames.END_HEADERS:
             self._block = (stream, ends, block)
             return
         self._block = None
@@ -167,30 +162,30 @@ class ClientHalf:
         if ends:
             self._end(stream)
 
-    def _on_settings(self, flags: int, _: int, payload: bytes) -> None:
-        if flags & _ACK:
+    def _on_settings(self, flags: int, _: int, whole: bytes) -> None:
+        if flags & frames.ACK:
             return
-        for setting, value in struct.iter_unpack(">HI", payload):
-            if setting == _TABLE_SIZE_SETTING:
-                self._encoder.header_table_size = min(value, 4096)
-        self._out.append(_frame(_SETTINGS, _ACK, 0))
+        table = frames.settings(whole, 0, len(whole)).get(frames.HEADER_TABLE_SIZE)
+        if table is not None:
+            self._encoder.header_table_size = min(table, 4096)
+        self._out.append(frames.frame(frames.SETTINGS, frames.ACK, 0, b""))
 
-    def _on_ping(self, flags: int, _: int, payload: bytes) -> None:
-        if not flags & _ACK:
-            self._out.append(_frame(_PING, _ACK, 0, payload))
+    def _on_ping(self, flags: int, _: int, whole: bytes) -> None:
+        if not flags & frames.ACK:
+            self._out.append(frames.frame(frames.PING, frames.ACK, 0, whole[frames.HEADER_BYTES :]))
 
-    def _on_goaway(self, _flags: int, _: int, payload: bytes) -> None:
+    def _on_goaway(self, _flags: int, _: int, whole: bytes) -> None:
         self.is_usable = False
-        last = struct.unpack(">I", payload[:4])[0] & 0x7FFF_FFFF
+        last = struct.unpack_from(">I", whole, frames.HEADER_BYTES)[0] & frames.STREAM_MASK
         for stream in [stream for stream in self._streams if stream > last]:
             self._reset(stream, 0)
 
-    def _on_window(self, _: int, stream: int, payload: bytes) -> None:
+    def _on_window(self, _: int, stream: int, whole: bytes) -> None:
         if stream == 0:  # a stream's own window is never needed
-            self._window += struct.unpack(">I", payload)[0] & 0x7FFF_FFFF
+            self._window += _only_number(whole) & frames.STREAM_MASK
 
-    def _on_reset(self, _: int, stream: int, payload: bytes) -> None:
-        self._reset(stream, struct.unpack(">I", payload)[0])
+    def _on_reset(self, _: int, stream: int, whole: bytes) -> None:
+        self._reset(stream, _only_number(whole))
 
     def _reset(self, stream: int, code: int) -> None:
         if stream in self._streams:
@@ -203,5 +198,6 @@ class ClientHalf:
             answer.done.set_result(answer)
 
 
-def _unpadded(flags: int, payload: bytes) -> bytes:
-    return payload[1 : len(payload) - payload[0]] if flags & _PADDED else payload
+def _only_number(whole: bytes) -> int:
+    """The number that is all of a frame's payload; raises `struct.error` where there is more or less."""
+    return int(struct.unpack(">I", whole[frames.HEADER_BYTES :])[0])

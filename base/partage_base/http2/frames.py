@@ -133,7 +133,7 @@ def goaway(last: int, fault: Fault, why: str = "") -> bytes:
     return frame(GOAWAY, 0, 0, last.to_bytes(4, "big") + fault.to_bytes(4, "big") + why.encode())
 
 
-def length(data: bytes, at: int) -> int:
+def length(data: bytes | bytearray, at: int) -> int:
     """The bytes of the payload of the frame that begins here."""
     return data[at] << 16 | data[at + 1] << 8 | data[at + 2]
 

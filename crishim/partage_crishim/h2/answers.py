@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
 
 _OK: Final = b"\x88"
 """`:status: 200`, by its number in the static table."""

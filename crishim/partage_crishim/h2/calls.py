@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.answers import answer
-from partage_crishim.h2.frames import Fault, Malformed
 from partage_crishim.h2.held import HeldStream, State, Step
 from partage_crishim.h2.ledger import Ledger
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, plain

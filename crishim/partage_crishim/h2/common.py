@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.calls import Calls
-from partage_crishim.h2.frames import Fault, Malformed
 from partage_crishim.h2.ledger import Ledger
 from partage_crishim.h2.outbox import Outbox
 from partage_crishim.h2.requests import Requests

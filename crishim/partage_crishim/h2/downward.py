@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.common import Common, run
-from partage_crishim.h2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.held import HeldStream
 from partage_crishim.verdicts import Ending
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.common import Common
 from partage_crishim.h2.downward import Downward
-from partage_crishim.h2.frames import Fault, Malformed
 from partage_crishim.h2.ledger import Ledger
 from partage_crishim.h2.upward import DRAINING, Upward
 from partage_crishim.verdicts import Refuse, Verdict

@@ -16,8 +16,8 @@ from typing import Final
 from hpack import Decoder
 from hpack.exceptions import HPACKError
 
-from partage_crishim.h2 import frames
-from partage_crishim.h2.frames import Fault, Malformed
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed
 
 MAX_TABLE_BYTES: Final = 1 << 20
 _PRIORITY_BYTES: Final = 5

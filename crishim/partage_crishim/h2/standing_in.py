@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.answers import answer
-from partage_crishim.h2.frames import Fault, Malformed, Remainder
 from partage_crishim.verdicts import Code
 
 _HEADER: Final = frames.HEADER_BYTES

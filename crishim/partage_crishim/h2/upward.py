@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_crishim.h2 import frames
+from partage_base.http2 import frames
+from partage_base.http2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.common import Common, run
-from partage_crishim.h2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.requests import Request, block
 from partage_crishim.verdicts import HELD
 

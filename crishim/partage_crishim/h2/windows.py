@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_crishim.h2.frames import Fault, Malformed
+from partage_base.http2.frames import Fault, Malformed
 
 DEFAULT: Final = 65535
 MAX: Final = (1 << 31) - 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from partage_advertiser.once import INSTEAD
-from partage_advertiser.service import AdvertiserService
+from partage_advertiser.service import start
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.cli import daemon_command
 
 main = daemon_command(
     "advertiser",
     AdvertiserSettings,
-    build=AdvertiserService,
+    start=start,
     about="Tells the cluster which devices this node has and how they are; prune takes back all that it wrote.",
     instead=INSTEAD,
 )

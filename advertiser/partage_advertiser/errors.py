@@ -2,7 +2,6 @@
 
 PartageError
 └── AdvertiserError
-    ├── AnotherRuns     an advertiser of this node holds the lock
     └── NoInventory     plugins did not say what exists, so nothing can be told
 
 Messages say what failed, on what, and what to do.
@@ -15,10 +14,6 @@ from partage_plugins.errors import PartageError
 
 class AdvertiserError(PartageError):
     """Base of them all."""
-
-
-class AnotherRuns(AdvertiserError):
-    """An advertiser of this node holds the lock."""
 
 
 class NoInventory(AdvertiserError):

@@ -20,7 +20,6 @@ from partage_advertiser.events import Events
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.locking import NodeLock
 from partage_advertiser.metering import Figures
 from partage_advertiser.noticing import Noticing
 from partage_advertiser.outlets import Outlets
@@ -30,6 +29,7 @@ from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.telling import of_crishim
 from partage_base.condition import Fault
 from partage_base.daemon.life import Daemon
+from partage_base.daemon.lock import alone
 from partage_base.daemon.repeats import Repeats
 from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
@@ -38,18 +38,27 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
 
 _TICK_S: Final = 1.0
 """How often signs of life are looked at."""
+LOCK: Final = "run/partage/advertiser/lock"
 _LOCK_WITHIN_S: Final = 10.0
 _log = structlog.get_logger()
 
 
+async def start(settings: AdvertiserSettings, daemon: Daemon) -> AdvertiserService:
+    """Brings it up, alone on this node; what a start that failed had taken is given back too."""
+    await daemon.stack.enter_async_context(alone(settings.root / LOCK, "advertiser", within_s=_LOCK_WITHIN_S))
+    service = AdvertiserService(settings, daemon)
+    daemon.stack.push_async_callback(service.stop)
+    await service.start()
+    return service
+
+
 class AdvertiserService:
-    """A `partage_base.daemon.life.Service`."""
+    """A `partage_base.daemon.life.Running`, once it has come up."""
 
     def __init__(self, settings: AdvertiserSettings, daemon: Daemon) -> None:
         self._settings = settings
         self._daemon = daemon
         self._loop = asyncio.get_running_loop()
-        self._lock = NodeLock(settings.root)
         self._pause = PauseFile(settings.root)
         self._noticing = Noticing(settings.root)
         self._findings = FindingsFolder(settings.root)
@@ -65,8 +74,7 @@ class AdvertiserService:
         self._outlets: Outlets | None = None
 
     async def start(self) -> None:
-        """Alone on this node, plugins loaded, and the file true if the devices answer."""
-        await self._lock.take(within_s=_LOCK_WITHIN_S)
+        """Plugins are loaded, and the file true if the devices answer."""
         root = self._settings.root
         clear_unfinished((root / INVENTORY_FILE).parent, root / PAUSE_FOLDER)
         self._server = await api_server(self._settings)
@@ -111,7 +119,6 @@ class AdvertiserService:
         finally:
             if self._server is not None:
                 await self._server.close()
-            self._lock.release()
 
     def _wake(self) -> None:
         """May be called from any thread."""

@@ -60,8 +60,16 @@ async def _whatever_happens(name: str, work: Callable[[], Coroutine[Any, Any, No
         await asyncio.sleep(_AGAIN_S)
 
 
+async def start(settings: CrishimSettings, daemon: Daemon) -> CrishimService:
+    """Brings it up; what a start that failed had taken is given back too."""
+    service = CrishimService(settings, daemon)
+    daemon.stack.push_async_callback(service.stop)
+    await service.start()
+    return service
+
+
 class CrishimService:
-    """A `partage_base.daemon.life.Service`."""
+    """A `partage_base.daemon.life.Running`, once it has come up."""
 
     def __init__(self, settings: CrishimSettings, daemon: Daemon) -> None:
         self._settings = settings

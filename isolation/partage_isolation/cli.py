@@ -9,7 +9,7 @@ from partage_base.daemon.cli import Instead, daemon_command
 from partage_isolation.broker.checking import mistakes
 from partage_isolation.library.installing import install
 from partage_isolation.library.pages import install_page
-from partage_isolation.service import BrokerService
+from partage_isolation.service import start
 from partage_isolation.settings import BrokerSettings
 
 
@@ -27,7 +27,7 @@ def _install(settings: BrokerSettings, _: frozenset[str]) -> int:
 main = daemon_command(
     "broker",
     BrokerSettings,
-    build=BrokerService,
+    start=start,
     about="Lends memory of cards to containers and keeps each within its limit.",
     check=mistakes,
     loop_factory=uvloop.new_event_loop,

@@ -2,7 +2,6 @@
 
 PartageError
 └── BrokerError
-    ├── AnotherRuns     a broker of this node holds the lock
     ├── NoRows          the file of rows can't be made: no room, wrong owner
     ├── SpecRefused     what is asked for a container can't be: an older gen, other grants, a card it does not have
     ├── NoFolder        a container's folder can't be made as it must be
@@ -19,10 +18,6 @@ from partage_plugins.errors import PartageError
 
 class BrokerError(PartageError):
     """Base of them all."""
-
-
-class AnotherRuns(BrokerError):
-    """A broker of this node holds the lock."""
 
 
 class NoRows(BrokerError):

@@ -32,8 +32,16 @@ _ALIVE_EVERY_S: Final = 2.0
 _log = structlog.get_logger()
 
 
+async def start(settings: BrokerSettings, daemon: Daemon) -> BrokerService:
+    """Brings it up; what a start that failed had taken is given back too."""
+    service = BrokerService(settings, daemon)
+    daemon.stack.push_async_callback(service.stop)
+    await service.start()
+    return service
+
+
 class BrokerService:
-    """A `partage_base.daemon.life.Service`."""
+    """A `partage_base.daemon.life.Running`, once it has come up."""
 
     def __init__(self, settings: BrokerSettings, daemon: Daemon) -> None:
         self._settings, self._daemon = settings, daemon

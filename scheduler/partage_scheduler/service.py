@@ -31,8 +31,16 @@ _PACK_EVERY_S: Final = 600.0
 _log = structlog.get_logger()
 
 
+async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService:
+    """Brings it up; what a start that failed had taken is given back too."""
+    service = SchedulerService(settings, daemon)
+    daemon.stack.push_async_callback(service.stop)
+    await service.start()
+    return service
+
+
 class SchedulerService:
-    """A `partage_base.daemon.life.Service`."""
+    """A `partage_base.daemon.life.Running`, once it has come up."""
 
     def __init__(self, settings: SchedulerSettings, daemon: Daemon) -> None:
         self._settings, self._daemon = settings, daemon

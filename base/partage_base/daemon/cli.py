@@ -1,6 +1,6 @@
 """Makes the command line of a daemon from its settings type. A daemon's own ``cli.py`` is one call.
 
-    main = daemon_command("crishim", CrishimSettings, CrishimService, about="Stands between kubelet and containerd.")
+    main = daemon_command("crishim", CrishimSettings, start=start, about="Stands between kubelet and containerd.")
 
 Flags are taken as text and judged with all other sources, so that every mistake is told at once, in one form; only a
 flag that does not exist is click's usage error (2).
@@ -19,7 +19,7 @@ import click
 
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.fields import COMMON_TABLE, Field, fields_of
-from partage_base.daemon.life import Build, LoopFactory, Reading, live
+from partage_base.daemon.life import LoopFactory, Reading, Start, live
 from partage_base.daemon.lines import keep_standard_descriptors
 from partage_base.daemon.printing import as_toml, shown_default
 from partage_base.daemon.resolving import Resolved
@@ -59,7 +59,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
     name: str,
     settings_type: type[S],
     *,
-    build: Build[S],
+    start: Start[S],
     about: str,
     check: Check[S] | None = None,
     loop_factory: LoopFactory | None = None,
@@ -108,7 +108,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
             sys.exit(_done_instead(program, instead, resolved.settings, modes))
         reading = Reading(sources, mistakes) if lives_always else None
         settings = resolved.settings
-        sys.exit(live(name, settings, build=build, loop_factory=loop_factory, takes_over=takes_over, reading=reading))
+        sys.exit(live(name, settings, start=start, loop_factory=loop_factory, takes_over=takes_over, reading=reading))
 
     options = [*_options(name, settings_type), *([_CHECK] if check else []), *(instead.parameters if instead else [])]
     kind = _LivesAlways if lives_always else click.Command

@@ -4,8 +4,9 @@
     DaemonError             the daemon must end, for a reason of its own
     ├── BadConfiguration    what it was told can't be, every mistake at once: exit code 78
     ├── CannotStart         something outside stands in the way of the start
-    │   └── CannotListen        an address can't be listened on
-    ├── EndedUnasked        a task or the run ended by itself, though nobody had asked
+    │   ├── CannotListen        an address can't be listened on
+    │   └── AnotherRuns         another daemon of this kind holds the node's lock
+    ├── EndedUnasked        a task or the run ended by itself before a stop was asked for
     └── StopHung            a step was not done within the deadline of the stop
 
 Daemons put their own leaves under these; an expected error of another part, such as a refused key, ends a daemon in the
@@ -54,6 +55,10 @@ class CannotStart(DaemonError):
 
 class CannotListen(CannotStart):
     """An address can't be listened on."""
+
+
+class AnotherRuns(CannotStart):
+    """Another daemon of this kind holds the node's lock."""
 
 
 class EndedUnasked(DaemonError):

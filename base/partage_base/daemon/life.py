@@ -1,8 +1,8 @@
-"""The life of a daemon in four steps: load, start, run, stop.
+"""The life of a daemon in three steps: start, run, stop.
 
-Load reads the settings, sets the log up and makes the service. Start brings it up; only when it has returned is systemd
-told READY and the daemon ready. Run lasts until a stop is asked for (a signal) or something ends it: an error, a task
-that died, a run that returned by itself. Stop always follows a start, even one that failed half way.
+Start brings it up, and enters what it takes into a stack; only when it has returned is systemd told READY and the
+daemon ready. Run lasts until a stop is asked for (a signal) or something ends it: an error, a task that died, a run
+that returned by itself. Stop closes the stack; it always follows a start, even one that failed half way.
 
 From the moment a stop begins, everything has one deadline. A step that misses it ends the process by name; where the
 loop itself is blocked, a watchdog beneath the interpreter does, and prints where every thread stood.
@@ -14,7 +14,8 @@ import asyncio
 import contextlib
 import faulthandler
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
@@ -33,28 +34,23 @@ from partage_base.daemon.tasks import Tasks
 from partage_base.daemon.web import Web
 
 S = TypeVar("S", bound=CommonSettings)
+T = TypeVar("T")
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 _GRACE_S: Final = 1.0  # between our own end of a step that hangs and the watchdog's, which knows no names
 _log = structlog.get_logger()
 
 
-class Service(Protocol):
-    """What a daemon does."""
-
-    async def start(self) -> None:
-        """Comes up; returns when others can rely on it. Cancelled where a stop is asked for meanwhile."""
+class Running(Protocol):
+    """A daemon that has come up: others can rely on it."""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Works until `stopping` is set, then returns soon; never before."""
 
-    async def stop(self) -> None:
-        """Gives everything back, also what a start that failed or was cancelled had taken."""
-
 
 @runtime_checkable
 class Reloads(Protocol):
-    """A service that can read anew, while it runs, what is not a setting: keys, plugins."""
+    """A daemon that can read again, while it runs, what is not a setting: keys, plugins."""
 
     def reload(self) -> None:
         """Asked for by SIGHUP; returns at once."""
@@ -70,27 +66,30 @@ class Reading:
 
 
 class Daemon(msgspec.Struct, frozen=True):
-    """What the process gives to its service."""
+    """What the process gives to the daemon in it."""
 
     name: str
     metrics: Metrics
     health: Health
     tasks: Tasks
     systemd: Systemd
+    stack: AsyncExitStack
+    """Closed by the stop, also after a start that failed or was cancelled: what is taken is entered here."""
     end: Callable[[str], None]
     """Asks for the end, with the reason, as a first signal would: a signal that comes then is still the first."""
     reading: Reading | None = None
     """Of a daemon that lives always."""
 
 
-Build = Callable[[S, Daemon], Service]
+Start = Callable[[S, Daemon], Coroutine[Any, Any, Running]]
+"""Brings a daemon up. Cancelled where a stop is asked for meanwhile."""
 
 
 def live(  # noqa: PLR0913  said once, by each daemon's command
     name: str,
     settings: S,
     *,
-    build: Build[S],
+    start: Start[S],
     loop_factory: LoopFactory | None = None,
     takes_over: bool = False,
     reading: Reading | None = None,
@@ -101,14 +100,14 @@ def live(  # noqa: PLR0913  said once, by each daemon's command
     """
     logs.configure(name, level=settings.log_level, log_format=settings.log_format)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_lead(name, settings, build, takes_over=takes_over, reading=reading))
+        return runner.run(_lead(name, settings, start, takes_over=takes_over, reading=reading))
 
 
-async def _lead(name: str, settings: S, build: Build[S], *, takes_over: bool, reading: Reading | None) -> int:
+async def _lead(name: str, settings: S, start: Start[S], *, takes_over: bool, reading: Reading | None) -> int:
     life = _Life(name, settings, takes_over=takes_over, reading=reading)
     signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
     with signals.waking(asyncio.get_running_loop()):
-        return await life.lead(lambda daemon: build(settings, daemon))
+        return await life.lead(lambda daemon: start(settings, daemon))
 
 
 class _Life:
@@ -121,23 +120,22 @@ class _Life:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._ends_at: float | None = None
-        self._service: Service | None = None
+        self._running: Running | None = None
+        self._reload_waits = False
         tasks, systemd = Tasks(self._on_task_end), Systemd(os.environ)
-        self._daemon = Daemon(name, Metrics(name), Health(), tasks, systemd, self._end, reading)
+        self._daemon = Daemon(name, Metrics(name), Health(), tasks, systemd, AsyncExitStack(), self._end, reading)
 
-    async def lead(self, build: Callable[[Daemon], Service]) -> int:
-        """Load, start, run, stop; the exit code."""
-        daemon = self._daemon
-        daemon.health.unready("start", "still starting")
+    async def lead(self, start: Callable[[Daemon], Coroutine[Any, Any, Running]]) -> int:
+        """Start, run, stop; the exit code."""
+        self._daemon.health.unready("start", "still starting")
         with self._report.noting():
-            service = self._service = build(daemon)
             async with self._web():
                 with self._report.noting():
-                    await self._start(service)
-                    await self._run(service)
+                    if (running := await self._started(start)) is not None:
+                        await self._run(running)
                 self._begin_stop()
                 with self._report.noting():
-                    await self._finish("stop", asyncio.create_task(service.stop()))
+                    await self._finish("stop", asyncio.create_task(self._daemon.stack.aclose()))
                 await self._end_tasks()
         _log.info("stopped", exit_code=self._report.exit_code)
         return self._report.exit_code
@@ -157,55 +155,62 @@ class _Life:
         self._soon(self._reload)
 
     def _reload(self) -> None:
-        service: object = self._service
-        if isinstance(service, Reloads):
+        running: object = self._running
+        if running is None:
+            self._reload_waits = True
+        elif isinstance(running, Reloads):
             _log.info("reload asked for")
-            service.reload()
+            running.reload()
         else:
-            _log.warning("SIGHUP is ignored: settings are read once; start the daemon anew")
+            _log.warning("SIGHUP is ignored: settings are read once; restart the daemon")
 
     def _soon(self, work: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has closed: the end is near anyway
             self._loop.call_soon_threadsafe(work)
 
-    async def _start(self, service: Service) -> None:
+    async def _started(self, start: Callable[[Daemon], Coroutine[Any, Any, Running]]) -> Running | None:
+        """None where a stop was asked for before it had come up."""
         _log.info("starting", pid=os.getpid(), node=self._settings.node_name)
-        step = asyncio.create_task(service.start())
+        step = asyncio.create_task(start(self._daemon))
         await self._until_stopping_or(step)
         if not step.done():
             step.cancel()
-        await self._finish("start", step)
-        if not self._stopping.is_set():
-            self._tell_ready()
+        running = await self._finish("start", step)
+        return None if self._stopping.is_set() else running
 
-    async def _run(self, service: Service) -> None:
-        if self._stopping.is_set():
-            return
-        step = asyncio.create_task(service.run(self._stopping))
+    async def _run(self, running: Running) -> None:
+        self._running = running
+        self._tell_ready()
+        if self._reload_waits:
+            self._reload()
+        step = asyncio.create_task(running.run(self._stopping))
         await self._until_stopping_or(step)
         asked = self._stopping.is_set()
         await self._finish("run", step)
         if not asked:
-            raise EndedUnasked("the run ended by itself, though nobody had asked; this is a defect, please report it")
+            raise EndedUnasked(
+                "the run ended by itself before a stop was asked for; this is a defect, please report it"
+            )
 
-    async def _until_stopping_or(self, step: asyncio.Task[None]) -> None:
+    async def _until_stopping_or(self, step: asyncio.Task[Any]) -> None:
         asked = asyncio.create_task(self._stopping.wait())
         await asyncio.wait({step, asked}, return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
 
-    async def _finish(self, name: str, step: asyncio.Task[None]) -> None:
-        """Waits for `step`, as long as the deadline lets us, and raises what it raised."""
+    async def _finish(self, name: str, step: asyncio.Task[T]) -> T | None:
+        """The result of `step`, or what it raised; None where the stop cancelled it. Waits until the deadline."""
         await self._wait(name, {step})
         if not step.cancelled():
-            step.result()
-        elif not self._stopping.is_set():
+            return step.result()
+        if not self._stopping.is_set():
             raise EndedUnasked(f"step {name} was cancelled from within; this is a defect, please report it")
+        return None
 
     async def _end_tasks(self) -> None:
         with self._report.noting():  # what a task raises is told by `_on_task_end`
             await self._wait("tasks", self._daemon.tasks.cancel())
 
-    async def _wait(self, name: str, tasks: set[asyncio.Task[None]]) -> None:
+    async def _wait(self, name: str, tasks: set[asyncio.Task[Any]]) -> None:
         left_s = None if self._ends_at is None else max(0.0, self._ends_at - self._loop.time())
         if tasks and (await asyncio.wait(tasks, timeout=left_s))[1]:
             raise StopHung(

@@ -66,13 +66,19 @@ class Service:
         {stop}
         log.info("given back")
 
+async def start(settings, daemon):
+    service = Service(settings, daemon)
+    daemon.stack.push_async_callback(service.stop)
+    await service.start()
+    return service
+
 {also}
 
 def check(settings):
     return ["five tries are too many"] if settings.tries == 5 else []
 
 if __name__ == "__main__":
-    daemon_command("crishim", Sample, build=Service, check=check, about="A daemon for tests.")()
+    daemon_command("crishim", Sample, start=start, check=check, about="A daemon for tests.")()
 """
 
 

@@ -69,7 +69,7 @@ def test_a_hangup_is_ignored_and_said(tmp_path: Path) -> None:
     with RunningDaemon(write_script(tmp_path)) as daemon:
         daemon.until("ready")
         daemon.send(signal.SIGHUP)
-        daemon.until("SIGHUP is ignored: settings are read once; start the daemon anew")
+        daemon.until("SIGHUP is ignored: settings are read once; restart the daemon")
         daemon.send(signal.SIGTERM)
         assert daemon.end() == 0
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Final
 
 import click
 
 from partage_advertiser.assembling import Eyes, api_server
-from partage_advertiser.errors import AdvertiserError, NoInventory
+from partage_advertiser.errors import NoInventory
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.locking import NodeLock
 from partage_advertiser.looking import Looker
 from partage_advertiser.pruning import prune
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead
+from partage_base.daemon.errors import AnotherRuns
+from partage_base.daemon.lock import alone
 from partage_base.kube import ApiServer, KubeError, Node, node_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.places import INVENTORY_FILE
+from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE
 
 ONCE: Final = "once"
 DRY_RUN: Final = "dry-run"
@@ -48,15 +50,12 @@ INSTEAD: Final = Instead[AdvertiserSettings](
 
 
 async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
-    lock = NodeLock(settings.root)
-    if not dry_run:
-        await lock.take(within_s=0)
-    try:
-        async with await api_server(settings) as server:
-            text = await _looked(settings, server)
-            return await (_show(settings, server, text) if dry_run else _write(settings, server, text))
-    finally:
-        lock.release()
+    async with AsyncExitStack() as stack:
+        if not dry_run:
+            await stack.enter_async_context(_alone(settings))
+        server = await stack.enter_async_context(await api_server(settings))
+        text = await _looked(settings, server)
+        return await (_show(settings, server, text) if dry_run else _write(settings, server, text))
 
 
 async def _looked(settings: AdvertiserSettings, server: ApiServer) -> bytes:
@@ -111,31 +110,24 @@ async def _stands(settings: AdvertiserSettings, server: ApiServer) -> str | None
 
 
 async def _prune(settings: AdvertiserSettings, *, dry_run: bool) -> int:
-    lock = NodeLock(settings.root)
-    if not dry_run:
-        await _take_alone(lock)
-    try:
-        async with await api_server(settings) as server:
-            failed = False
-            async for pruned in prune(
-                server,
-                root=settings.root,
-                namespace=settings.namespace,
-                node=settings.node_name,
-                dry_run=dry_run,
-            ):
-                _say(f"{pruned.what}: {pruned.outcome}")
-                failed = failed or pruned.failed
-            return _FAILED if failed else 0
-    finally:
-        lock.release()
+    async with AsyncExitStack() as stack:
+        if not dry_run:
+            try:
+                await stack.enter_async_context(_alone(settings))
+            except AnotherRuns as error:
+                raise AnotherRuns(f"{error}: it would write everything again") from None
+        server = await stack.enter_async_context(await api_server(settings))
+        failed = False
+        async for pruned in prune(
+            server, root=settings.root, namespace=settings.namespace, node=settings.node_name, dry_run=dry_run
+        ):
+            _say(f"{pruned.what}: {pruned.outcome}")
+            failed = failed or pruned.failed
+        return _FAILED if failed else 0
 
 
-async def _take_alone(lock: NodeLock) -> None:
-    try:
-        await lock.take(within_s=0)
-    except AdvertiserError as error:
-        raise AdvertiserError(f"{error}: it would write everything again") from None
+def _alone(settings: AdvertiserSettings) -> AbstractAsyncContextManager[None]:
+    return alone(settings.root / ADVERTISER_LOCK, "advertiser", within_s=0)
 
 
 def _say(line: str) -> None:

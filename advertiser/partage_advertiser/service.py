@@ -34,18 +34,19 @@ from partage_base.daemon.repeats import Repeats
 from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PartageError
-from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER
+from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
 
 _TICK_S: Final = 1.0
 """How often signs of life are looked at."""
-LOCK: Final = "run/partage/advertiser/lock"
 _LOCK_WITHIN_S: Final = 10.0
 _log = structlog.get_logger()
 
 
 async def start(settings: AdvertiserSettings, daemon: Daemon) -> AdvertiserService:
     """Brings it up, alone on this node; what a start that failed had taken is given back too."""
-    await daemon.stack.enter_async_context(alone(settings.root / LOCK, "advertiser", within_s=_LOCK_WITHIN_S))
+    await daemon.stack.enter_async_context(
+        alone(settings.root / ADVERTISER_LOCK, "advertiser", within_s=_LOCK_WITHIN_S)
+    )
     service = AdvertiserService(settings, daemon)
     daemon.stack.push_async_callback(service.stop)
     await service.start()

@@ -22,10 +22,9 @@ from typing import Final
 import structlog
 
 from partage_base.daemon.errors import CannotListen
+from partage_base.listener import listen as listen_aside
 
 _FIRST_FROM_SYSTEMD: Final = 3
-_BACKLOG: Final = 128
-_ITS_OWNERS_ALONE: Final = 0o177
 _log = structlog.get_logger()
 
 
@@ -79,29 +78,10 @@ def _own(path: Path) -> Listener:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         with _alone(path):
             _refuse_what_is_no_socket(path)
-            return _take(path)
+            ours = listen_aside(path)
+            return Listener(ours, path, _identity(path))
     except OSError as error:
         raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from error
-
-
-def _take(path: Path) -> Listener:
-    _clear_remains(path)
-    aside = _aside(path, os.getpid())
-    ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-    try:
-        before = os.umask(_ITS_OWNERS_ALONE)
-        try:
-            ours.bind(str(aside))
-        finally:
-            os.umask(before)
-        ours.listen(_BACKLOG)
-        identity = _identity(aside)
-        aside.rename(path)
-    except BaseException:
-        ours.close()
-        aside.unlink(missing_ok=True)
-        raise
-    return Listener(ours, path, identity)
 
 
 @contextmanager
@@ -112,20 +92,10 @@ def _alone(path: Path) -> Generator[None]:
         yield
 
 
-def _clear_remains(path: Path) -> None:
-    """Of those that were killed between bind and rename; the lock is held, so nobody is there now."""
-    for remains in path.parent.glob(f"{path.name}.[0-9]*"):
-        remains.unlink(missing_ok=True)
-
-
 def _refuse_what_is_no_socket(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise CannotListen(f"cannot listen on {path}: something that is no socket is there; remove it")
-
-
-def _aside(path: Path, pid: int) -> Path:
-    return path.with_name(f"{path.name}.{pid}")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

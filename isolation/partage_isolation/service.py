@@ -17,12 +17,13 @@ from typing import Final
 import structlog
 
 from partage_base.daemon.life import Daemon
+from partage_base.daemon.lock import alone
 from partage_base.daemon.repeats import Repeats
 from partage_base.files import clear_unfinished
 from partage_base.findings import FINDINGS_FOLDER
 from partage_isolation.assembling import Parts, assemble
 from partage_isolation.broker.specs import FOLDER
-from partage_isolation.broker.state_files import STATE, Lock, make_state_folder
+from partage_isolation.broker.state_files import LOCK, LOCK_WITHIN_S, STATE, make_state_folder
 from partage_isolation.settings import BrokerSettings
 from partage_isolation.urgency import go_first
 from partage_plugins.vocabulary.places import BROKER_ALIVE
@@ -33,7 +34,9 @@ _log = structlog.get_logger()
 
 
 async def start(settings: BrokerSettings, daemon: Daemon) -> BrokerService:
-    """Brings it up; what a start that failed had taken is given back too."""
+    """Brings it up, alone on this node; what a start that failed had taken is given back too."""
+    make_state_folder(settings.root)
+    await daemon.stack.enter_async_context(alone(settings.root / LOCK, "broker", within_s=LOCK_WITHIN_S))
     service = BrokerService(settings, daemon)
     daemon.stack.push_async_callback(service.stop)
     await service.start()
@@ -46,14 +49,11 @@ class BrokerService:
     def __init__(self, settings: BrokerSettings, daemon: Daemon) -> None:
         self._settings, self._daemon = settings, daemon
         self._repeats = Repeats(every_s=60)
-        self._lock = Lock(settings.root)
         self._parts: Parts | None = None
 
     async def start(self) -> None:
-        """Alone on this node; all that an earlier broker served is served again; root may ask."""
+        """All that an earlier broker served is served again; root may ask."""
         _allow_many_files()
-        make_state_folder(self._settings.root)
-        await self._lock.take()
         clear_unfinished(*(self._settings.root / each for each in (STATE, FOLDER, FINDINGS_FOLDER)))
         parts = self._parts = assemble(self._settings, self._daemon)
         for fault in parts.take_over():
@@ -74,11 +74,8 @@ class BrokerService:
 
     async def stop(self) -> None:
         """Lets go of connections and of the driver; what is written down stays."""
-        try:
-            if self._parts is not None:
-                await self._parts.close()
-        finally:
-            self._lock.release()
+        if self._parts is not None:
+            await self._parts.close()
 
     async def _keep_looking(self, parts: Parts) -> None:
         every_s = self._settings.audit_every_s

@@ -15,9 +15,8 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of
 from partage_cli.doctor.runtimes import runtime_at
 from partage_cli.tables import age
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
+from partage_plugins.vocabulary.places import ADVERTISER_LOCK, CRISHIM_CONDITION, KUBELET_SPOKE
 
-ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
 _FRESH_S: Final = 20.0
 _CLOCK_SLACK_S: Final = 2.0
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from partage_cli.doctor.daemons import ADVERTISER_LOCK, is_held
+from partage_cli.doctor.daemons import is_held
 from partage_cli.doctor.inventory import inventory_of
 from partage_cli.doctor.looking import LocalNode
 from partage_cli.node.holders import Holder, holders
 from partage_plugins.vocabulary import GPU, HealthCause, Inventory
+from partage_plugins.vocabulary.places import ADVERTISER_LOCK
 
 _AGAIN_S: Final = 0.2
 

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from partage_base.listener import listen
 from partage_isolation.control.codec import MAX_QUESTION_BYTES, answer_line, read_question
 from partage_isolation.control.questions import (
     BROKER_SOCKET,
@@ -60,7 +61,8 @@ class Control:
     async def start(self) -> None:
         """Raises `NoFolder`."""
         try:
-            listening = _listening(self._path)
+            self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            listening = listen(self._path)
         except OSError as error:
             raise NoFolder(f"cannot listen on {self._path}: {error.strerror or error}") from error
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MAX_QUESTION_BYTES)
@@ -104,24 +106,3 @@ class Control:
                 return await self._answers.set_limits(question)
             case _:
                 return self._tell()
-
-
-def _listening(path: Path) -> socket.socket:
-    """Aside first, then under its name."""
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for remains in path.parent.glob(f".{path.name}.*"):
-        remains.unlink(missing_ok=True)
-    ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        aside = f".{path.name}.{os.getpid()}"
-        ours.bind(f"/proc/self/fd/{folder}/{aside}")
-        (path.parent / aside).chmod(0o600)
-        ours.listen(128)
-        (path.parent / aside).rename(path)
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        os.close(folder)
-    return ours

@@ -12,11 +12,11 @@ import os
 import shutil
 import socket
 import stat
-from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
 from partage_base.files import write_whole
+from partage_base.listener import listen
 from partage_isolation.errors import NoFolder
 from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.names import ContainerKey
@@ -48,7 +48,7 @@ class Folders:
             _own_folder(folder, 0o755)
             _own_folder(folder / LIBRARY, 0o755)
             _write_preload(folder)
-            return _listening(folder)
+            return listen(folder / SOCKET, kind=socket.SOCK_SEQPACKET, mode=0o666, backlog=_BACKLOG)
         except OSError as error:
             raise NoFolder(
                 f"cannot make {folder} for a container: {error.strerror or error}; make room there, or remove what is "
@@ -99,31 +99,3 @@ def _write_preload(folder: Path) -> None:
         if path.read_bytes() == text and stat.S_IMODE(path.lstat().st_mode) == _READABLE:
             return
     write_whole(path, text, mode=_READABLE)
-
-
-def _listening(folder: Path) -> socket.socket:
-    """Bound aside, then renamed: the name always leads to somebody who listens, or did until a moment ago."""
-    for remains in folder.glob(f".{SOCKET}.*"):
-        remains.unlink(missing_ok=True)
-    ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-    try:
-        aside = f".{SOCKET}.{os.getpid()}"
-        with _short(folder) as short:
-            ours.bind(f"{short}/{aside}")
-        (folder / aside).chmod(0o666)
-        ours.listen(_BACKLOG)
-        (folder / aside).rename(folder / SOCKET)
-    except BaseException:
-        ours.close()
-        raise
-    return ours
-
-
-@contextlib.contextmanager
-def _short(folder: Path) -> Generator[str]:
-    """A name of the folder that fits into an address, which holds 107 bytes."""
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)

@@ -9,6 +9,8 @@ from typing import Final
 
 INVENTORY_FILE: Final = "run/partage/inventory.json"
 """What exists on the node: written by the advertiser, read by crishim and by people's tools."""
+ADVERTISER_LOCK: Final = "run/partage/advertiser/lock"
+"""Held by the advertiser that runs."""
 PAUSE_FOLDER: Final = "run/partage/advertiser/pause"
 """While any file is in it the driver is let go; the first line of the file says why."""
 KUBELET_SPOKE: Final = "run/partage/crishim/kubelet-spoke"

@@ -1,19 +1,14 @@
-"""What the advertiser keeps on its node: the inventory, its lock, its pause; and the signs of life that it reads."""
+"""What the advertiser keeps on its node: the inventory, its pause; and the signs of life that it reads."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from partage_advertiser.errors import AnotherRuns
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.locking import NodeLock
 from partage_advertiser.pausing import LABEL, OURS, PauseFile, why_paused
 from partage_advertiser.readiness import Readiness
 from partage_base.condition import Condition, Fault, encode_condition
@@ -75,41 +70,6 @@ class TestTheInventory:
         path.symlink_to(other)
         InventoryFile(tmp_path).write(b"new")
         assert (path.is_symlink(), path.read_bytes(), other.read_bytes()) == (False, b"new", b"precious")
-
-
-class TestTheLock:
-    def test_a_second_advertiser_is_refused_by_name(self, tmp_path: Path) -> None:
-        first, second = NodeLock(tmp_path), NodeLock(tmp_path)
-        asyncio.run(first.take(within_s=0))
-        with pytest.raises(AnotherRuns, match="stop that one"):
-            asyncio.run(second.take(within_s=0))
-        first.release()
-        asyncio.run(second.take(within_s=0))
-        second.release()
-
-    def test_a_successor_waits_for_its_predecessor(self, tmp_path: Path) -> None:
-        async def handed_over() -> None:
-            first, second = NodeLock(tmp_path), NodeLock(tmp_path)
-            await first.take(within_s=0)
-            taking = asyncio.create_task(second.take(within_s=60))
-            await asyncio.sleep(0)
-            first.release()
-            await taking
-            second.release()
-
-        asyncio.run(handed_over())
-
-    def test_ends_with_a_killed_holder(self, tmp_path: Path) -> None:
-        code = (
-            "import asyncio, os, signal, sys; from pathlib import Path\n"
-            "from partage_advertiser.locking import NodeLock\n"
-            "asyncio.run(NodeLock(Path(sys.argv[1])).take(within_s=0))\n"
-            "os.kill(os.getpid(), signal.SIGKILL)"
-        )
-        subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-        lock = NodeLock(tmp_path)
-        asyncio.run(lock.take(within_s=0))
-        lock.release()
 
 
 class TestThePause:

@@ -84,7 +84,7 @@ def test_the_next_one_takes_over_and_the_last_one_leaves_the_path_alone(first: L
 
 def test_what_a_killed_one_left_is_replaced(path: Path) -> None:
     listen(path, {}).socket.close()
-    aside = path.with_name(f"{path.name}.4194999")
+    aside = path.with_name(f".{path.name}.4194999")
     with socket.socket(socket.AF_UNIX) as remains:
         remains.bind(str(aside))
     with closing(listen(path, {})) as listener:

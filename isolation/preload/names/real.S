@@ -1,0 +1,62 @@
+/* The way to the driver: `real_<name>` for every name, which jumps to the address in the name's slot. A name without a
+ * hook is that function itself, for programs too.
+ *
+ * Slots are zeros at first, so they need no work of the dynamic linker; a function that finds a zero goes to
+ * entry_resolve, which saves what holds arguments and asks C.
+ */
+#define RESOLVES
+#include "entries.inc"
+
+.macro real name
+    .hidden real_\name
+    open_function real_\name
+    to_slot
+    close_function real_\name
+    .ifndef .Lhooked_\name
+    .globl \name
+    .type \name, %function
+    .set \name, real_\name
+    .size \name, . - real_\name
+    .endif
+    .set .Lplace, .Lplace + 1
+.endm
+
+/* At equal distances, so that an address tells which name an entry was given. */
+.macro spare name
+    .p2align 5
+    open_function \name
+    to_slot
+    close_function \name
+    .set .Lplace, .Lplace + 1
+.endm
+
+.text
+
+#define NAME(name) real name;
+#include NAMES
+#undef NAME
+
+/* 256 exports without a meaning, of 63 bytes each: the installer gives them names that a node's driver has and these
+ * lists do not. */
+.p2align 5
+.hidden entry_spares
+.globl entry_spares
+entry_spares:
+#define SPARE(number) spare partage_spare_##number##_______________________________________________;
+#define SPARES(high)                                                                                                   \
+    SPARE(high##0) SPARE(high##1) SPARE(high##2) SPARE(high##3) SPARE(high##4) SPARE(high##5) SPARE(high##6)           \
+    SPARE(high##7) SPARE(high##8) SPARE(high##9) SPARE(high##a) SPARE(high##b) SPARE(high##c) SPARE(high##d)           \
+    SPARE(high##e) SPARE(high##f)
+SPARES(0) SPARES(1) SPARES(2) SPARES(3) SPARES(4) SPARES(5) SPARES(6) SPARES(7)
+SPARES(8) SPARES(9) SPARES(a) SPARES(b) SPARES(c) SPARES(d) SPARES(e) SPARES(f)
+
+.bss
+.p2align 6
+.hidden entry_slots
+.globl entry_slots
+.type entry_slots, %object
+entry_slots:
+    .zero 8 * .Lplace
+.size entry_slots, . - entry_slots
+
+.section .note.GNU-stack, "", %progbits

@@ -1,4 +1,4 @@
-/* How a hook is written and how the driver is called: the same for CUDA and NVML; driver.h and nvml/driver.h give it
+/* How a hook is written and how the driver is called: the same for CUDA and NVML, whose hooks give it
  * their types.
  *
  * Every name that a driver's library exports has an entry in names/entries.S, by the name of which programs call it,

@@ -5,9 +5,19 @@
  */
 #pragma once
 
+#include "../../core/hook.h"
+#include "../../core/nvml_abi.h"
 #include "../../core/partage_core.h"
-#include "../driver.h"
-#include "abi.h"
+
+enum hook {
+#define HOOK(name) HOOK_##name,
+#include "hooks.def"
+#undef HOOK
+    HOOKS
+};
+
+#define HOOK_CALL(name, ...) DEFINE_HOOK(nvml_result, name, __VA_ARGS__)
+#define REAL_CALL(name, ...) DECLARE_REAL(nvml_result, name, __VA_ARGS__)
 
 /* Leaves the function with any error. */
 #define TRY(call)                                                                                                      \
@@ -17,6 +27,9 @@
     } while (0)
 
 enum { MOST_PROCESSES = 256, MOST_OF_CARD = 512 };
+
+/* What libcuda.so.1 of the same folder shares; NULL where it is not there. */
+HIDDEN const struct partage_core *core(void);
 
 /* The container's processes on a device. */
 struct processes {

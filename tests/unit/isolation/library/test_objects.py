@@ -54,7 +54,7 @@ def test_the_alias_has_nothing_but_a_need() -> None:
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_hook_is_one_of_the_names(name: str) -> None:
-    hooks = listed("hooks/hooks.def" if name == CUDA else "nvml/hooks.def", "HOOK")
+    hooks = listed("hooks/hooks.def" if name == CUDA else "nvml/hooks/hooks.def", "HOOK")
     assert len(set(hooks)) == len(hooks)
     assert set(hooks) <= set(listed(f"names/{LISTS[name]}"))
 

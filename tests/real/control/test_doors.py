@@ -14,11 +14,8 @@ import pytest
 from rig.control.plane import ControlPlane
 from rig.control.readiness import trusting
 from rig.control.settings import APISERVER_PORT, CONTROLLER_MANAGER_PORT, ETCD_PEER_PORT, ETCD_PORT, KUBE_SCHEDULER_PORT
-from rig.errors import Refused
-from rig.identity.people import ALICE, SCHEDULER
-from rig.identity.proofs import Bearer, Identity
+from rig.identity.people import ALICE
 from rig.machine.components import Component
-from rig.talking.cluster import Cluster
 
 pytestmark = pytest.mark.slow
 
@@ -70,19 +67,6 @@ def test_nobody_is_anonymous(control: ControlPlane, host: str) -> None:
     assert answer(host, APISERVER_PORT, "/api/v1/namespaces", nobody) == 401
 
 
-def test_a_token_that_nobody_issued_is_refused(control: ControlPlane) -> None:
-    forger = Identity("forger", Bearer("eyJhbGciOiJFUzI1NiJ9.e30.forged"))
-    with closing(control.api(forger)) as api, pytest.raises(Refused) as refused:
-        api.get("/api/v1/namespaces")
-    assert (refused.value.status, refused.value.reason) == (401, "Unauthorized")
-
-
-def test_a_service_accounts_token_says_who_it_is(cluster: Cluster) -> None:
-    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    review = cluster.as_account(SCHEDULER).api.create(path, {})
-    assert review["status"]["userInfo"]["username"] == SCHEDULER.user
-
-
 @pytest.mark.parametrize("port", [ETCD_PORT, ETCD_PEER_PORT])
 def test_etcd_speaks_to_nobody_without_its_own_authoritys_certificate(
     control: ControlPlane, host: str, port: int
@@ -93,11 +77,6 @@ def test_etcd_speaks_to_nobody_without_its_own_authoritys_certificate(
     for stranger in strangers:
         with pytest.raises((ssl.SSLError, ConnectionError)):
             answer(host, port, "/version", stranger)
-
-
-def test_a_client_that_trusts_another_authority_does_not_talk(control: ControlPlane, host: str) -> None:
-    with pytest.raises(ssl.SSLCertVerificationError):
-        answer(host, APISERVER_PORT, "/readyz", trusting(control.identities.etcd_ca))
 
 
 def test_private_files_are_their_owners_alone(control: ControlPlane) -> None:

@@ -1,7 +1,5 @@
 """The fuzz runner as people use it: a program with an exit status, and files that it leaves."""
 
-import ast
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -9,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.engine.execution import shape_of
 from fuzz.engine.reach import Reach
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -78,12 +75,6 @@ def test_a_planted_bug_is_found_made_short_and_kept(folder: Path) -> None:
     assert f"--replay {kept}\n" in ran.out
 
 
-def test_the_input_is_printed_as_a_python_literal(folder: Path) -> None:
-    target(folder, "assert data != b'\\xff\\x00'", seeds=r'(b"\xff\x00",)')
-    line = next(line for line in fuzz(folder, "toy", "--seed", "1").out.splitlines() if "input of" in line)
-    assert ast.literal_eval(line.partition(": ")[2]) == b"\xff\x00"
-
-
 def test_one_seed_goes_one_way(folder: Path) -> None:
     """Only the times differ between two runs."""
     (folder / "toy.py").write_text(PLANTED)
@@ -125,19 +116,6 @@ def test_a_hang_that_no_alarm_reaches_is_ended_from_outside(folder: Path) -> Non
     assert "ended by SIGKILL" in ran.out
 
 
-def test_system_exit_in_a_target_is_a_failure(folder: Path) -> None:
-    target(folder, "raise SystemExit(0)")
-    assert fuzz(folder, "toy", "--seconds", "1").status == 3
-
-
-def test_a_kept_input_is_replayed(folder: Path) -> None:
-    target(folder, "assert data != b'bad'")
-    (folder / "bad").write_bytes(b"bad")
-    (folder / "good").write_bytes(b"good")
-    assert fuzz(folder, "toy", "--replay", str(folder / "bad")).status == 3
-    assert fuzz(folder, "toy", "--replay", str(folder / "good")).status == 0
-
-
 def test_inputs_that_once_failed_run_first(folder: Path) -> None:
     target(folder, "assert data != b'a rare input'")
     (folder / "regressions" / "toy").mkdir(parents=True)
@@ -167,36 +145,6 @@ def test_what_is_missing_is_said_in_one_line(folder: Path, text: str | None, com
     if text is not None:
         (folder / "toy.py").write_text(text)
     assert fuzz(folder, "toy") == Ran(2, "", complaint + "\n")
-
-
-def test_targets_are_listed(folder: Path) -> None:
-    (folder / "sound.py").write_text(FINE)
-    (folder / "runner.py").touch()
-    (folder / "_shared.py").touch()
-    assert fuzz(folder, "--list") == Ran(0, "sound\n", "")
-
-
-def test_memory_that_grows_beyond_all_bounds_is_a_failure() -> None:
-    # What counts is the peak. A process inherits it over exec, so a small shell stands between this one and that.
-    program = (
-        "from fuzz.engine.execution import Executor, Limits\n"
-        "executor = Executor(lambda data: [].append(bytearray(len(data) << 20)), Limits(growth_bytes=32 << 20))\n"
-        "print(executor.run(b'1234'))\n"
-        "failure = executor.run(b'1' * 128)\n"
-        "print(failure.kind, failure.message)\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    shell = ["sh", "-c", '"$0" -c "$1"; exit $?', sys.executable, program]
-    done = subprocess.run(shell, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "None\nmemory memory grew by more than 32 MiB\n"
-
-
-@pytest.mark.parametrize(
-    ("outcome", "shape"),
-    [("unknown field 'x' at byte 17", "unknown field _ at byte _"), (None, "None"), ("a" * 500, "a" * 120)],
-)
-def test_outcomes_of_one_kind_have_one_shape(outcome: object, shape: str) -> None:
-    assert shape_of(outcome) == shape
 
 
 def test_lines_are_seen_in_the_folders_that_are_watched_and_nowhere_else(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.building import ensure, toolchain
+from rig.building import toolchain
 from rig.building.caching import cache_of
 from rig.building.running import advice
 from rig.building.telling import Lines
@@ -43,46 +43,6 @@ def test_a_cache_that_go_would_take_for_two_is_refused() -> None:
         cache_of({"PARTAGE_RIG_CACHE": "/a:b"})
 
 
-@pytest.mark.parametrize("home", ["", "a home with spaces", None])
-def test_any_home_will_do(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str | None) -> None:
-    if home is None:
-        monkeypatch.delenv("HOME")
-    else:
-        monkeypatch.setenv("HOME", str(tmp_path / home) if home else "")
-    monkeypatch.setenv("PARTAGE_RIG_CACHE", str(tmp_path / "a cache with spaces"))
-    path = ensure("etcd", say=ignored)["etcd"]
-    assert path.is_relative_to(tmp_path / "a cache with spaces")
-    assert fake.environment.get("HOME") != ""
-
-
-def test_go_keeps_its_caches_with_ours_and_the_users_settings(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOPROXY", "file:///mirror")
-    monkeypatch.setenv("GOFLAGS", "-mod=vendor")
-    monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
-    monkeypatch.setenv("GOWORK", "/somewhere/go.work")
-    monkeypatch.setenv("GOOS", "plan9")
-    monkeypatch.setenv("GOROOT", "/another/go")
-    ensure("etcd", say=ignored)
-    seen = fake.environment
-    ours = str(fake.cache.root / "go")
-    assert (seen["GOCACHE"], seen["GOPATH"]) == (f"{ours}/build", f"{ours}/path")
-    assert (seen["GOPROXY"], seen["GOFLAGS"]) == ("file:///mirror", "-mod=vendor")
-    assert seen["HTTPS_PROXY"] == "proxy.example:3128"
-    assert (seen["GOWORK"], seen["GOTOOLCHAIN"], seen["GOOS"]) == ("off", "local", "linux")
-    assert "GOROOT" not in seen
-    assert "-mod=readonly" in fake.calls("build")[0], "what a command says goes before GOFLAGS"
-    assert "-modcacherw" in fake.calls("get")[0], "else the cache could not be removed by rm"
-
-
-def test_a_cache_of_go_that_the_user_has_moved_stays_there(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake.tell("changed", '{"GOCACHE": "/big/disk", "GOPATH": "/go"}')
-    monkeypatch.setenv("GOCACHE", "/big/disk")
-    monkeypatch.delenv("GOPATH", raising=False)
-    ensure("etcd", say=ignored)
-    assert fake.environment["GOCACHE"] == "/big/disk"
-    assert "GOPATH" not in fake.environment, "it was set by `go env -w`, and go knows it"
-
-
 def test_an_old_go_is_passed_over_for_one_that_was_fetched(fake: Fake) -> None:
     fake.tell("goversion", "go1.21.13\n")
     folder = fake.cache.root / "wheel"
@@ -93,22 +53,6 @@ def test_an_old_go_is_passed_over_for_one_that_was_fetched(fake: Fake) -> None:
     folder.rename(fake.cache.entry(toolchain.wheel_key()))
     go = toolchain.find_go(fake.cache, Lines(pytest.fail))
     assert go.program == fake.cache.entry(toolchain.wheel_key()) / "go/bin/go"
-
-
-@pytest.mark.parametrize(
-    ("said", "version"),
-    [
-        ("go1.26.8\n", (1, 26, 8)),
-        ("go1.27", (1, 27, 0)),
-        ("go1.26.8 X:nocoverageredesign", (1, 26, 8)),
-        ("go1.26.8-custom", (1, 26, 8)),
-        ("go1.27rc1", ()),
-        ("devel go1.28-abcdef", ()),
-        ("", ()),
-    ],
-)
-def test_a_release_of_go_is_told_from_what_is_none(said: str, version: tuple[int, ...]) -> None:
-    assert toolchain.version_of(said) == version
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from partage_advertiser.inspection import Looker
 from partage_advertiser.kubelet import Kubelet
-from partage_advertiser.looking import Looker
 from partage_advertiser.plugins import started_side
 from partage_advertiser.pods import Pods
 from partage_advertiser.readiness import Readiness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_advertiser.once import INSTEAD
+from partage_advertiser.commands import INSTEAD
 from partage_advertiser.service import start
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.cli import daemon_command

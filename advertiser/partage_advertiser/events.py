@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from partage_advertiser.telling import Happening
+from partage_advertiser.happenings import Happening
 from partage_base.daemon.repeats import Repeats
 from partage_base.kube import (
     ApiServer,

@@ -10,9 +10,9 @@ import structlog
 
 from partage_advertiser.errors import NoInventory
 from partage_advertiser.events import Events
+from partage_advertiser.happenings import happenings
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.publishing import Publisher
-from partage_advertiser.telling import happenings
+from partage_advertiser.publisher import Publisher
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU

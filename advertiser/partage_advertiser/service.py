@@ -18,15 +18,15 @@ from msgspec.structs import replace
 from partage_advertiser.assembling import Eyes, api_server
 from partage_advertiser.events import Events
 from partage_advertiser.findings import FindingsFolder
+from partage_advertiser.happenings import of_crishim
 from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.metering import Figures
+from partage_advertiser.metrics import Figures
 from partage_advertiser.noticing import Noticing
 from partage_advertiser.outlets import Outlets
-from partage_advertiser.pausing import PauseFile, why_paused
-from partage_advertiser.publishing import Publisher
+from partage_advertiser.pause import PauseFile, why_paused
+from partage_advertiser.publisher import Publisher
 from partage_advertiser.settings import AdvertiserSettings
-from partage_advertiser.telling import of_crishim
 from partage_base.condition import Fault
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone

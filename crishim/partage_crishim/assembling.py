@@ -10,21 +10,21 @@ import structlog
 
 from partage_base.cri import CHECKPOINT, PodResources, RuntimeClient, UnaryClient
 from partage_base.keyring import Keyring
-from partage_crishim.booking import Booking
-from partage_crishim.collecting import Collector
+from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
-from partage_crishim.deciding.confining import Confinement
-from partage_crishim.deciding.guarding import GuardPolicy
-from partage_crishim.deciding.placing import Roots
 from partage_crishim.files import NodeFiles
-from partage_crishim.granting import Granting, GrantPolicy, default_roots
+from partage_crishim.grants import Granting, GrantPolicy, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import Changed, Judge, Told
 from partage_crishim.kubelet import Kubelet
+from partage_crishim.ledger import Booking
 from partage_crishim.plugins import MeasuredHost, host_settings
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
+from partage_crishim.rules.confinement import Confinement
+from partage_crishim.rules.guard import GuardPolicy
+from partage_crishim.rules.placement import Roots
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.siblings import Siblings
 from partage_plugins.errors import PartageError

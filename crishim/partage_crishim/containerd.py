@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from partage_base.cri import CriError, ListedContainer, ListedSandbox, RuntimeClient
-from partage_crishim.deciding.books import Listing, OnNode
-from partage_crishim.deciding.capacity import Held
-from partage_crishim.deciding.errors import NodeNotReady
 from partage_crishim.reservations import since_boot
+from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.errors import NodeNotReady
+from partage_crishim.rules.holdings import Listing, OnNode
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, ContainerKey

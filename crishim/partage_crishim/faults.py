@@ -12,10 +12,10 @@ from partage_base.condition import Fault, fault
 from partage_base.daemon.health import Health
 from partage_base.daemon.web import METRICS
 from partage_base.keyring import Keyring
-from partage_crishim.deciding.errors import NodeNotReady
 from partage_crishim.plugins import MeasuredHost
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
+from partage_crishim.rules.errors import NodeNotReady
 
 CLOSED: Final = (
     "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from partage_crishim.deciding.placing import Found
+from partage_crishim.rules.placement import Found
 
 
 class NodeFiles:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Container
 
 from partage_base.cri import Changes, CreateRequest
-from partage_crishim.booking import Booking
 from partage_crishim.containerd import Containerd
-from partage_crishim.deciding.errors import CardsBesideUs, NodeNotReady
-from partage_crishim.deciding.guarding import (
+from partage_crishim.inventory_file import InventoryFile
+from partage_crishim.kubelet import Kubelet
+from partage_crishim.ledger import Booking
+from partage_crishim.rules.errors import CardsBesideUs, NodeNotReady
+from partage_crishim.rules.guard import (
     Asked,
     GuardPolicy,
     asked_by,
@@ -20,8 +22,6 @@ from partage_crishim.deciding.guarding import (
     require_no_annotations,
     require_unshared,
 )
-from partage_crishim.inventory_file import InventoryFile
-from partage_crishim.kubelet import Kubelet
 from partage_crishim.siblings import Siblings
 from partage_plugins.vocabulary import CardId, GpuPart
 from partage_plugins.vocabulary.nvidia import VISIBLE

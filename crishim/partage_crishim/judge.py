@@ -14,11 +14,11 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
-from partage_crishim.deciding.claims import may_claim
-from partage_crishim.deciding.errors import AllocationRefused, RestoreRefused
-from partage_crishim.deciding.guarding import void
-from partage_crishim.granting import Granting
+from partage_crishim.grants import Granting
 from partage_crishim.guardian import Guardian
+from partage_crishim.rules.allocation import may_claim
+from partage_crishim.rules.errors import AllocationRefused, RestoreRefused
+from partage_crishim.rules.guard import void
 from partage_crishim.verdicts import CREATE_CONTAINER, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
 from partage_plugins.vocabulary import Kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from partage_base.cri import CreateRequest, CriError, PodResources, recorded_uses
-from partage_crishim.deciding.guarding import card_ids
+from partage_crishim.rules.guard import card_ids
 from partage_plugins.vocabulary import CardId
 
 

@@ -18,9 +18,9 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Final
 
-from partage_crishim.deciding.books import Listing, Reservation, over
-from partage_crishim.deciding.capacity import Held
-from partage_crishim.deciding.errors import NodeNotReady
+from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.errors import NodeNotReady
+from partage_crishim.rules.holdings import Listing, Reservation, over
 from partage_crishim.table import Table
 
 LIFETIME_S: Final = 150.0

@@ -23,15 +23,15 @@ from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
 from partage_base.files import clear_unfinished
 from partage_crishim.assembling import OWN_FOLDER, assemble
-from partage_crishim.deciding.errors import NodeNotReady
+from partage_crishim.condition import LOOK_EVERY_S, RuntimeSight, Upkeep
 from partage_crishim.faults import CLOSED, of_keys, of_metrics, of_plugins, of_settings, of_state
 from partage_crishim.judge import Changed, Told
-from partage_crishim.listening import Listener, listen
-from partage_crishim.metering import Figures
+from partage_crishim.listener import Listener, listen
+from partage_crishim.metrics import Figures
 from partage_crishim.noting import KubeletNote
+from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.splice import Splicer
-from partage_crishim.upkeep import LOOK_EVERY_S, RuntimeSight, Upkeep
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
 

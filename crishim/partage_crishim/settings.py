@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import CommonSettings, Setting
 from partage_base.keyring import KeyFolders
-from partage_crishim.deciding.confining import CONTAINER_HANDLERS, VM_HANDLERS
+from partage_crishim.rules.confinement import CONTAINER_HANDLERS, VM_HANDLERS
 from partage_plugins.vocabulary.nvidia import HANDLERS
 
 

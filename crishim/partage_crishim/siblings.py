@@ -7,10 +7,10 @@ containers of one pod one after the other, so no two of them pass each other her
 from __future__ import annotations
 
 from partage_base.cri import CreateRequest
-from partage_crishim.booking import Booking
 from partage_crishim.containerd import Containerd
-from partage_crishim.deciding.confining import Confinement, is_able_to_enter, is_fractional, may_enter, not_confinable
-from partage_crishim.deciding.errors import NotConfinable
+from partage_crishim.ledger import Booking
+from partage_crishim.rules.confinement import Confinement, is_able_to_enter, is_fractional, may_enter, not_confinable
+from partage_crishim.rules.errors import NotConfinable
 from partage_plugins.vocabulary import GpuPart
 
 

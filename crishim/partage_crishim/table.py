@@ -19,8 +19,8 @@ import msgspec
 import structlog
 
 from partage_base.files import UNFINISHED, write_whole
-from partage_crishim.deciding.books import Listing, Reservation
 from partage_crishim.files import Facts, facts_of
+from partage_crishim.rules.holdings import Listing, Reservation
 
 _HORIZON: Final = ".horizon"
 _WORD_BYTES: Final = 8

@@ -14,10 +14,10 @@ from typing import Final
 
 from partage_base.cri import MessageWrong, read_create
 from partage_crishim.verdicts import CREATE_CONTAINER, HeldCall, Pass, Refuse, Rewrite
-from unit.crishim.deciding import wire
-from unit.crishim.deciding.allocations import WHOLE, allocation, signed
-from unit.crishim.deciding.requests import Create
-from unit.crishim.deciding.stage import Crishim, Stage
+from unit.crishim.rules import wire
+from unit.crishim.rules.allocations import WHOLE, allocation, signed
+from unit.crishim.rules.requests import Create
+from unit.crishim.rules.stage import Crishim, Stage
 
 _FOLDER: Final = tempfile.TemporaryDirectory()
 atexit.register(_FOLDER.cleanup)

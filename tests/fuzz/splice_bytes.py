@@ -11,10 +11,10 @@ from typing import Final
 
 from hpack import Encoder
 
-from partage_crishim.h2.ledger import Ledger, Limits
 from partage_crishim.h2.outbox import Dropped, Held, Told
 from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.standing_in import StandIn
+from partage_crishim.h2.quota import Ledger, Limits
+from partage_crishim.h2.stand_in import StandIn
 from partage_crishim.verdicts import Code, Ending, Pass, Refuse, Rewrite, Verdict
 from support.splice import wire
 from support.splice.wire import Frame, Reader

@@ -22,7 +22,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_crishim.collecting import EVERY_S
+from partage_crishim.collector import EVERY_S
 from rig.rig import RigSettings, running
 from rig.talking.pods import Pod
 from rig.talking.waiting import until

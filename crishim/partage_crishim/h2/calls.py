@@ -15,9 +15,9 @@ from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.answers import answer
 from partage_crishim.h2.held import HeldStream, State, Step
-from partage_crishim.h2.ledger import Ledger
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, plain
 from partage_crishim.h2.outbox import Dropped, Held, Outbox, Rejected, Told
+from partage_crishim.h2.quota import Ledger
 from partage_crishim.h2.requests import Request
 from partage_crishim.h2.windows import MAX, Windows
 from partage_crishim.verdicts import Code, Ending, HeldCall, Refuse, Rewrite, Verdict

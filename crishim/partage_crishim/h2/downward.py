@@ -10,8 +10,8 @@ from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed, Remainder
-from partage_crishim.h2.common import Common, run
 from partage_crishim.h2.held import HeldStream
+from partage_crishim.h2.state import Common, run
 from partage_crishim.verdicts import Ending
 
 _HEADER: Final = frames.HEADER_BYTES

@@ -15,8 +15,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from partage_crishim.h2.ledger import Claim
 from partage_crishim.h2.messages import NO_MESSAGE, Collector
+from partage_crishim.h2.quota import Claim
 from partage_crishim.h2.requests import Request
 from partage_crishim.verdicts import Ended
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed
-from partage_crishim.h2.common import Common
 from partage_crishim.h2.downward import Downward
-from partage_crishim.h2.ledger import Ledger
+from partage_crishim.h2.quota import Ledger
+from partage_crishim.h2.state import Common
 from partage_crishim.h2.upward import DRAINING, Upward
 from partage_crishim.verdicts import Refuse, Verdict
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
-from partage_crishim.h2.standing_in import StandIn
+from partage_crishim.h2.stand_in import StandIn
 
 _CLOSE_WITHIN_S: Final = 1.0
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from partage_crishim.h2.ledger import Ledger
 from partage_crishim.h2.outbox import Dropped, Happening, Held, Rejected, Told
 from partage_crishim.h2.pair import Pair
+from partage_crishim.h2.quota import Ledger
 from partage_crishim.splice.counters import Counters
 from partage_crishim.splice.judging import Judging
 from partage_crishim.verdicts import Decide, Ended, Ending, Verdict

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from os import PathLike, fspath, strerror
 from typing import Final
 
-from partage_crishim.h2.ledger import Ledger, Limits
+from partage_crishim.h2.quota import Ledger, Limits
 from partage_crishim.splice.away import AwayClient
 from partage_crishim.splice.counters import Counters
 from partage_crishim.splice.link import Link, Shared

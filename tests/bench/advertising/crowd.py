@@ -16,9 +16,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from partage_advertiser.events import Events
+from partage_advertiser.happenings import Happening
 from partage_advertiser.heartbeat import Heartbeat
-from partage_advertiser.publishing import Publisher
-from partage_advertiser.telling import Happening
+from partage_advertiser.publisher import Publisher
 from partage_base.kube import Access, ApiServer, Node, nodes_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory

@@ -15,7 +15,7 @@ from partage_base.cri import Changes, rewritten
 from partage_plugins.codecs import container_key, encode_allocation, encode_container, sign
 from partage_plugins.vocabulary import GPU, Allocation, ContainerAllocation, ContainerName, GpuGrant, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, SIGNATURE
-from unit.crishim.deciding.wire import field, message, pair
+from unit.crishim.rules.wire import field, message, pair
 
 NODE: Final = NodeName("n1")
 NAMESPACE: Final = "team"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_advertiser.findings import FindingsFolder
-from partage_advertiser.telling import Happening
+from partage_advertiser.happenings import Happening
 from rig.images import SymbolicLink
 from rig.talking.pods import Pod
 from rig.talking.waiting import until

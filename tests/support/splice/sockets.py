@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import uvloop
 
-from partage_crishim.h2.ledger import Limits
+from partage_crishim.h2.quota import Limits
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Decide, HeldCall, Pass, Verdict
 from support.splice import wire

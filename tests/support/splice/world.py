@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from partage_crishim.h2.ledger import Ledger, Limits
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
 from partage_crishim.h2.outbox import Dropped, Held, Told
 from partage_crishim.h2.pair import Pair
+from partage_crishim.h2.quota import Ledger, Limits
 from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite
 from support.splice import wire
 from support.splice.peers import WINDOW, Client, Runtime

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from partage_advertiser.events import Events
-from partage_advertiser.telling import Happening
+from partage_advertiser.happenings import Happening
 from partage_base.kube import ApiServer, events_path
 from support.fake_api import FakeApi, Refuse
 from support.kube import told, until

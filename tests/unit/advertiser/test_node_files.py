@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.pausing import LABEL, OURS, PauseFile, why_paused
+from partage_advertiser.pause import LABEL, OURS, PauseFile, why_paused
 from partage_advertiser.readiness import Readiness
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_base.files import UNFINISHED

@@ -9,10 +9,10 @@ import pytest
 
 from partage_advertiser.errors import NoInventory
 from partage_advertiser.events import Events
+from partage_advertiser.happenings import Happening
 from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.outlets import Outlets
-from partage_advertiser.publishing import Publisher
-from partage_advertiser.telling import Happening
+from partage_advertiser.publisher import Publisher
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.advertiser.cards import card, inventory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_advertiser.telling import happenings, of_crishim
+from partage_advertiser.happenings import happenings, of_crishim
 from partage_base.condition import Fault
 from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_plugins.vocabulary.inventory import Inventory

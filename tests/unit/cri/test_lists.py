@@ -17,7 +17,7 @@ from partage_base.cri import (
     ServedContainer,
     UnaryClient,
 )
-from unit.crishim.deciding import wire
+from unit.crishim.rules import wire
 
 LATER = wire.field(99, "from a later version")
 

@@ -28,9 +28,9 @@ from partage_plugins.vocabulary.places import CRISHIM_CONDITION, INVENTORY_FILE
 from support.splice import wire as http2
 from support.splice.peers import Runtime
 from support.splice.sockets import Answering, Calling
-from unit.crishim.deciding import wire
-from unit.crishim.deciding.allocations import CARD, KEY, NODE, WHOLE, allocation, inventory, signed
-from unit.crishim.deciding.requests import UID, Create, Seen
+from unit.crishim.rules import wire
+from unit.crishim.rules.allocations import CARD, KEY, NODE, WHOLE, allocation, inventory, signed
+from unit.crishim.rules.requests import UID, Create, Seen
 from unit.keyring.samples import write_public
 
 SOCKET: Final = "run/partage/crishim.sock"

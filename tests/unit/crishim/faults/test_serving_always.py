@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from unit.crishim.deciding.requests import Create
 from unit.crishim.faults.node import BOARD, FILE, GRANTED, KEYS, OWN, RUNTIME, SOCKET, Node, on_a_node
+from unit.crishim.rules.requests import Create
 
 pytestmark = pytest.mark.slow  # each test starts processes
 

@@ -10,8 +10,8 @@ import pytest
 
 from partage_base.condition import Condition, Fault, decode_condition, fault
 from partage_base.daemon.health import Health
+from partage_crishim.condition import RuntimeSight, Upkeep
 from partage_crishim.splice import Counters
-from partage_crishim.upkeep import RuntimeSight, Upkeep
 
 KEYS = Fault("keys", "no key verifies")
 
@@ -48,7 +48,7 @@ def test_on_a_full_disk_what_was_said_before_is_taken_away(tmp_path: Path, monke
 
     faults.append(KEYS)
     with monkeypatch.context() as broken:
-        broken.setattr("partage_crishim.upkeep.write_whole", full)
+        broken.setattr("partage_crishim.condition.write_whole", full)
         asyncio.run(looking.look())
     assert not path.exists()
     assert "is the disk full" in health.against_ready["allocations"]

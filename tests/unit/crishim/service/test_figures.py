@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_base.daemon.metrics import Metrics
-from partage_crishim.metering import Figures
+from partage_crishim.metrics import Figures
 from partage_crishim.splice.counters import Counters
 
 

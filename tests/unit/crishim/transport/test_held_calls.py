@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 from hpack import Decoder, Encoder
 
-from partage_crishim.h2.ledger import Ledger, Limits
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
 from partage_crishim.h2.outbox import Dropped, Held, Rejected, Told
 from partage_crishim.h2.pair import Pair
+from partage_crishim.h2.quota import Ledger, Limits
 from partage_crishim.verdicts import RESTORE_POD, Code, Ending, HeldCall, Pass, Refuse, Rewrite
 from support.splice import wire
 from support.splice.wire import CREATE, VERSION, Frame, Reader

@@ -1,0 +1,130 @@
+"""A container with a grant, from its claim to the request that goes on: every check, the plugins, the rewrite.
+
+Whatever fails after the reservation takes it back; that plugins prepared something is on record since, and the
+collector tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from partage_base.cri import Changes, CreateRequest, rewritten
+from partage_base.keyring import Keyring
+from partage_crishim.containerd import Containerd
+from partage_crishim.guardian import Guardian
+from partage_crishim.inventory_file import InventoryFile, Known
+from partage_crishim.ledger import Booking
+from partage_crishim.rules.allocation import Claim, claim_of
+from partage_crishim.rules.capacity import Held, require_cards
+from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
+from partage_crishim.rules.conversion import changes_of, key_of, security_of, shown
+from partage_crishim.rules.errors import NodeNotReady
+from partage_crishim.rules.holdings import Reservation
+from partage_crishim.rules.placement import Files, Roots, require_apart, require_sources
+from partage_crishim.rules.trust import Signatures, require_meant
+from partage_crishim.siblings import Siblings
+from partage_crishim.verdicts import Ending, Rewrite
+from partage_plugins.host import PluginHost
+from partage_plugins.rules.enforcement import Enforcement, require_enforced
+from partage_plugins.sides.node import Adjusted
+from partage_plugins.vocabulary import ContainerKey, Granted, NodeName
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrantPolicy:
+    """What the operator set for containers with grants."""
+
+    roots: Roots
+    enforcement: Enforcement = "strict"
+    confinement: Confinement = field(default_factory=Confinement)
+
+
+def default_roots(root: Path, *more: Path) -> Roots:
+    """Where drivers, libraries and the broker's folders usually lie; links are followed before anything is compared."""
+    usual = ("run/partage", "run/nvidia", "usr", "opt", "lib", "lib64")
+    mounts = {str(path.resolve()) for path in (*(root / each for each in usual), *more)}
+    devices = {str((root / each).resolve()) for each in ("dev", "run/nvidia/driver/dev")}
+    return Roots(mounts=tuple(sorted(mounts)), devices=tuple(sorted(devices)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Granting:
+    """Those who have a word in granting."""
+
+    node: NodeName
+    policy: GrantPolicy
+    keyring: Keyring
+    inventory: InventoryFile
+    containerd: Containerd
+    booking: Booking
+    guardian: Guardian
+    siblings: Siblings
+    host: PluginHost
+    files: Files
+    clean_up: Callable[[], None]
+    """Something may be left behind: look soon."""
+    signatures: Signatures = field(default_factory=Signatures)
+    closed: str = ""
+    """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
+
+    def claim(self, request: CreateRequest) -> Claim | None:
+        """What the pod's allocation gives this container, None for nothing; an unsigned one is not parsed."""
+        text, signature = request.annotations.get(ALLOCATION), request.annotations.get(SIGNATURE)
+        if text is None:
+            return None
+        self.signatures.require(text, signature, self.keyring.current().keys)
+        return claim_of(request)
+
+    async def rewrite(self, message: bytes, request: CreateRequest, claim: Claim) -> Rewrite:
+        """The request as it goes on; raises a refusal or a plugin's fault."""
+        if self.closed:
+            raise NodeNotReady(self.closed)
+        require_meant(claim, uid=request.uid, node=self.node)
+        known = self._known()
+        require_cards(claim.cards, known.gpu)
+        security = security_of(request, await self.containerd.handler(request.sandbox_id))
+        require_confinable(security, claim, known.gpu, self.policy.confinement)
+        if request.pod_pid and is_fractional(claim.cards, known.gpu):
+            await self.siblings.require_harmless(request)
+        key = key_of(request)
+        container = shown(request, key, security)
+        mine = Held(key=key, pod=request.uid, container=request.container, gen=claim.allocation.gen, cards=claim.cards)
+        reservation = await self.booking.reserve(mine, known.gpu)
+        try:
+            adjusted = await self.host.adjust(container, _granted(claim, known))
+            changes = await self._changes(request, claim, key, adjusted)
+            return Rewrite(rewritten(message, changes), ended=partial(self._ended, reservation))
+        except BaseException:
+            self._ended(reservation, Ending.FAILED)
+            raise
+
+    def _known(self) -> Known:
+        known = self.inventory.current()
+        if known is None:
+            raise NodeNotReady(
+                "partage: this node's inventory is missing or cannot be read; is partage-advertiser running? "
+                "kubelet tries again"
+            )
+        return known
+
+    async def _changes(self, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted) -> Changes:
+        require_enforced(adjusted.unenforced, self.policy.enforcement)
+        require_apart(request.mounts, adjusted.adjustment)
+        require_sources(adjusted.adjustment, adjusted.owners, self.files, self.policy.roots)
+        guard = await self.guardian.changes(request, adjusted.adjustment.env)
+        return changes_of(adjusted.adjustment, claim, key, guard)
+
+    def _ended(self, reservation: Reservation, ending: Ending) -> None:
+        self.booking.ended(reservation, ending)
+        if ending is Ending.FAILED:
+            self.clean_up()
+
+
+def _granted(claim: Claim, known: Known) -> Granted:
+    """Grants with the parts of the inventory that they are of."""
+    parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
+    return Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts)

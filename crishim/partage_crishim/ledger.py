@@ -1,0 +1,107 @@
+"""Reserves what a container was granted, so that nothing is given twice: the runtime's list, reservations, one lock.
+
+Most creates cost no question to the runtime: a listing that is still good says yes. A no is said by a fresh one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from partage_crishim.containerd import Containerd
+from partage_crishim.records import Records
+from partage_crishim.reservations import Reservations
+from partage_crishim.rules.capacity import Held, require_room
+from partage_crishim.rules.errors import NodeNotReady, NoRoom
+from partage_crishim.rules.holdings import Listing, Reservation, highest_gen, holders, holders_of
+from partage_crishim.rules.trust import require_not_older
+from partage_crishim.table import Table
+from partage_crishim.verdicts import Ending
+from partage_plugins.vocabulary import ContainerKey, GpuPart
+
+_TRIES: Final = 5
+"""Against another crishim that moves the horizon past every listing of ours."""
+
+
+class Booking:
+    """The node's books."""
+
+    def __init__(self, reservations: Reservations, records: Records, containerd: Containerd) -> None:
+        self._reservations = reservations
+        self._records = records
+        self._containerd = containerd
+        self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
+        self._spoken: Listing | None = None
+
+    async def reserve(self, mine: Held, part: GpuPart | None) -> Reservation:
+        """Room for this container, kept until its create ends; raises a refusal where there is none."""
+        async with self.alone_with(mine.key):
+            try:
+                async with self._table(fresh=False) as (table, listing):
+                    return self._reserved(table, listing, mine, part)
+            except NoRoom:  # as far as an old listing can say
+                async with self._table(fresh=True) as (table, listing):
+                    return self._reserved(table, listing, mine, part)
+
+    async def held(self, *, fresh: bool) -> tuple[Held, ...]:
+        """What containers hold now; where nobody can tell, what was known last."""
+        try:
+            async with self._table(fresh=fresh) as (table, listing):
+                return holders(listing, table.reservations)
+        except NodeNotReady:
+            last = [each.held for each in self._containerd.last().containers if each.held and not each.exited]
+            async with self._reservations.locked() as table:
+                return (*last, *(each.held for each in table.reservations))
+
+    def ended(self, reservation: Reservation, ending: Ending) -> None:
+        """A create ended; of one that nobody saw end, the reservation stays for its time."""
+        if ending is Ending.DONE:
+            self._reservations.done(reservation)
+        elif ending is Ending.FAILED:
+            self._reservations.failed(reservation)
+
+    @contextlib.asynccontextmanager
+    async def alone_with(self, key: ContainerKey) -> AsyncGenerator[None, None]:
+        """Nobody else in this process reserves or cleans up this container meanwhile."""
+        lock, users = self._keys.get(key) or (asyncio.Lock(), 0)
+        self._keys[key] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            _, users = self._keys.pop(key)
+            if users > 1:
+                self._keys[key] = (lock, users - 1)
+
+    @contextlib.asynccontextmanager
+    async def _table(self, *, fresh: bool) -> AsyncGenerator[tuple[Table, Listing], None]:
+        for again in range(_TRIES):
+            listing = await self._containerd.listing(fresh=fresh or again > 0)
+            async with self._reservations.locked() as table:
+                if listing.began_s >= table.horizon_s:
+                    self._drop_over(table, listing)
+                    yield table, listing
+                    return
+        raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
+
+    def _drop_over(self, table: Table, listing: Listing) -> None:
+        """A listing that has spoken before has nothing new to say."""
+        if listing is not self._spoken:
+            self._reservations.drop_over(table, listing)
+            self._spoken = listing
+
+    def _reserved(self, table: Table, listing: Listing, mine: Held, part: GpuPart | None) -> Reservation:
+        """Refused where the container's allocation is older than one that was in force, or there is no room."""
+        reservations = table.reservations
+        floor = self._records.floor(mine.pod)
+        require_not_older(mine.gen, max(floor, highest_gen(mine.pod, listing, reservations)))
+        cards = {grant.card for grant in mine.cards}
+        require_room(mine, holders_of(cards, listing, reservations), part)
+        self._records.adjusting(mine.key)
+        reservation = self._reservations.made(mine)
+        if mine.gen > floor:
+            self._records.raise_floor(mine.pod, mine.gen)
+        table.write(reservation)
+        return reservation

@@ -1,0 +1,85 @@
+"""What a pod's allocation says of one container. Pure.
+
+A pod claims an allocation by its annotation. One that is not signed, or cannot be decoded, refuses every container of
+the pod: it might mean any. The signature is looked at first, so that only a scheduler can make a node parse. A
+container that the allocation does not name has no grant: init containers, sidecars and ephemeral containers alike are
+known by their name alone.
+
+A request that cannot be read at all is containerd's to answer, unless its bytes name an allocation: then whoever reads
+it otherwise than we do must not create a container from it. `may_claim` is that look at the bytes; text stands in one
+piece on the wire, so what it does not find is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from partage_base.cri.creating import CreateRequest
+from partage_crishim.rules.errors import AllocationRefused
+from partage_plugins.codecs import decode_allocation, decode_raw_grants
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, Kind
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+
+_ALLOCATION_BYTES: Final = ALLOCATION.encode()
+
+
+_Decoded = tuple[Allocation, Mapping[ContainerName, Mapping[Kind, msgspec.Raw]]]
+_LONGEST_REMEMBERED: Final = 16384
+"""Of a text; one that no scheduler writes is read each time."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation that names this container; whether it was made for this pod and node is `trust`'s to say."""
+
+    text: str
+    signature: str | None
+    allocation: Allocation
+    raw: Mapping[Kind, msgspec.Raw]
+    """This container's grants as they were written: kinds that we do not know, and fields that we do not, are kept."""
+    cards: tuple[GpuGrant, ...]
+    """Those of the kind that is counted here."""
+
+
+def may_claim(message: bytes) -> bool:
+    """Whether a pod in this request can have an allocation."""
+    return _ALLOCATION_BYTES in message
+
+
+def claim_of(request: CreateRequest) -> Claim | None:
+    """What the pod's allocation gives this container; None where it gives nothing. Its signature was found good."""
+    text = request.annotations.get(ALLOCATION)
+    if text is None:
+        return None
+    try:
+        allocation, by_container = _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
+    except DecodeError as error:
+        raise _unreadable(error) from None
+    raw = by_container.get(ContainerName(request.container))
+    if not raw:
+        return None
+    mine = allocation.of(GPU).get(ContainerName(request.container), ())
+    signature = request.annotations.get(SIGNATURE)
+    return Claim(text=text, signature=signature, allocation=allocation, raw=raw, cards=mine)
+
+
+def _decoded(text: str) -> _Decoded:
+    return decode_allocation(text, (GPU,)), decode_raw_grants(text)
+
+
+_remembered: Final = lru_cache(maxsize=64)(_decoded)
+
+
+def _unreadable(error: DecodeError) -> AllocationRefused:
+    if error.path == "$.crit":
+        return AllocationRefused(
+            f"partage: this pod's allocation needs what this node does not know; known are: {error.allowed}"
+        )
+    return AllocationRefused(
+        f"partage: this pod's allocation cannot be read: {error.path} is not what is allowed there: {error.allowed}; "
+        "delete the pod, so that its successor gets an allocation of its own"
+    )

@@ -1,0 +1,64 @@
+"""Whether a container's cards are here and have room beside what others hold. Pure.
+
+Counted is the kind `gpu`, which is ours; devices of other kinds are their plugins' to refuse. A card that is degraded
+takes no new pods, which is the scheduler's business: containers of pods that are here may restart on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from partage_crishim.rules.errors import NodeNotReady, NoRoom
+from partage_plugins.vocabulary import Card, ContainerKey, GpuGrant, GpuPart
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """What one container holds, or is about to hold."""
+
+    key: ContainerKey
+    pod: str
+    container: str
+    gen: int
+    cards: tuple[GpuGrant, ...]
+
+
+def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
+    """Refuses cards that are not here, lost, or not ours to share."""
+    for grant in grants:
+        card = part.card(grant.card) if part else None
+        if card is None:
+            raise NoRoom(f"partage: card {grant.card} is not on this node; was it taken out? Delete the pod to move it")
+        if card.is_lost:
+            raise NoRoom(f"partage: card {grant.card} is lost; see the node's kernel log. Delete the pod to move it")
+        if card.pool != "shared":
+            raise NoRoom(
+                f"partage: card {grant.card} belongs to kubelet's device manager on this node; delete the pod to move "
+                "it, or reserve the card for partage"
+            )
+
+
+def require_room(mine: Held, others: Iterable[Held], part: GpuPart | None) -> None:
+    """Refuses what would give a card away twice; another attempt at the same container is not another."""
+    held = [mine, *(each for each in others if each.container != mine.container or each.pod != mine.pod)]
+    grants = [grant for each in held for grant in each.cards]
+    for card_id in dict.fromkeys([grant.card for grant in mine.cards]):
+        card = part.card(card_id) if part else None
+        if card is None:  # said in words by `require_cards`
+            raise NodeNotReady(f"partage: card {card_id} left this node's inventory just now")
+        _require_room_on(card, [grant for grant in grants if grant.card == card_id])
+
+
+def _require_room_on(card: Card, grants: list[GpuGrant]) -> None:
+    too_much = None
+    if sum([grant.share_milli for grant in grants]) > WHOLE_MILLI:
+        too_much = "compute"
+    elif sum([grant.memory_bytes for grant in grants]) > card.memory_bytes:
+        too_much = "memory"
+    if too_much:
+        raise NoRoom(
+            f"partage: card {card.id} has not enough {too_much} left for this container: other containers on the node "
+            "hold it; kubelet tries again, and where this stays, delete the pod to move it"
+        )

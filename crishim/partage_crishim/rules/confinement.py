@@ -1,0 +1,97 @@
+"""Whether limits can hold in a container: who can undo what is put around it gets whole cards or none. Pure.
+
+Privileged containers and those with CAP_SYS_ADMIN can unmount our files, those in the node's process namespace can
+reach other processes, and in a virtual machine the library would not see the node's broker. So a handler counts as one
+that runs containers only where it is known to. They all may be given whole cards, whose limits nobody else depends on,
+or what the operator allows.
+
+Containers that share their processes are one in this: who can enter another one undoes its limits with its own
+privileges. `is_able_to_enter` and `may_enter` say who can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Final
+
+from partage_base.cri.creating import CreateRequest
+from partage_crishim.rules.allocation import Claim
+from partage_crishim.rules.errors import NotConfinable
+from partage_plugins.vocabulary import GPU, GpuGrant, GpuPart, Security
+from partage_plugins.vocabulary.nvidia import HANDLERS
+
+CONTAINER_HANDLERS: Final = ("runc", "crun")
+"""Usual names of runtime handlers that run containers on the node's own kernel, as the default one does."""
+VM_HANDLERS: Final = ("kata*", "*firecracker*", "*cloud-hypervisor*", "runsc*", "gvisor*")
+"""Usual names of runtime handlers that put a kernel of their own between the container and the node."""
+_UNCONFINED: Final = frozenset(("SYS_ADMIN", "ALL"))
+_ENTERING: Final = _UNCONFINED | {"SYS_PTRACE"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confinement:
+    """What the operator set."""
+
+    allow_unconfined: bool = False
+    """Starts them all the same: their limits then hold as long as nobody in them minds."""
+    container_handlers: tuple[str, ...] = (*CONTAINER_HANDLERS, *HANDLERS)
+    """The default one, which has no name, counts as one of these."""
+    vm_handlers: tuple[str, ...] = VM_HANDLERS
+    """None of these, even if named there."""
+
+
+def is_fractional(cards: Iterable[GpuGrant], part: GpuPart | None) -> bool:
+    """Whether others depend on a limit of who holds these."""
+    return any(GPU.promises(grant, part) for grant in cards)
+
+
+def require_confinable(security: Security, claim: Claim, part: GpuPart | None, policy: Confinement) -> None:
+    """Refuses part of a card to a container that could take the rest."""
+    why = _why_not(security, policy)
+    if why and not policy.allow_unconfined and is_fractional(claim.cards, part):
+        raise not_confinable(why)
+
+
+def is_able_to_enter(request: CreateRequest) -> bool:
+    """Whether it could undo the limits of a container whose processes it sees."""
+    return request.privileged or may_enter(request.capabilities)
+
+
+def may_enter(capabilities: Iterable[str]) -> bool:
+    """The same, of what a runtime says of a container."""
+    return not _ENTERING.isdisjoint(_names(capabilities))
+
+
+def not_confinable(why: str) -> NotConfinable:
+    """Of a container that asks for part of a card."""
+    return NotConfinable(
+        f"partage: {why} cannot be given part of a card, since limits do not hold in it; "
+        "ask for whole cards, or change the container"
+    )
+
+
+@lru_cache(maxsize=64)
+def _is_among(handler: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(handler, pattern) for pattern in patterns)
+
+
+def _names(capabilities: Iterable[str]) -> Collection[str]:
+    return {name.upper().removeprefix("CAP_") for name in capabilities}
+
+
+def _why_not(security: Security, policy: Confinement) -> str | None:
+    handler = security.runtime_handler
+    if security.privileged:
+        return "a privileged container"
+    if not _UNCONFINED.isdisjoint(_names(security.capabilities)):
+        return "a container with CAP_SYS_ADMIN"
+    if security.host_pid:
+        return "a container in the node's process namespace (hostPID)"
+    if _is_among(handler, policy.vm_handlers):
+        return f"a container of runtime handler {handler}"
+    if handler and not _is_among(handler, policy.container_handlers):
+        return f"a container of runtime handler {handler}, which crishim's container_handlers do not name,"
+    return None

@@ -1,0 +1,132 @@
+"""A container as plugins see it, and their answer as changes of the request. Pure.
+
+Another driver than a proxy needs these two and no more: what it knows of a container becomes a `Container`, and
+`Changes` say what to change in whatever form a container has there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from partage_base.cri.creating import Changes, CreateRequest, RequestDevice, RequestMount
+from partage_crishim.rules.allocation import Claim
+from partage_crishim.rules.errors import PlacementRefused
+from partage_plugins.codecs import container_key, encode_container
+from partage_plugins.rules.paths import clean_path
+from partage_plugins.vocabulary import (
+    Adjustment,
+    Container,
+    ContainerAllocation,
+    ContainerKey,
+    ContainerName,
+    Device,
+    Mount,
+    Namespace,
+    PodName,
+    PodRef,
+    PodUid,
+    Security,
+)
+from partage_plugins.vocabulary.containers import LONGEST_PATH, DevicePermissions
+from partage_plugins.vocabulary.keys import CONTAINER
+
+_PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {
+    "r": "r",
+    "w": "w",
+    "m": "m",
+    "rw": "rw",
+    "rm": "rm",
+    "wm": "wm",
+    "rwm": "rwm",
+}
+
+
+def key_of(request: CreateRequest) -> ContainerKey:
+    """Names the container; each attempt at it is another."""
+    return container_key(PodUid(request.uid), ContainerName(request.container), request.attempt)
+
+
+def security_of(request: CreateRequest, runtime_handler: str) -> Security:
+    """What decides whether limits can hold."""
+    return Security(
+        privileged=request.privileged,
+        capabilities=tuple(map(_clean, request.capabilities)),
+        host_pid=request.host_pid,
+        runtime_handler=_clean(runtime_handler),
+    )
+
+
+def shown(request: CreateRequest, key: ContainerKey, security: Security) -> Container:
+    """The request as plugins see it, without volumes that are images; refuses paths that nobody could show them."""
+    return Container(
+        key=key,
+        pod=PodRef(namespace=Namespace(request.namespace), name=PodName(request.pod), uid=PodUid(request.uid)),
+        name=ContainerName(request.container),
+        attempt=request.attempt,
+        image=_clean(request.image),
+        annotations=request.annotations,
+        env=tuple((_clean(name), value) for name, value in request.env),
+        mounts=tuple(
+            Mount(
+                container_path=_inside(mount.container_path),
+                host_path=_path(mount.host_path, at=mount.container_path),
+                readonly=mount.readonly,
+            )
+            for mount in request.mounts
+            if mount.host_path  # an image has none
+        ),
+        devices=tuple(
+            Device(
+                container_path=_inside(device.container_path),
+                host_path=_path(device.host_path, at=device.container_path),
+                permissions=_permissions(device.permissions),
+            )
+            for device in request.devices
+        ),
+        security=security,
+    )
+
+
+def changes_of(adjustment: Adjustment, claim: Claim, key: ContainerKey, guard: Changes) -> Changes:
+    """The plugins' answer, what the guard says of all that they leave alone, and the container's own record."""
+    record = ContainerAllocation(key=key, gen=claim.allocation.gen, grants=claim.raw)
+    return Changes(
+        env={**guard.env, **{name: value.encode() for name, value in adjustment.env.items()}},
+        mounts=tuple(
+            RequestMount(container_path=mount.container_path, host_path=mount.host_path, readonly=mount.readonly)
+            for mount in adjustment.mounts
+        ),
+        devices=tuple(
+            RequestDevice(
+                container_path=device.container_path, host_path=device.host_path, permissions=device.permissions
+            )
+            for device in adjustment.devices
+        ),
+        cdi=adjustment.cdi,
+        annotations={**adjustment.annotations, CONTAINER: encode_container(record)},
+        without_mounts=guard.without_mounts,
+    )
+
+
+def _inside(path: str) -> str:
+    """As the runtime will read it: cleaned first, so that no length hides where it leads."""
+    return _path(clean_path(path), at=path)
+
+
+def _path(path: str, *, at: str) -> str:
+    if not path.startswith("/") or "\0" in path or len(path) > LONGEST_PATH:
+        raise PlacementRefused(
+            f"partage: the mount or device at {at!a:.200} has a path that plugins cannot be shown; allowed: an "
+            f"absolute path of at most {LONGEST_PATH} characters, on the node and in the container"
+        )
+    return _clean(path)
+
+
+def _permissions(text: str) -> DevicePermissions:
+    ordered = "".join(letter for letter in "rwm" if letter in text)
+    return _PERMISSIONS.get(ordered, "rwm")  # what runtimes take for nothing
+
+
+def _clean(text: str) -> str:
+    return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")

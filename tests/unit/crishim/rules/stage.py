@@ -1,0 +1,303 @@
+"""A node in a folder: the real judge, files, locks and keys; kubelet and containerd answer what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from partage_base.cri import (
+    CHECKPOINT,
+    Given,
+    ListedContainer,
+    ListedSandbox,
+    PeerAway,
+    PodResources,
+    RuntimeClient,
+    ServedContainer,
+    UnaryClient,
+)
+from partage_base.keyring import Keyring
+from partage_crishim.collector import Collector
+from partage_crishim.containerd import Containerd
+from partage_crishim.files import NodeFiles
+from partage_crishim.grants import Granting, GrantPolicy, default_roots
+from partage_crishim.guardian import Guardian
+from partage_crishim.inventory_file import InventoryFile
+from partage_crishim.judge import Changed, Judge, Told
+from partage_crishim.kubelet import Kubelet
+from partage_crishim.ledger import Booking
+from partage_crishim.records import Records
+from partage_crishim.reservations import Reservations
+from partage_crishim.rules.guard import GuardPolicy
+from partage_crishim.siblings import Siblings
+from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.sides.node import Adjusted
+from partage_plugins.vocabulary import (
+    Adjustment,
+    Container,
+    ContainerKey,
+    Granted,
+    Kind,
+    PluginName,
+    Promise,
+)
+from unit.crishim.rules.allocations import KEY, NODE, inventory
+from unit.crishim.rules.requests import UID, Create, Seen
+from unit.keyring.samples import write_public
+
+ENFORCED: Mapping[Kind, tuple[Promise, ...]] = {Kind("gpu"): ("memory", "share", "limit")}
+NOWHERE = UnaryClient(Path("/nonexistent"))
+
+
+class FakeRuntime(RuntimeClient):
+    """The containers that a test put there."""
+
+    def __init__(self) -> None:
+        super().__init__(NOWHERE)
+        self.listed: dict[str, ListedContainer] = {}
+        self.powers: dict[str, frozenset[str] | None] = {}
+        """What processes of a container may have, by its id; of others nothing is said."""
+        self.handlers: dict[str, str] = {}
+        self.gone: set[str] = set()
+        self.away = False
+        self.listings = 0
+        self.meanwhile: Callable[[], None] | None = None
+        """Happens once, after the next listing was made and before it is answered."""
+
+    async def containers(self) -> tuple[ListedContainer, ...]:
+        self._asked()
+        self.listings += 1
+        before = tuple(self.listed.values())
+        await asyncio.sleep(0)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return before
+
+    async def capabilities(self, container_id: str) -> frozenset[str] | None:
+        self._asked()
+        return self.powers.get(container_id)
+
+    async def sandboxes(self) -> tuple[ListedSandbox, ...]:
+        self._asked()
+        uids = {UID, *(each.pod_uid for each in self.listed.values())} - self.gone
+        return tuple(ListedSandbox(id=f"s-{uid}", pod_uid=uid, runtime_handler="") for uid in uids)
+
+    async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
+        self._asked()
+        if sandbox_id in self.gone:
+            return None
+        return ListedSandbox(id=sandbox_id, pod_uid=UID, runtime_handler=self.handlers.get(sandbox_id, ""))
+
+    def _asked(self) -> None:
+        if self.away:
+            raise PeerAway("containerd.sock", "is not there")
+
+    def create(self, request: bytes, create: Create, *, exited: bool = False) -> str:
+        """What a runtime does with a request; answers the id."""
+        id_ = f"c-{create.uid}-{create.container}-{create.attempt}"
+        annotations = {key.decode(): value.decode() for key, value in Seen(request).annotations.items()}
+        self.put(id_, annotations, pod=create.uid, container=create.container, exited=exited, sandbox=create.sandbox)
+        every = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE") if create.privileged else ()
+        self.powers[id_] = frozenset(("CAP_KILL", *every, *(f"CAP_{name}" for name in create.capabilities)))
+        return id_
+
+    def put(  # noqa: PLR0913  a container as it is listed
+        self,
+        id_: str,
+        annotations: Mapping[str, str],
+        *,
+        pod: str,
+        container: str,
+        exited: bool = False,
+        sandbox: str = "s",
+    ) -> None:
+        self.listed[id_] = ListedContainer(
+            id=id_, sandbox_id=sandbox, name=container, pod_uid=pod, exited=exited, annotations=annotations
+        )
+
+
+class FakePodResources(PodResources):
+    """What kubelet's device manager gave, as a test says."""
+
+    def __init__(self) -> None:
+        super().__init__(NOWHERE)
+        self.given: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        self.away = False
+        self.asked = 0
+
+    async def served(self) -> tuple[ServedContainer, ...]:
+        self.asked += 1
+        if self.away:
+            raise PeerAway("kubelet.sock", "is not there")
+        return tuple(
+            ServedContainer(
+                namespace=namespace,
+                pod=pod,
+                container=container,
+                given=tuple(Given("nvidia.com/gpu", device) for device in devices),
+            )
+            for (namespace, pod, container), devices in self.given.items()
+        )
+
+
+class FakeHost(PluginHost):
+    """Answers what a test says."""
+
+    def __init__(self) -> None:
+        super().__init__(HostSettings(node=NODE))
+        self.answer: Adjusted | Exception = enforced()
+        self.asked: list[tuple[Container, Granted]] = []
+        self.told: list[ContainerKey] = []
+        self.deaf: Exception | None = None
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def adjust(self, container: Container, granted: Granted) -> Adjusted:
+        self.asked.append((container, granted))
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    async def removed(self, key: ContainerKey) -> None:
+        if self.deaf is not None:
+            raise self.deaf
+        self.told.append(key)
+
+
+def enforced(**adjustment: Any) -> Adjusted:
+    """An adjustment of one plugin that holds every promise."""
+    made = Adjustment(enforces=ENFORCED, **adjustment)
+    paths = [f"mounts {each.container_path}" for each in made.mounts]
+    paths += [f"devices {each.container_path}" for each in made.devices]
+    return Adjusted(adjustment=made, owners={path: (PluginName("gpu"),) for path in paths})
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """All of it."""
+
+    root: Path
+    runtime: FakeRuntime = field(default_factory=FakeRuntime)
+    resources: FakePodResources = field(default_factory=FakePodResources)
+    host: PluginHost = field(default_factory=FakeHost)
+    told: list[Told] = field(default_factory=list[Told])
+    changed: list[Changed] = field(default_factory=list[Changed])
+    faults: list[Exception] = field(default_factory=list[Exception])
+    now_s: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self.write_inventory(inventory())
+        write_public(self.root / "etc/partage/keys.d", KEY)
+
+    @property
+    def fake(self) -> FakeHost:
+        assert isinstance(self.host, FakeHost)
+        return self.host
+
+    def write_inventory(self, document: object) -> None:
+        path = self.root / "run/partage/inventory.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+
+    def no_inventory(self) -> None:
+        (self.root / "run/partage/inventory.json").unlink()
+
+    def write_checkpoint(self, document: object) -> None:
+        path = self.root / CHECKPOINT
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document))
+
+    def crishim(self, *, guard: GuardPolicy | None = None, **grant_policy: Any) -> Crishim:
+        """A crishim on this node; a second one shares the node and nothing else."""
+        return Crishim(self, guard or GuardPolicy(), GrantPolicy(roots=default_roots(self.root), **grant_policy))
+
+
+class Crishim:
+    """One process's judge and collector."""
+
+    def __init__(self, stage: Stage, guard: GuardPolicy, policy: GrantPolicy) -> None:
+        def clock() -> float:
+            stage.now_s += 0.001
+            return stage.now_s
+
+        folder = stage.root / "run/partage/crishim"
+        self.stage = stage
+        self.inventory = InventoryFile(stage.root)
+        self.containerd = Containerd(stage.runtime, clock=clock)
+        self.reservations = Reservations(folder / "reserved", clock=clock)
+        self.records = Records(folder)
+        self.booking = Booking(self.reservations, self.records, self.containerd)
+        self.collector = Collector(
+            reservations=self.reservations,
+            records=self.records,
+            containerd=self.containerd,
+            booking=self.booking,
+            host=stage.host,
+            tell=stage.faults.append,
+        )
+        kubelet = Kubelet(stage.resources, stage.root / CHECKPOINT)
+        siblings = Siblings(self.containerd, self.booking, policy.confinement)
+        self.guardian = Guardian(
+            policy=guard,
+            inventory=self.inventory,
+            containerd=self.containerd,
+            kubelet=kubelet,
+            booking=self.booking,
+            siblings=siblings,
+        )
+        self.grants = Granting(
+            node=NODE,
+            policy=policy,
+            keyring=Keyring(stage.root / "etc/partage/keys.d"),
+            inventory=self.inventory,
+            containerd=self.containerd,
+            booking=self.booking,
+            guardian=self.guardian,
+            siblings=siblings,
+            host=stage.host,
+            files=NodeFiles(),
+            clean_up=self.collector.wake,
+        )
+        self.judge = Judge(self.grants, self.guardian, tell=stage.told.append, changed=stage.changed.append)
+
+    async def judged(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
+        message = create if isinstance(create, bytes) else create.bytes()
+        return await self.judge(HeldCall(method, message))
+
+    def verdict(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
+        return asyncio.run(self.judged(create, method))
+
+    def held_back(self, create: Create) -> Rewrite:
+        """A rewritten request that nobody has sent on yet."""
+        verdict = self.verdict(create)
+        assert isinstance(verdict, Rewrite), verdict
+        return verdict
+
+    def rewrite(self, create: Create) -> Seen:
+        """What goes on, and is created."""
+        verdict = self.held_back(create)
+        self.stage.runtime.create(verdict.message, create)
+        verdict.ended(Ending.DONE)
+        return Seen(verdict.message)
+
+    def refusal(self, create: Create | bytes) -> str:
+        verdict = self.verdict(create)
+        assert isinstance(verdict, Refuse), verdict
+        assert verdict.code is Code.FAILED_PRECONDITION
+        assert verdict.sentence.isprintable()
+        assert len(verdict.sentence) < 600
+        return verdict.sentence
+
+    def passes(self, create: Create | bytes) -> None:
+        """Goes on as it came: there is nothing but a Pass that could carry other bytes."""
+        assert isinstance(self.verdict(create), Pass)
+
+    def collect(self) -> None:
+        asyncio.run(self.collector.once())

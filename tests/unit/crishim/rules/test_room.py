@@ -1,0 +1,276 @@
+"""Nothing is given twice: what runs, what is being created, and what another crishim is creating all count."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from partage_crishim import reservations
+from partage_crishim.verdicts import Ending, Refuse, Rewrite
+from partage_plugins.vocabulary.keys import CONTAINER
+from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, grant, signed
+from unit.crishim.rules.requests import Create
+from unit.crishim.rules.stage import Crishim, Stage
+
+COMPUTE, MEMORY = (
+    f"partage: card {CARD} has not enough {what} left for this container: other containers on the node hold it; "
+    "kubelet tries again, and where this stays, delete the pod to move it"
+    for what in ("compute", "memory")
+)
+
+
+def pod(uid: str, *grants: dict[str, Any], **changes: Any) -> Create:
+    return Create(uid=uid, annotations=signed(allocation(*grants, pod=uid)), **changes)
+
+
+def test_cards_are_full_at_the_brim_and_not_before(crishim: Crishim) -> None:
+    crishim.rewrite(pod("a", grant(share=400, memory=40 * GIB)))
+    assert crishim.refusal(pod("b", grant(share=601, memory=GIB))) == COMPUTE
+    assert crishim.refusal(pod("b", grant(share=1, memory=40 * GIB + 1))) == MEMORY
+    crishim.rewrite(pod("b", grant(share=600, memory=40 * GIB)))
+    assert crishim.refusal(pod("c", grant(share=1, memory=0))) == COMPUTE
+    crishim.rewrite(pod("c", grant(share=0, memory=0)))
+
+
+def test_every_card_counts_by_itself(crishim: Crishim) -> None:
+    crishim.rewrite(pod("a", grant(share=1000)))
+    crishim.rewrite(pod("b", grant(OTHER_CARD, share=1000)))
+    assert crishim.refusal(pod("c", grant(OTHER_CARD, share=1), grant(share=0))).startswith(
+        f"partage: card {OTHER_CARD} has not enough compute"
+    )
+
+
+def test_two_grants_of_one_card_in_one_container_are_summed(crishim: Crishim) -> None:
+    assert crishim.refusal(pod("a", grant(share=600), grant(share=600))) == COMPUTE
+
+
+def test_another_attempt_at_the_same_container_is_not_another(crishim: Crishim) -> None:
+    for attempt in range(4):
+        crishim.rewrite(pod("a", grant(share=800), attempt=attempt))
+
+
+def test_the_same_attempt_again_changes_nothing(crishim: Crishim) -> None:
+    first = crishim.held_back(pod("a", grant(share=800)))
+    again = crishim.held_back(pod("a", grant(share=800)))
+    assert first.message == again.message
+    first.ended(Ending.FAILED)  # of a create that kubelet gave up: the later one's reservation stays
+    assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
+
+
+def test_a_container_of_the_same_name_in_another_pod_is_another(crishim: Crishim) -> None:
+    crishim.rewrite(pod("a", grant(share=800)))
+    assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
+
+
+def test_what_exited_holds_nothing_and_what_is_created_does(stage: Stage, crishim: Crishim) -> None:
+    create = pod("a", grant(share=800))
+    verdict = crishim.held_back(create)
+    stage.runtime.create(verdict.message, create)
+    assert stage.crishim().refusal(pod("b", grant(share=800))) == COMPUTE
+    stage.runtime.create(verdict.message, create, exited=True)
+    crishim.rewrite(pod("b", grant(share=800)))
+
+
+def test_a_create_in_flight_counts(crishim: Crishim) -> None:
+    verdict = crishim.held_back(pod("a", grant(share=800)))
+    assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
+    verdict.ended(Ending.FAILED)
+    crishim.rewrite(pod("b", grant(share=800)))
+
+
+def test_a_create_in_flight_counts_for_another_crishim(stage: Stage, crishim: Crishim) -> None:
+    verdict = crishim.held_back(pod("a", grant(share=800)))
+    newer = stage.crishim()
+    assert newer.refusal(pod("b", grant(share=800))) == COMPUTE
+    verdict.ended(Ending.FAILED)
+    newer.rewrite(pod("b", grant(share=800)))
+    assert crishim.refusal(pod("c", grant(share=800))) == COMPUTE
+
+
+def test_what_another_crishim_created_since_is_seen_though_our_listing_is_older(stage: Stage, crishim: Crishim) -> None:
+    crishim.rewrite(pod("x", grant(OTHER_CARD)))  # makes a listing
+    newer = stage.crishim()
+    newer.rewrite(pod("a", grant(share=800)))
+    newer.rewrite(pod("y", grant(OTHER_CARD)))
+    stage.now_s += 0.5
+    asyncio.run(newer.containerd.listing(fresh=True))
+    newer.rewrite(pod("z", grant(OTHER_CARD, share=0)))  # drops the reservation of a, which it can see listed
+    assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
+
+
+def test_a_create_that_ends_while_the_runtime_is_listing_counts(stage: Stage, crishim: Crishim) -> None:
+    create = pod("a", grant(share=800))
+    verdict = crishim.held_back(create)
+
+    def created() -> None:
+        stage.runtime.create(verdict.message, create)
+        verdict.ended(Ending.DONE)
+
+    stage.now_s += 100  # the listing of that time is too old to be looked at again
+    stage.runtime.meanwhile = created
+    assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
+    assert stage.runtime.meanwhile is None
+
+
+def test_a_create_that_nobody_saw_end_counts_until_its_time_is_over(stage: Stage, crishim: Crishim) -> None:
+    crishim.held_back(pod("a", grant(share=800))).ended(Ending.UNKNOWN)
+    stage.now_s += reservations.LIFETIME_S - 5
+    assert crishim.refusal(pod("b", grant(share=800))) == COMPUTE
+    stage.now_s += 10
+    crishim.rewrite(pod("b", grant(share=800)))
+
+
+def test_so_does_one_of_a_crishim_that_was_killed(stage: Stage, crishim: Crishim) -> None:
+    crishim.held_back(pod("a", grant(share=800)))
+    newer = stage.crishim()
+    assert newer.refusal(pod("b", grant(share=800))) == COMPUTE
+    stage.now_s += reservations.LIFETIME_S + 1
+    newer.rewrite(pod("b", grant(share=800)))
+
+
+def test_a_yes_costs_no_question_to_the_runtime_and_a_no_one(stage: Stage, crishim: Crishim) -> None:
+    for index in range(5):
+        crishim.rewrite(pod(f"p{index}", grant(share=100)))
+    assert stage.runtime.listings == 1
+    crishim.refusal(pod("q", grant(share=900)))
+    assert stage.runtime.listings == 2
+
+
+def test_room_of_a_container_that_ended_is_found_though_the_listing_is_older(stage: Stage, crishim: Crishim) -> None:
+    crishim.rewrite(pod("a", grant(share=800)))
+    stage.runtime.listed.clear()
+    crishim.rewrite(pod("b", grant(share=800)))
+
+
+def test_a_container_whose_grants_nobody_can_read_closes_the_cards(stage: Stage, crishim: Crishim) -> None:
+    stage.runtime.put("c-new", {CONTAINER: '{"v":2}'}, pod="a", container="main")
+    assert crishim.refusal(pod("b")) == (
+        "partage: a container on this node holds grants that this crishim cannot read; was crishim downgraded? Upgrade "
+        "it, or delete that container's pod"
+    )
+    stage.runtime.put("c-new", {CONTAINER: '{"v":2}'}, pod="a", container="main", exited=True)
+    stage.now_s += 100
+    crishim.rewrite(pod("b"))
+
+
+def test_without_the_runtime_grants_are_refused(stage: Stage, crishim: Crishim) -> None:
+    stage.runtime.away = True
+    assert crishim.refusal(pod("a")) == (
+        "partage: the container runtime does not answer crishim, so nobody knows what this node's cards carry; kubelet "
+        "tries again"
+    )
+    stage.runtime.away = False
+    stage.runtime.gone.add("sandbox-1")
+    assert "does not know this pod's sandbox" in crishim.refusal(pod("a"))
+
+
+class TestTheFolder:
+    """Files of other versions, a lock that is never let go, a disk that is full."""
+
+    def folder(self, stage: Stage) -> Path:
+        return stage.root / "run/partage/crishim/reserved"
+
+    @pytest.mark.parametrize("name", ["0" * 32, ".horizon", ".unfinished-0123"])
+    @pytest.mark.parametrize("half", [b"", b'{"held":{"ke', b"\xff", b"1e300"])
+    def test_half_a_file_of_an_older_crishim_is_taken_away_with_a_line(
+        self, name: str, half: bytes, stage: Stage, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        stage.crishim().rewrite(pod("a", grant(share=600)))
+        (self.folder(stage) / name).write_bytes(half)
+        crishim = stage.crishim()
+        assert crishim.refusal(pod("b", grant(share=500))) == COMPUTE
+        crishim.rewrite(pod("b", grant(share=400)))
+        files = {each.name: each.read_bytes() for each in self.folder(stage).iterdir()}
+        assert half not in files.values()
+        assert capsys.readouterr().out.count("cannot be read and is taken away") == 1
+
+    def test_what_was_created_under_it_is_counted_by_the_runtimes_list(self, stage: Stage, crishim: Crishim) -> None:
+        crishim.rewrite(pod("a", grant(share=100)))
+        other = stage.crishim()
+        other.rewrite(pod("b", grant(share=600)))
+        for file in self.folder(stage).glob("[0-9a-f]*"):
+            file.write_bytes(file.read_bytes()[:20])
+        assert crishim.refusal(pod("c", grant(share=500))) == COMPUTE
+
+    def test_a_disk_that_takes_half_a_reservation_keeps_none(self, stage: Stage, crishim: Crishim) -> None:
+        crishim.rewrite(pod("a", grant(share=1)))
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+        try:
+            refusal = crishim.refusal(pod("b", grant(share=1)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert refusal == "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
+        stage.crishim().rewrite(pod("b", grant(share=999)))
+
+    def test_files_that_a_killed_writer_of_an_older_crishim_left_are_no_reservations(
+        self, stage: Stage, crishim: Crishim
+    ) -> None:
+        crishim.rewrite(pod("a", grant(share=1)))
+        (self.folder(stage) / f".{'0' * 32}.123").write_text("{")
+        crishim.rewrite(pod("b", grant(share=1)))
+
+    def test_a_lock_that_is_held_for_long_is_named(
+        self, stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reservations, "_LOCK_DEADLINE_S", 0.05)
+        verdict = crishim.held_back(pod("a", grant(share=800)))
+        with (self.folder(stage) / ".lock").open("r+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            assert crishim.refusal(pod("b")) == (
+                f"partage: another process holds the lock on {self.folder(stage)}; is an old crishim stuck? End it"
+            )
+            verdict.ended(Ending.FAILED)  # cannot take its reservation out now: the next listing will
+        crishim.rewrite(pod("c", grant(share=800)))
+
+    def test_a_folder_that_cannot_be_written_refuses_in_words(self, stage: Stage, crishim: Crishim) -> None:
+        self.folder(stage).parent.parent.mkdir(parents=True, exist_ok=True)
+        (stage.root / "run/partage/crishim").write_text("a file in the way")
+        assert crishim.refusal(pod("a")) == (
+            "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
+        )
+
+
+def test_what_fails_after_the_reservation_takes_it_back(stage: Stage, crishim: Crishim) -> None:
+    stage.fake.answer = ValueError("broken inside")
+    verdict = crishim.verdict(pod("a", grant(share=800)))
+    assert isinstance(verdict, Refuse)
+    stage.fake.answer = type(stage.fake)().answer
+    crishim.rewrite(pod("b", grant(share=800)))
+
+
+def test_a_create_that_kubelet_gives_up_meanwhile_takes_it_back(stage: Stage, crishim: Crishim) -> None:
+    async def story() -> None:
+        started, never = asyncio.Event(), asyncio.Event()
+
+        async def meanwhile() -> None:
+            started.set()
+            await never.wait()
+
+        stage.fake.meanwhile = meanwhile
+        asked = asyncio.ensure_future(crishim.judged(pod("a", grant(share=800))))
+        await started.wait()
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        stage.fake.meanwhile = None
+        assert isinstance(await crishim.judged(pod("b", grant(share=800))), Rewrite)
+
+    asyncio.run(story())
+
+
+def test_of_many_creates_at_once_as_many_succeed_as_there_is_room(stage: Stage, crishim: Crishim) -> None:
+    async def story() -> None:
+        other = stage.crishim()
+        judges = [crishim, other]
+        verdicts = await asyncio.gather(
+            *(judges[index % 2].judged(pod(f"p{index}", grant(share=300))) for index in range(20))
+        )
+        assert sum(isinstance(verdict, Rewrite) for verdict in verdicts) == 3
+
+    asyncio.run(story())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from partage_advertiser.inspection import Looker
+from partage_advertiser.inspection import Inspector
 from partage_advertiser.kubelet import Kubelet
 from partage_advertiser.plugins import started_side
 from partage_advertiser.pods import Pods
@@ -28,7 +28,7 @@ async def api_server(settings: AdvertiserSettings) -> ApiServer:
     return ApiServer(access, user_agent=f"partage-advertiser/{VERSION}")
 
 
-class Eyes:
+class NodeView:
     """What looks at the node: plugins and kubelet, watched for hangs."""
 
     def __init__(self, settings: AdvertiserSettings, server: ApiServer | None, *, wake: Callable[[], None]) -> None:
@@ -36,7 +36,7 @@ class Eyes:
         self._kubelet = UnaryClient(settings.below_root(settings.pod_resources))
         self.readiness = Readiness(settings.root, within_s=settings.ready_within_s)
         kubelet = Kubelet(PodResources(self._kubelet), settings.root)
-        self.looker = Looker(side, kubelet, Pods(server), self.readiness)
+        self.looker = Inspector(side, kubelet, Pods(server), self.readiness)
         self._watchdog = _watchdog(side.activity, settings)
 
     async def close(self) -> None:

@@ -8,9 +8,9 @@ from typing import Final
 
 import click
 
-from partage_advertiser.assembling import Eyes, api_server
+from partage_advertiser.assembling import NodeView, api_server
 from partage_advertiser.errors import NoInventory
-from partage_advertiser.inspection import Looker
+from partage_advertiser.inspection import Inspector
 from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.prune import prune
 from partage_advertiser.settings import AdvertiserSettings
@@ -59,14 +59,14 @@ async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
 
 
 async def _looked(settings: AdvertiserSettings, server: ApiServer) -> bytes:
-    eyes = Eyes(settings, server, wake=lambda: None)
+    eyes = NodeView(settings, server, wake=lambda: None)
     try:
         return encode_inventory(await _settled(eyes.looker))
     finally:
         await eyes.close()
 
 
-async def _settled(looker: Looker) -> Inventory:
+async def _settled(looker: Inspector) -> Inventory:
     """A driver that nobody uses takes seconds to find its cards."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _PATIENCE_S

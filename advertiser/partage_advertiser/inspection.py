@@ -23,7 +23,7 @@ from partage_plugins.vocabulary.node import Gauge
 T = TypeVar("T")
 
 
-class Looker:
+class Inspector:
     """One node's."""
 
     def __init__(self, side: NodeSide, kubelet: Kubelet, pods: Pods, readiness: Readiness) -> None:

@@ -12,7 +12,7 @@ from partage_plugins.vocabulary.node import Gauge
 _LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
-class Figures:
+class AdvertiserMetrics:
     """Everything of one advertiser."""
 
     def __init__(self, metrics: Metrics, node: str) -> None:

@@ -15,7 +15,7 @@ FOLDERS: Final = (PAUSE_FOLDER, "var/lib/kubelet/device-plugins", "var/lib/kubel
 """Whoever wants a pause puts a file there; kubelet renames its record into the second, and plugins listen in both."""
 
 
-class Noticing:
+class FolderWatch:
     """The folders of one node."""
 
     def __init__(self, root: Path) -> None:

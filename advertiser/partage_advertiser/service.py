@@ -15,14 +15,14 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from partage_advertiser.assembling import Eyes, api_server
+from partage_advertiser.assembling import NodeView, api_server
 from partage_advertiser.events import Events
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.happenings import of_crishim
 from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.metrics import Figures
-from partage_advertiser.noticing import Noticing
+from partage_advertiser.metrics import AdvertiserMetrics
+from partage_advertiser.noticing import FolderWatch
 from partage_advertiser.outlets import Outlets
 from partage_advertiser.pause import PauseFile, why_paused
 from partage_advertiser.publisher import Publisher
@@ -61,15 +61,15 @@ class AdvertiserService:
         self._daemon = daemon
         self._loop = asyncio.get_running_loop()
         self._pause = PauseFile(settings.root)
-        self._noticing = Noticing(settings.root)
+        self._noticing = FolderWatch(settings.root)
         self._findings = FindingsFolder(settings.root)
-        self._figures = Figures(daemon.metrics, settings.node_name)
+        self._figures = AdvertiserMetrics(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
         self._crishim_faults: tuple[Fault, ...] = ()
         self._woken = asyncio.Event()
         self._looked_s = self._looked_well_s = float("-inf")
         self._server: ApiServer | None = None
-        self._eyes: Eyes | None = None
+        self._eyes: NodeView | None = None
         self._publisher: Publisher | None = None
         self._events: Events | None = None
         self._outlets: Outlets | None = None
@@ -79,7 +79,7 @@ class AdvertiserService:
         root = self._settings.root
         clear_unfinished((root / INVENTORY_FILE).parent, root / PAUSE_FOLDER)
         self._server = await api_server(self._settings)
-        self._eyes = Eyes(self._settings, self._server, wake=self._wake)
+        self._eyes = NodeView(self._settings, self._server, wake=self._wake)
         node, figures = self._settings.node_name, self._figures
         self._events = Events(self._server, node, sent=lambda outcome: figures.events.update([outcome]))
         self._publisher = Publisher(

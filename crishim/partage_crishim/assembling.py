@@ -13,12 +13,12 @@ from partage_base.keyring import Keyring
 from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
 from partage_crishim.files import NodeFiles
-from partage_crishim.grants import Granting, GrantPolicy, default_roots
+from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
-from partage_crishim.judge import Changed, Judge, Told
+from partage_crishim.judge import ContainerChange, Incident, Judge
 from partage_crishim.kubelet import Kubelet
-from partage_crishim.ledger import Booking
+from partage_crishim.ledger import CardLedger
 from partage_crishim.plugins import MeasuredHost, host_settings
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
@@ -40,7 +40,7 @@ class Parts:
     """What a service runs."""
 
     judge: Judge
-    booking: Booking
+    ledger: CardLedger
     collector: Collector
     host: MeasuredHost
     keyring: Keyring
@@ -57,8 +57,8 @@ class Parts:
 def assemble(  # noqa: PLR0913  those who hear of what happens
     settings: CrishimSettings,
     *,
-    tell: Callable[[Told], None],
-    changed: Callable[[Changed], None],
+    tell: Callable[[Incident], None],
+    changed: Callable[[ContainerChange], None],
     took: Callable[[float], None],
     trouble: Callable[[PartageError | OSError], None],
     closed: str = "",
@@ -73,30 +73,30 @@ def assemble(  # noqa: PLR0913  those who hear of what happens
     resources = UnaryClient(settings.below_root(settings.pod_resources))
     containerd = Containerd(RuntimeClient(runtime))
     reservations, records = Reservations(own / "reserved"), Records(own / "records")
-    booking = Booking(reservations, records, containerd)
+    ledger = CardLedger(reservations, records, containerd)
     inventory, keyring = InventoryFile(settings.root), Keyring(settings.below_root(settings.keys))
     kubelet = Kubelet(PodResources(resources), settings.root / CHECKPOINT)
     policy = grant_policy(settings)
-    siblings = Siblings(containerd, booking, policy.confinement)
+    siblings = Siblings(containerd, ledger, policy.confinement)
     guardian = Guardian(
         policy=_guard_policy(settings),
         inventory=inventory,
         containerd=containerd,
         kubelet=kubelet,
-        booking=booking,
+        ledger=ledger,
         siblings=siblings,
     )
     host = MeasuredHost(host_settings(settings), took=took)
     collector = Collector(
-        reservations=reservations, records=records, containerd=containerd, booking=booking, host=host, tell=trouble
+        reservations=reservations, records=records, containerd=containerd, ledger=ledger, host=host, tell=trouble
     )
-    grants = Granting(
+    grants = GrantRewriter(
         node=NodeName(settings.node_name),
         policy=policy,
         keyring=keyring,
         inventory=inventory,
         containerd=containerd,
-        booking=booking,
+        ledger=ledger,
         guardian=guardian,
         siblings=siblings,
         host=host,
@@ -107,7 +107,7 @@ def assemble(  # noqa: PLR0913  those who hear of what happens
     judge = Judge(grants, guardian, tell=tell, changed=changed)
     return Parts(
         judge=judge,
-        booking=booking,
+        ledger=ledger,
         collector=collector,
         host=host,
         keyring=keyring,

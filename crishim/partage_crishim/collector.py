@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from partage_crishim.containerd import Containerd
-from partage_crishim.ledger import Booking
+from partage_crishim.ledger import CardLedger
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
 from partage_crishim.rules.errors import NodeNotReady
@@ -37,7 +37,7 @@ class Collector:
         reservations: Reservations,
         records: Records,
         containerd: Containerd,
-        booking: Booking,
+        ledger: CardLedger,
         host: PluginHost,
         tell: Callable[[PartageError | OSError], None],
         every_s: float = EVERY_S,
@@ -45,7 +45,7 @@ class Collector:
         self._reservations = reservations
         self._records = records
         self._containerd = containerd
-        self._booking = booking
+        self._ledger = ledger
         self._host = host
         self._tell = tell
         self._every_s = every_s
@@ -91,7 +91,7 @@ class Collector:
 
     async def _told(self, key: ContainerKey) -> bool:
         """Whether to go on with others."""
-        async with self._booking.alone_with(key):
+        async with self._ledger.alone_with(key):
             async with self._reservations.locked() as table:
                 if any(each.held.key == key for each in table.reservations):
                     return True  # it is being made again

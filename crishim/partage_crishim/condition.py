@@ -28,7 +28,7 @@ _HEALTH: Final = "allocations"
 _log = structlog.get_logger()
 
 
-class RuntimeSight:
+class RuntimeProbe:
     """Whether the container runtime can be reached. Asked by knocking, only since a client was turned away."""
 
     def __init__(self, path: Path, counters: Counters) -> None:
@@ -54,10 +54,10 @@ class RuntimeSight:
         return True
 
 
-class Upkeep:
+class ConditionFile:
     """One crishim's condition, and the file that says it."""
 
-    def __init__(self, path: Path, health: Health, runtime: RuntimeSight, looks: Callable[[], Iterable[Fault]]) -> None:
+    def __init__(self, path: Path, health: Health, runtime: RuntimeProbe, looks: Callable[[], Iterable[Fault]]) -> None:
         self._path = path
         self._health = health
         self._runtime = runtime

@@ -12,7 +12,7 @@ from typing import Final
 
 from partage_base.cri import CriError, ListedContainer, ListedSandbox, RuntimeClient
 from partage_crishim.reservations import since_boot
-from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Listing, OnNode
 from partage_plugins.codecs import decode_container
@@ -33,7 +33,7 @@ class Containerd:
         self._max_age_s = max_age_s
         self._clock = clock
         self._listing: Listing | None = None
-        self._held: Mapping[str, Held | None] = {}
+        self._held: Mapping[str, Holding | None] = {}
         self._handlers: dict[str, str] = {}
 
     async def listing(self, *, fresh: bool) -> Listing:
@@ -114,13 +114,13 @@ class Containerd:
         return listing
 
 
-def _held(container: ListedContainer) -> Held | None:
+def _held(container: ListedContainer) -> Holding | None:
     try:
         record = decode_container(container.annotations[CONTAINER], (GPU,))
     except DecodeError:
         return None
     cards = record.of(GPU)
-    return Held(key=record.key, pod=container.pod_uid, container=container.name, gen=record.gen, cards=cards)
+    return Holding(key=record.key, pod=container.pod_uid, container=container.name, gen=record.gen, cards=cards)
 
 
 def _away() -> NodeNotReady:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import stat
 
-from partage_crishim.rules.placement import Found
+from partage_crishim.rules.placement import PathTarget
 
 
 class NodeFiles:
     """The real ones. Plugins name paths as the runtime sees them, so nothing is put before them."""
 
-    def look(self, path: str) -> Found | None:
+    def look(self, path: str) -> PathTarget | None:
         """What is there with all links followed."""
         try:
             real = os.path.realpath(path, strict=True)
             mode = os.stat(real).st_mode  # noqa: PTH116  a path that was just resolved
         except (OSError, ValueError):
             return None
-        return Found(real, "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other")
+        return PathTarget(real, "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other")
 
 
 Facts = tuple[int, int]

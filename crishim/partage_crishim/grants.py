@@ -15,15 +15,15 @@ from partage_base.cri import Changes, CreateRequest, rewritten
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
 from partage_crishim.guardian import Guardian
-from partage_crishim.inventory_file import InventoryFile, Known
-from partage_crishim.ledger import Booking
+from partage_crishim.inventory_file import InventoryFile, NodeInventory
+from partage_crishim.ledger import CardLedger
 from partage_crishim.rules.allocation import Claim, claim_of
-from partage_crishim.rules.capacity import Held, require_cards
+from partage_crishim.rules.capacity import Holding, require_cards
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
 from partage_crishim.rules.conversion import changes_of, key_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Reservation
-from partage_crishim.rules.placement import Files, Roots, require_apart, require_sources
+from partage_crishim.rules.placement import FileLookup, Roots, require_apart, require_sources
 from partage_crishim.rules.trust import Signatures, require_meant
 from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import Ending, Rewrite
@@ -52,7 +52,7 @@ def default_roots(root: Path, *more: Path) -> Roots:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Granting:
+class GrantRewriter:
     """Those who have a word in granting."""
 
     node: NodeName
@@ -60,11 +60,11 @@ class Granting:
     keyring: Keyring
     inventory: InventoryFile
     containerd: Containerd
-    booking: Booking
+    ledger: CardLedger
     guardian: Guardian
     siblings: Siblings
     host: PluginHost
-    files: Files
+    files: FileLookup
     clean_up: Callable[[], None]
     """Something may be left behind: look soon."""
     signatures: Signatures = field(default_factory=Signatures)
@@ -92,8 +92,10 @@ class Granting:
             await self.siblings.require_harmless(request)
         key = key_of(request)
         container = shown(request, key, security)
-        mine = Held(key=key, pod=request.uid, container=request.container, gen=claim.allocation.gen, cards=claim.cards)
-        reservation = await self.booking.reserve(mine, known.gpu)
+        mine = Holding(
+            key=key, pod=request.uid, container=request.container, gen=claim.allocation.gen, cards=claim.cards
+        )
+        reservation = await self.ledger.reserve(mine, known.gpu)
         try:
             adjusted = await self.host.adjust(container, _granted(claim, known))
             changes = await self._changes(request, claim, key, adjusted)
@@ -102,7 +104,7 @@ class Granting:
             self._ended(reservation, Ending.FAILED)
             raise
 
-    def _known(self) -> Known:
+    def _known(self) -> NodeInventory:
         known = self.inventory.current()
         if known is None:
             raise NodeNotReady(
@@ -119,12 +121,12 @@ class Granting:
         return changes_of(adjusted.adjustment, claim, key, guard)
 
     def _ended(self, reservation: Reservation, ending: Ending) -> None:
-        self.booking.ended(reservation, ending)
+        self.ledger.ended(reservation, ending)
         if ending is Ending.FAILED:
             self.clean_up()
 
 
-def _granted(claim: Claim, known: Known) -> Granted:
+def _granted(claim: Claim, known: NodeInventory) -> Granted:
     """Grants with the parts of the inventory that they are of."""
     parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
     return Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts)

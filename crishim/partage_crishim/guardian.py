@@ -11,11 +11,11 @@ from partage_base.cri import Changes, CreateRequest
 from partage_crishim.containerd import Containerd
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.kubelet import Kubelet
-from partage_crishim.ledger import Booking
+from partage_crishim.ledger import CardLedger
 from partage_crishim.rules.errors import CardsBesideUs, NodeNotReady
 from partage_crishim.rules.guard import (
-    Asked,
     GuardPolicy,
+    NvidiaRequest,
     asked_by,
     guarded,
     native_cards,
@@ -37,14 +37,14 @@ class Guardian:
         inventory: InventoryFile,
         containerd: Containerd,
         kubelet: Kubelet,
-        booking: Booking,
+        ledger: CardLedger,
         siblings: Siblings,
     ) -> None:
         self._policy = policy
         self._inventory = inventory
         self._containerd = containerd
         self._kubelet = kubelet
-        self._booking = booking
+        self._ledger = ledger
         self._siblings = siblings
 
     @property
@@ -75,9 +75,9 @@ class Guardian:
         if not native:
             return
         try:
-            require_unshared(native, await self._booking.held(fresh=False), part)
+            require_unshared(native, await self._ledger.held(fresh=False), part)
         except CardsBesideUs:  # as far as an old listing can say
-            require_unshared(native, await self._booking.held(fresh=True), part)
+            require_unshared(native, await self._ledger.held(fresh=True), part)
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
         """Whether NVIDIA's runtime will see this container; yes where nobody can tell."""
@@ -89,5 +89,5 @@ class Guardian:
             return True
 
 
-def _may_be_served(request: CreateRequest, asked: Asked) -> bool:
+def _may_be_served(request: CreateRequest, asked: NvidiaRequest) -> bool:
     return asked.names_cards or any(device.host_path.startswith("/dev/nvidia") for device in request.devices)

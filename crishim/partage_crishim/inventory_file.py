@@ -22,7 +22,7 @@ Facts = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class NodeInventory:
     """The node's devices."""
 
     parts: Mapping[Kind, object]
@@ -37,11 +37,11 @@ class InventoryFile:
         self._path = root / INVENTORY_FILE
         self._driver = root / _DRIVER
         self._facts: Facts | None = None
-        self._known: Known | None = None
+        self._known: NodeInventory | None = None
         self.fault: str | None = None
         """Why there is nothing; for logs."""
 
-    def current(self) -> Known | None:
+    def current(self) -> NodeInventory | None:
         """What exists now; None where nobody can tell."""
         try:
             status = self._path.stat()
@@ -60,7 +60,7 @@ class InventoryFile:
             return self._driver.exists()
         return known.gpu is not None and bool(known.gpu.cards)
 
-    def _read(self) -> Known:
+    def _read(self) -> NodeInventory:
         with self._path.open("rb") as file:
             raw = file.read(MAX_ANNOTATION_BYTES + 1)
-        return Known(parts=decode_inventory(raw, ()).kinds, gpu=decode_inventory(raw, (GPU,)).part(GPU))
+        return NodeInventory(parts=decode_inventory(raw, ()).kinds, gpu=decode_inventory(raw, (GPU,)).part(GPU))

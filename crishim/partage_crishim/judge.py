@@ -14,7 +14,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, rewritten
-from partage_crishim.grants import Granting
+from partage_crishim.grants import GrantRewriter
 from partage_crishim.guardian import Guardian
 from partage_crishim.rules.allocation import may_claim
 from partage_crishim.rules.errors import AllocationRefused, RestoreRefused
@@ -30,7 +30,7 @@ _DEFECT: Final = "partage: crishim met a defect of its own on this container; it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Incident:
     """Something that a log should have: who was concerned, as far as known, and why."""
 
     namespace: str
@@ -40,7 +40,7 @@ class Told:
     is_defect: bool = False
 
 
-class Changed(Struct, frozen=True, kw_only=True):
+class ContainerChange(Struct, frozen=True, kw_only=True):
     """A container whose request was rewritten: to give it what was granted, or to guard cards from it."""
 
     namespace: str
@@ -51,7 +51,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...] = ()
 
 
-def nobody_listens(_: Changed) -> None:
+def nobody_listens(_: ContainerChange) -> None:
     """For those who only want verdicts."""
 
 
@@ -60,11 +60,11 @@ class Judge:
 
     def __init__(
         self,
-        grants: Granting,
+        grants: GrantRewriter,
         guardian: Guardian,
         *,
-        tell: Callable[[Told], None],
-        changed: Callable[[Changed], None] = nobody_listens,
+        tell: Callable[[Incident], None],
+        changed: Callable[[ContainerChange], None] = nobody_listens,
     ) -> None:
         self._grants = grants
         self._guardian = guardian
@@ -126,13 +126,13 @@ class Judge:
 
     def _report(self, request: CreateRequest | None, error: Exception, *, is_defect: bool = False) -> None:
         who = (request.namespace, request.pod, request.container) if request is not None else ("", "", "")
-        self._tell(Told(namespace=who[0], pod=who[1], container=who[2], error=error, is_defect=is_defect))
+        self._tell(Incident(namespace=who[0], pod=who[1], container=who[2], error=error, is_defect=is_defect))
 
 
 def _changed(
     request: CreateRequest, why: Literal["granted", "guarded"], gen: int = 0, kinds: tuple[Kind, ...] = ()
-) -> Changed:
-    return Changed(
+) -> ContainerChange:
+    return ContainerChange(
         namespace=request.namespace, pod=request.pod, container=request.container, why=why, gen=gen, kinds=kinds
     )
 

@@ -13,7 +13,7 @@ from typing import Final
 from partage_crishim.containerd import Containerd
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
-from partage_crishim.rules.capacity import Held, require_room
+from partage_crishim.rules.capacity import Holding, require_room
 from partage_crishim.rules.errors import NodeNotReady, NoRoom
 from partage_crishim.rules.holdings import Listing, Reservation, highest_gen, holders, holders_of
 from partage_crishim.rules.trust import require_not_older
@@ -25,7 +25,7 @@ _TRIES: Final = 5
 """Against another crishim that moves the horizon past every listing of ours."""
 
 
-class Booking:
+class CardLedger:
     """The node's books."""
 
     def __init__(self, reservations: Reservations, records: Records, containerd: Containerd) -> None:
@@ -35,7 +35,7 @@ class Booking:
         self._keys: dict[ContainerKey, tuple[asyncio.Lock, int]] = {}
         self._spoken: Listing | None = None
 
-    async def reserve(self, mine: Held, part: GpuPart | None) -> Reservation:
+    async def reserve(self, mine: Holding, part: GpuPart | None) -> Reservation:
         """Room for this container, kept until its create ends; raises a refusal where there is none."""
         async with self.alone_with(mine.key):
             try:
@@ -45,7 +45,7 @@ class Booking:
                 async with self._table(fresh=True) as (table, listing):
                     return self._reserved(table, listing, mine, part)
 
-    async def held(self, *, fresh: bool) -> tuple[Held, ...]:
+    async def held(self, *, fresh: bool) -> tuple[Holding, ...]:
         """What containers hold now; where nobody can tell, what was known last."""
         try:
             async with self._table(fresh=fresh) as (table, listing):
@@ -92,7 +92,7 @@ class Booking:
             self._reservations.drop_over(table, listing)
             self._spoken = listing
 
-    def _reserved(self, table: Table, listing: Listing, mine: Held, part: GpuPart | None) -> Reservation:
+    def _reserved(self, table: Table, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
         """Refused where the container's allocation is older than one that was in force, or there is no room."""
         reservations = table.reservations
         floor = self._records.floor(mine.pod)

@@ -10,7 +10,7 @@ from partage_base.daemon.metrics import Registry
 from partage_crishim.splice.counters import Counters, Seconds
 
 
-class Figures:
+class CrishimMetrics:
     """All of one crishim."""
 
     def __init__(self, counters: Counters, registry: Registry) -> None:
@@ -29,7 +29,7 @@ class Figures:
         yield _counter("partage_crishim_turned_away_total", "Connections that found no runtime.", seen.turned_away)
         yield _counter("partage_crishim_broken_total", "Connections on which somebody broke the protocol.", seen.broken)
         yield _labelled("partage_crishim_calls_total", "Calls by method.", "method", seen.calls)
-        yield _labelled("partage_crishim_held_total", "Held calls by what became of them.", "outcome", seen.held)
+        yield _labelled("partage_crishim_held_total", "Holding calls by what became of them.", "outcome", seen.held)
         yield _labelled("partage_crishim_refused_total", "Refused containers by the rule.", "reason", self.refused)
         yield _labelled(
             "partage_crishim_changed_total", "Rewritten containers: granted or guarded.", "why", self.changed

@@ -16,7 +16,7 @@ from partage_crishim.verdicts import STATUS
 _AT_MOST_EVERY_S: Final = 1.0
 
 
-class KubeletNote:
+class KubeletSign:
     """The file; `note` is called with the method of every call."""
 
     def __init__(self, path: Path, *, failed: Callable[[OSError], None]) -> None:

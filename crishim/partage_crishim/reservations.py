@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Final
 
-from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Listing, Reservation, over
 from partage_crishim.table import Table
@@ -75,7 +75,7 @@ class Reservations:
         finally:
             os.close(lock)  # and with it the lock
 
-    def made(self, held: Held) -> Reservation:
+    def made(self, held: Holding) -> Reservation:
         """A new one of this process; `Table.write` puts it down."""
         return Reservation(held=held, token=os.urandom(8).hex(), until_s=self._clock() + self._lifetime_s)
 

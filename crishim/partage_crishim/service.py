@@ -23,12 +23,12 @@ from partage_base.daemon.life import Daemon
 from partage_base.daemon.repeats import Repeats
 from partage_base.files import clear_unfinished
 from partage_crishim.assembling import OWN_FOLDER, assemble
-from partage_crishim.condition import LOOK_EVERY_S, RuntimeSight, Upkeep
+from partage_crishim.condition import LOOK_EVERY_S, ConditionFile, RuntimeProbe
 from partage_crishim.faults import CLOSED, of_keys, of_metrics, of_plugins, of_settings, of_state
-from partage_crishim.judge import Changed, Told
+from partage_crishim.judge import ContainerChange, Incident
 from partage_crishim.listener import Listener, listen
-from partage_crishim.metrics import Figures
-from partage_crishim.noting import KubeletNote
+from partage_crishim.metrics import CrishimMetrics
+from partage_crishim.noting import KubeletSign
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
 from partage_crishim.splice import Splicer
@@ -86,12 +86,12 @@ class CrishimService:
             trouble=self._trouble,
             closed=CLOSED if self._mistakes else "",
         )
-        self._note = KubeletNote(settings.root / KUBELET_SPOKE, failed=self._trouble)
+        self._note = KubeletSign(settings.root / KUBELET_SPOKE, failed=self._trouble)
         runtime = settings.below_root(settings.runtime)
         self._splicer = Splicer(runtime, self._parts.judge, on_call=self._note.note)
-        sight = RuntimeSight(runtime, self._splicer.counters)
-        self._upkeep = Upkeep(settings.root / CRISHIM_CONDITION, daemon.health, sight, self._faults)
-        self._figures = Figures(self._splicer.counters, daemon.metrics.registry)
+        sight = RuntimeProbe(runtime, self._splicer.counters)
+        self._upkeep = ConditionFile(settings.root / CRISHIM_CONDITION, daemon.health, sight, self._faults)
+        self._figures = CrishimMetrics(self._splicer.counters, daemon.metrics.registry)
 
     async def start(self) -> None:
         """Serves kubelet, and loads plugins meanwhile."""
@@ -174,7 +174,7 @@ class CrishimService:
         """Only this process knows which of its creates have ended; for the next one their reservations stand."""
         with contextlib.suppress(NodeNotReady, OSError, TimeoutError):
             async with asyncio.timeout(_SETTLE_WITHIN_S):
-                await self._parts.booking.held(fresh=True)
+                await self._parts.ledger.held(fresh=True)
 
     def reload(self) -> None:
         """Keys are looked at for every container; plugins are made anew, and settings that were wrong read again."""
@@ -195,7 +195,7 @@ class CrishimService:
         for fault in loaded.faults:
             _log.warning("a key is not believed", why=str(fault))
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, told: Incident) -> None:
         reason = type(told.error).__name__
         self._figures.refused[reason] += 1
         who = {"namespace": told.namespace, "pod": told.pod, "container": told.container}
@@ -206,12 +206,12 @@ class CrishimService:
         else:
             _log.warning("refused", **who, reason=reason, why=str(told.error), repeats=silent)
 
-    def _changed(self, changed: Changed) -> None:
+    def _changed(self, changed: ContainerChange) -> None:
         """Says so once the verdict is out, for which a container waits: a turn of the loop later than the next."""
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.call_soon, self._say_changed, changed)
 
-    def _say_changed(self, changed: Changed) -> None:
+    def _say_changed(self, changed: ContainerChange) -> None:
         self._figures.changed[changed.why] += 1
         who = {"namespace": changed.namespace, "pod": changed.pod, "container": changed.container}
         if changed.why == "granted":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from partage_base.cri import CreateRequest
 from partage_crishim.containerd import Containerd
-from partage_crishim.ledger import Booking
+from partage_crishim.ledger import CardLedger
 from partage_crishim.rules.confinement import Confinement, is_able_to_enter, is_fractional, may_enter, not_confinable
 from partage_crishim.rules.errors import NotConfinable
 from partage_plugins.vocabulary import GpuPart
@@ -17,9 +17,9 @@ from partage_plugins.vocabulary import GpuPart
 class Siblings:
     """The containers of one pod, as far as they see each other's processes."""
 
-    def __init__(self, containerd: Containerd, booking: Booking, policy: Confinement) -> None:
+    def __init__(self, containerd: Containerd, ledger: CardLedger, policy: Confinement) -> None:
         self._containerd = containerd
-        self._booking = booking
+        self._ledger = ledger
         self._policy = policy
 
     async def require_harmless(self, request: CreateRequest) -> None:
@@ -45,7 +45,7 @@ class Siblings:
 
     async def _has_part(self, request: CreateRequest, part: GpuPart | None, *, fresh: bool) -> bool:
         """Whether a container that it would see has; of its own earlier attempts nothing is left."""
-        held = await self._booking.held(fresh=fresh)
+        held = await self._ledger.held(fresh=fresh)
         found = {
             each.key
             for each in held

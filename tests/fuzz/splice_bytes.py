@@ -11,15 +11,15 @@ from typing import Final
 
 from hpack import Encoder
 
-from partage_crishim.h2.outbox import Dropped, Held, Told
+from partage_crishim.h2.outbox import CallEnded, VerdictUnwanted, VerdictWanted
 from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Ledger, Limits
+from partage_crishim.h2.quota import Quota, QuotaLimits
 from partage_crishim.h2.stand_in import StandIn
 from partage_crishim.verdicts import Code, Ending, Pass, Refuse, Rewrite, Verdict
 from support.splice import wire
 from support.splice.wire import Frame, Reader
 
-_LIMITS: Final = Limits(room_bytes=4000, unasked_bytes=2000, calls=4, calls_each=3)
+_LIMITS: Final = QuotaLimits(room_bytes=4000, unasked_bytes=2000, calls=4, calls_each=3)
 _KEPT_BYTES: Final = 2 * ((1 << 20) + (1 << 17))
 """Of each side: a header block of the largest size, and what came with its end. No input is longer than that."""
 _HELD: Final = _LIMITS.calls_each + 256
@@ -67,8 +67,8 @@ DICTIONARY: Final = (
 
 class _Story:
     def __init__(self) -> None:
-        self.ledger = Ledger(_LIMITS)
-        self.pair = Pair(self.ledger)
+        self.quota = Quota(_LIMITS)
+        self.pair = Pair(self.quota)
         self.verdicts: list[Verdict] = []
         self.waiting: list[int] = []
         self.owed = 0
@@ -101,18 +101,18 @@ class _Story:
         self.pair.methods.clear()
         for happening in out.happenings:
             match happening:
-                case Held(stream, _):
+                case VerdictWanted(stream, _):
                     self.waiting.append(stream)
-                case Dropped(stream):
+                case VerdictUnwanted(stream):
                     self.waiting.remove(stream)
-                case Told(ended, ending):
+                case CallEnded(ended, ending):
                     ended(ending)
                 case _:
                     pass
         out.happenings.clear()
 
     def check_memory(self) -> None:
-        if self.pair.kept_bytes > _KEPT_BYTES or self.pair.held_calls > _HELD or self.ledger.calls > _LIMITS.calls:
+        if self.pair.kept_bytes > _KEPT_BYTES or self.pair.held_calls > _HELD or self.quota.calls > _LIMITS.calls:
             raise AssertionError("too much is kept")
 
 
@@ -135,6 +135,6 @@ def target(data: bytes) -> str:
         story.check_memory()
     story.pair.lost("the end")
     story.collect()
-    if story.owed or story.ledger.calls or story.ledger.room_taken or story.ledger.unasked:
+    if story.owed or story.quota.calls or story.quota.room_taken or story.quota.unasked:
         raise AssertionError("something is kept, or somebody was not told")
     return str(story.pair.over)

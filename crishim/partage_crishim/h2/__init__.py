@@ -9,11 +9,11 @@ of the few calls that are held; windows, so that the sums agree on both sides al
     answers     what we say ourselves, in literals that touch no table
     messages    a gRPC message in its frame, and out of its compression
     windows     the runtime's window for the connection, and what the client believes of it
-    ledger      how many bytes of held calls this process keeps, and whose turn it is
+    quota      how many bytes of held calls this process keeps, and whose turn it is
     held        one held call: its states, as a table
     calls       all held calls of a pair
     upward      the walk over what the client sends
     downward    the walk over what the runtime sends
-    pair        both, and what they share in `common`
+    pair        both, and what they share in `state`
     standing_in what speaks to clients while the runtime is away
 """

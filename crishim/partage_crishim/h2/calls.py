@@ -16,8 +16,8 @@ from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.answers import answer
 from partage_crishim.h2.held import HeldStream, State, Step
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, plain
-from partage_crishim.h2.outbox import Dropped, Held, Outbox, Rejected, Told
-from partage_crishim.h2.quota import Ledger
+from partage_crishim.h2.outbox import CallEnded, Outbox, Rejected, VerdictUnwanted, VerdictWanted
+from partage_crishim.h2.quota import Quota
 from partage_crishim.h2.requests import Request
 from partage_crishim.h2.windows import MAX, Windows
 from partage_crishim.verdicts import Code, Ending, HeldCall, Refuse, Rewrite, Verdict
@@ -33,11 +33,11 @@ _NO_ROOM: Final = "partage: too many requests are being held; this one is refuse
 class Calls:
     """By the number of their stream."""
 
-    def __init__(self, out: Outbox, windows: Windows, ledger: Ledger, wake: Callable[[], None]) -> None:
+    def __init__(self, out: Outbox, windows: Windows, quota: Quota, wake: Callable[[], None]) -> None:
         self.by_stream: dict[int, HeldStream] = {}
         self._out = out
         self._windows = windows
-        self._ledger = ledger
+        self._quota = quota
         self._wake = wake
         self._sending: dict[int, HeldStream] = {}
         self._deaf: dict[int, HeldStream] = {}
@@ -47,10 +47,10 @@ class Calls:
 
     def open(self, stream: int, request: Request) -> None:
         """A call to hold, whose headers have been passed."""
-        is_one_too_many = len(self.by_stream) - len(self._deaf) >= self._ledger.limits.calls_each
-        claim = self._ledger.enter(partial(self._let_in, stream))
-        held = self.by_stream[stream] = HeldStream(stream, request, claim)
-        if is_one_too_many or claim.is_one_too_many:
+        is_one_too_many = len(self.by_stream) - len(self._deaf) >= self._quota.limits.calls_each
+        slot = self._quota.enter(partial(self._let_in, stream))
+        held = self.by_stream[stream] = HeldStream(stream, request, slot)
+        if is_one_too_many or slot.is_one_too_many:
             self._reject(held, Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM))
 
     def data(self, held: HeldStream, payload: bytes, flow: int, *, is_last: bool) -> None:
@@ -73,7 +73,7 @@ class Calls:
         """The client cancels; answers whether the runtime is to know."""
         is_new = held.state is not State.DEAF
         if held.state is State.JUDGING:
-            self._out.happenings.append(Dropped(held.stream))
+            self._out.happenings.append(VerdictUnwanted(held.stream))
         self._tell(held, Ending.UNKNOWN)
         self._move(held, Step.CLIENT_LEFT)
         return is_new
@@ -94,7 +94,7 @@ class Calls:
         held = self.by_stream.get(stream)
         if held is None or held.state is not State.JUDGING:
             if not isinstance(verdict, Refuse):
-                self._out.happenings.append(Told(verdict.ended, Ending.FAILED))
+                self._out.happenings.append(CallEnded(verdict.ended, Ending.FAILED))
             return
         if isinstance(verdict, Refuse):
             self._answer(held, verdict.code, verdict.sentence)
@@ -126,7 +126,7 @@ class Calls:
         if held.state is State.DEAF:
             return
         if held.state is State.JUDGING:
-            self._out.happenings.append(Dropped(held.stream))
+            self._out.happenings.append(VerdictUnwanted(held.stream))
         if held.state is not State.SENT and not is_reset:
             self._out.to_upstream.append(frames.rst_stream(held.stream, Fault.CANCEL))
         self._tell(held, ending)
@@ -152,13 +152,13 @@ class Calls:
 
     def _find_room(self, held: HeldStream, flow: int) -> None:
         """Room is asked for as soon as it is known for how much, and what came before it is counted."""
-        claim, need = held.claim, held.collector.need
+        slot, need = held.slot, held.collector.need
         held.owed += flow
-        if not claim.size and need is not None:
-            claim.ask(need + (MAX_MESSAGE_BYTES if held.collector.is_compressed else 0))
-        if claim.is_let_in:
+        if not slot.size and need is not None:
+            slot.ask(need + (MAX_MESSAGE_BYTES if held.collector.is_compressed else 0))
+        if slot.is_let_in:
             self._go_on(held)
-        elif not claim.add_unasked(flow):
+        elif not slot.add_unasked(flow):
             raise Unreadable(Code.RESOURCE_EXHAUSTED, _NO_ROOM)
 
     def _go_on(self, held: HeldStream) -> None:
@@ -183,7 +183,7 @@ class Calls:
         held.message = held.collector.whole()
         call = HeldCall(held.request.method, plain(held.message, held.request.encoding))
         self._move(held, Step.WHOLE)
-        self._out.happenings.append(Held(held.stream, call))
+        self._out.happenings.append(VerdictWanted(held.stream, call))
 
     def _reject(self, held: HeldStream, unreadable: Unreadable) -> None:
         self._out.happenings.append(Rejected(held.stream, unreadable.code))
@@ -209,7 +209,7 @@ class Calls:
 
     def _tell(self, held: HeldStream, ending: Ending) -> None:
         if held.ended is not None:
-            self._out.happenings.append(Told(held.ended, ending))
+            self._out.happenings.append(CallEnded(held.ended, ending))
             held.ended = None
 
     def _credit(self, stream: int, credit: int) -> None:

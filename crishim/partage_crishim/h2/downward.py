@@ -11,7 +11,7 @@ from typing import Final
 from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.held import HeldStream
-from partage_crishim.h2.state import Common, run
+from partage_crishim.h2.state import PairState, run
 from partage_crishim.verdicts import Ending
 
 _HEADER: Final = frames.HEADER_BYTES
@@ -23,11 +23,11 @@ _LOOKED_AT: Final = frozenset({frames.RST_STREAM, frames.SETTINGS, frames.GOAWAY
 class Downward:
     """What comes from the runtime."""
 
-    def __init__(self, common: Common) -> None:
-        self._common = common
-        self._calls = common.calls
-        self._windows = common.windows
-        self._out = common.out
+    def __init__(self, state: PairState) -> None:
+        self._state = state
+        self._calls = state.calls
+        self._windows = state.windows
+        self._out = state.out
         self._remainder = Remainder()
 
     @property
@@ -62,7 +62,7 @@ class Downward:
         if at:
             self._out.begin()
         if at < size:
-            self._remainder.keep(data, at, self._common.down_bound.checked(end - at))
+            self._remainder.keep(data, at, self._state.down_bound.checked(end - at))
 
     def _answer(self, kind: int, flags: int, data: bytes, at: int, end: int) -> None:
         """Headers or DATA of an answer."""
@@ -74,7 +74,7 @@ class Downward:
         if held is not None:
             self._answer_of_held(held, kind, end - at - _HEADER)
         if flags & frames.END_STREAM:
-            self._common.answered(stream, Ending.FAILED, is_reset=False)
+            self._state.answered(stream, Ending.FAILED, is_reset=False)
 
     def _answer_of_held(self, held: HeldStream, kind: int, length: int) -> None:
         if kind == frames.HEADERS:
@@ -117,14 +117,14 @@ class Downward:
             self._calls.beyond(said)
             return
         ending = Ending.FAILED if said == Fault.REFUSED_STREAM else Ending.UNKNOWN
-        self._common.answered(frames.number(data, at + 5), ending, is_reset=True)
+        self._state.answered(frames.number(data, at + 5), ending, is_reset=True)
 
     def _set(self, values: dict[int, int]) -> None:
-        self._common.up_bound.widen(values)
+        self._state.up_bound.widen(values)
         if (size := values.get(frames.INITIAL_WINDOW_SIZE)) is not None:
             self._windows.set_initial(size)
         if (size := values.get(frames.HEADER_TABLE_SIZE)) is not None:
-            self._common.requests.allow_table(size)
+            self._state.requests.allow_table(size)
 
     def _pass(self, data: bytes, start: int, end: int) -> None:
         if start < end:

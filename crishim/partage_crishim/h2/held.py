@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 from partage_crishim.h2.messages import NO_MESSAGE, Collector
-from partage_crishim.h2.quota import Claim
+from partage_crishim.h2.quota import Slot
 from partage_crishim.h2.requests import Request
 from partage_crishim.verdicts import Ended
 
@@ -55,10 +55,10 @@ NEXT: Final = {
 class HeldStream:
     """What is kept of one."""
 
-    def __init__(self, stream: int, request: Request, claim: Claim) -> None:
+    def __init__(self, stream: int, request: Request, slot: Slot) -> None:
         self.stream = stream
         self.request = request
-        self.claim = claim
+        self.slot = slot
         self.state = State.COLLECTING
         self.collector = Collector()
         self.is_complete = False
@@ -84,4 +84,4 @@ class HeldStream:
         self.collector = Collector()
         self.message = NO_MESSAGE
         self.left = memoryview(b"")
-        self.claim.leave()
+        self.slot.leave()

@@ -7,14 +7,14 @@ from msgspec import Struct
 from partage_crishim.verdicts import Code, Ended, Ending, HeldCall
 
 
-class Held(Struct, frozen=True):
+class VerdictWanted(Struct, frozen=True):
     """This call waits for a verdict."""
 
     stream: int
     call: HeldCall
 
 
-class Dropped(Struct, frozen=True):
+class VerdictUnwanted(Struct, frozen=True):
     """Nobody wants the verdict on this call any more."""
 
     stream: int
@@ -27,14 +27,14 @@ class Rejected(Struct, frozen=True):
     code: Code
 
 
-class Told(Struct, frozen=True):
+class CallEnded(Struct, frozen=True):
     """How a call ended that had a verdict; comes once for each that let it go on."""
 
     ended: Ended
     ending: Ending
 
 
-Happening = Held | Dropped | Rejected | Told
+Happening = VerdictWanted | VerdictUnwanted | Rejected | CallEnded
 
 
 class Outbox:

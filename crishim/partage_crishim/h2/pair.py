@@ -1,6 +1,6 @@
 """One client and its connection to the runtime: bytes in, bytes and happenings out.
 
-    pair = Pair(ledger)
+    pair = Pair(quota)
     pair.from_client(data)      what is to be written lies in pair.out.to_upstream and pair.out.to_client
     pair.from_upstream(data)    what the splice is to do in pair.out.happenings, and new calls in pair.methods
     pair.judged(stream, verdict)
@@ -16,8 +16,8 @@ from collections.abc import Callable
 from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.downward import Downward
-from partage_crishim.h2.quota import Ledger
-from partage_crishim.h2.state import Common
+from partage_crishim.h2.quota import Quota
+from partage_crishim.h2.state import PairState
 from partage_crishim.h2.upward import DRAINING, Upward
 from partage_crishim.verdicts import Refuse, Verdict
 
@@ -29,32 +29,32 @@ def nobody_waits() -> None:
 class Pair:
     """All state of the two. `wake` is called when there is something in the outbox after another pair made room."""
 
-    def __init__(self, ledger: Ledger, wake: Callable[[], None] = nobody_waits) -> None:
+    def __init__(self, quota: Quota, wake: Callable[[], None] = nobody_waits) -> None:
         self.over: str | None = None
         """Why both connections are to be closed, once what is in the outbox has been written."""
         self.is_broken = False
         """Whether that is because a peer broke the protocol."""
-        self._common = Common(ledger, wake)
-        self._upward = Upward(self._common)
-        self._downward = Downward(self._common)
-        self.out = self._common.out
+        self._state = PairState(quota, wake)
+        self._upward = Upward(self._state)
+        self._downward = Downward(self._state)
+        self.out = self._state.out
         self.methods = self._upward.methods
         """The methods of new calls, in order; whoever reads it empties it."""
 
     @property
     def is_blocked(self) -> bool:
         """Whether the client had better not be read."""
-        return self._common.is_blocked
+        return self._state.is_blocked
 
     @property
     def open_calls(self) -> int:
         """How many have no answer yet."""
-        return len(self._common.open)
+        return len(self._state.open)
 
     @property
     def held_calls(self) -> int:
         """How many are kept in some way: collected, judged, sent, or answered while the client still speaks."""
-        return len(self._common.calls.by_stream)
+        return len(self._state.calls.by_stream)
 
     @property
     def kept_bytes(self) -> int:
@@ -77,7 +77,7 @@ class Pair:
             return
         try:
             self._downward.take(data)
-            if self._common.is_blocked:
+            if self._state.is_blocked:
                 self._upward.go_on()
         except Malformed as error:
             self._break(Fault.INTERNAL_ERROR, f"between the client and the runtime: {error}")
@@ -86,9 +86,9 @@ class Pair:
 
     def judged(self, stream: int, verdict: Verdict) -> None:
         """The verdict on a held call."""
-        self._common.calls.judged(stream, verdict)
+        self._state.calls.judged(stream, verdict)
         if isinstance(verdict, Refuse):
-            self._common.open.discard(stream)
+            self._state.open.discard(stream)
         self._pump()
         self._finish_draining()
 
@@ -97,8 +97,8 @@ class Pair:
 
         The echo of our PING says that no call is on its way that was made before the client knew.
         """
-        if not self._common.is_draining:
-            self._common.is_draining = True
+        if not self._state.is_draining:
+            self._state.is_draining = True
             away = frames.goaway(frames.MAX_STREAM, Fault.NO_ERROR, "restarting")
             self.out.tell_client(away, frames.ping(DRAINING))
 
@@ -110,15 +110,15 @@ class Pair:
         """One of the connections has ended; nothing can come of any call."""
         if self.over is None:
             self.over = why
-        self._common.calls.lose_all()
+        self._state.calls.lose_all()
 
     def _pump(self) -> None:
         """While something of the client's waits for the window, nothing of ours may take it."""
-        if not self._common.is_blocked and self.over is None:
-            self._common.calls.pump()
+        if not self._state.is_blocked and self.over is None:
+            self._state.calls.pump()
 
     def _finish_draining(self) -> None:
-        if self._common.has_seen_goaway and not self._common.open and self.over is None:
+        if self._state.has_seen_goaway and not self._state.open and self.over is None:
             self._end(Fault.NO_ERROR, "drained")
 
     def _break(self, fault: Fault, why: str) -> None:
@@ -126,5 +126,5 @@ class Pair:
         self._end(fault, why)
 
     def _end(self, fault: Fault, why: str) -> None:
-        self.out.tell_client(frames.goaway(self._common.last, fault, why))
+        self.out.tell_client(frames.goaway(self._state.last, fault, why))
         self.lost(why)

@@ -17,7 +17,7 @@ _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
+class QuotaLimits:
     """What held calls may take."""
 
     room_bytes: int = 64 * _MIB
@@ -27,62 +27,62 @@ class Limits:
     """Of one connection."""
 
 
-class Ledger:
+class Quota:
     """Counts for everyone."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, limits: QuotaLimits | None = None) -> None:
+        self.limits = limits or QuotaLimits()
         self.calls = 0
         self.room_taken = 0
         self.unasked = 0
-        self._line: deque[Claim] = deque()
+        self._line: deque[Slot] = deque()
 
     @property
     def waiting(self) -> int:
         """How many stand in line."""
         return len(self._line)
 
-    def enter(self, let_in: Callable[[], None]) -> Claim:
+    def enter(self, let_in: Callable[[], None]) -> Slot:
         """One more held call, perhaps one too many; `let_in` is called when it gets room after it had to wait."""
         self.calls += 1
-        return Claim(self, let_in, is_one_too_many=self.calls > self.limits.calls)
+        return Slot(self, let_in, is_one_too_many=self.calls > self.limits.calls)
 
-    def ask(self, claim: Claim, size: int) -> None:
+    def ask(self, slot: Slot, size: int) -> None:
         """Gives room, or a place in the line."""
-        claim.size = size
-        self._line.append(claim)
-        if self._line[0] is claim and self._has_room(claim):
+        slot.size = size
+        self._line.append(slot)
+        if self._line[0] is slot and self._has_room(slot):
             self._give(self._line.popleft())
 
-    def leave(self, claim: Claim) -> None:
+    def leave(self, slot: Slot) -> None:
         """Whoever leaves makes room for the next."""
         self.calls -= 1
-        self.unasked -= claim.unasked
-        if claim.is_let_in:
-            self.room_taken -= claim.size
-        elif claim in self._line:
-            self._line.remove(claim)
+        self.unasked -= slot.unasked
+        if slot.is_let_in:
+            self.room_taken -= slot.size
+        elif slot in self._line:
+            self._line.remove(slot)
         while self._line and self._has_room(self._line[0]):
             following = self._line.popleft()
             self._give(following)
             following.let_in()
 
-    def _has_room(self, claim: Claim) -> bool:
-        return not self.room_taken or self.room_taken + claim.size <= self.limits.room_bytes
+    def _has_room(self, slot: Slot) -> bool:
+        return not self.room_taken or self.room_taken + slot.size <= self.limits.room_bytes
 
-    def _give(self, claim: Claim) -> None:
-        self.room_taken += claim.size
-        claim.is_let_in = True
-        self.unasked -= claim.unasked
-        claim.unasked = 0
+    def _give(self, slot: Slot) -> None:
+        self.room_taken += slot.size
+        slot.is_let_in = True
+        self.unasked -= slot.unasked
+        slot.unasked = 0
 
 
-class Claim:
+class Slot:
     """One call's part of it."""
 
-    def __init__(self, ledger: Ledger, let_in: Callable[[], None], *, is_one_too_many: bool) -> None:
+    def __init__(self, quota: Quota, let_in: Callable[[], None], *, is_one_too_many: bool) -> None:
         self.is_one_too_many = is_one_too_many
-        self._ledger = ledger
+        self._quota = quota
         self.let_in = let_in
         self.size = 0
         self.unasked = 0
@@ -91,16 +91,16 @@ class Claim:
 
     def ask(self, size: int) -> None:
         """Wants room for so many bytes."""
-        self._ledger.ask(self, size)
+        self._quota.ask(self, size)
 
     def add_unasked(self, size: int) -> bool:
         """Counts what came before there was room; False where that is too much."""
         self.unasked += size
-        self._ledger.unasked += size
-        return self._ledger.unasked <= self._ledger.limits.unasked_bytes
+        self._quota.unasked += size
+        return self._quota.unasked <= self._quota.limits.unasked_bytes
 
     def leave(self) -> None:
         """Gives everything back, once."""
         if not self._has_left:
             self._has_left = True
-            self._ledger.leave(self)
+            self._quota.leave(self)

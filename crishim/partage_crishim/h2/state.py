@@ -8,20 +8,20 @@ from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed
 from partage_crishim.h2.calls import Calls
 from partage_crishim.h2.outbox import Outbox
-from partage_crishim.h2.quota import Ledger
+from partage_crishim.h2.quota import Quota
 from partage_crishim.h2.requests import Requests
 from partage_crishim.h2.windows import Windows
 from partage_crishim.verdicts import Ending
 
 
-class Common:
+class PairState:
     """Of one client and its connection to the runtime."""
 
-    def __init__(self, ledger: Ledger, wake: Callable[[], None]) -> None:
+    def __init__(self, quota: Quota, wake: Callable[[], None]) -> None:
         self.out = Outbox()
         self.windows = Windows()
         self.requests = Requests()
-        self.calls = Calls(self.out, self.windows, ledger, wake)
+        self.calls = Calls(self.out, self.windows, quota, wake)
         self.open: set[int] = set()
         """Calls that have no answer yet."""
         self.last = 0

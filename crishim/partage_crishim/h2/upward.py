@@ -12,7 +12,7 @@ from typing import Final
 from partage_base.http2 import frames
 from partage_base.http2.frames import Fault, Malformed, Remainder
 from partage_crishim.h2.requests import Request, block
-from partage_crishim.h2.state import Common, run
+from partage_crishim.h2.state import PairState, run
 from partage_crishim.verdicts import HELD
 
 MAX_OPEN: Final = 1 << 14
@@ -36,12 +36,12 @@ _LOOKED_AT: Final = frozenset(
 class Upward:
     """What comes from the client."""
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, state: PairState) -> None:
         self.methods: list[str] = []
-        self._common = common
-        self._calls = common.calls
-        self._windows = common.windows
-        self._out = common.out
+        self._state = state
+        self._calls = state.calls
+        self._windows = state.windows
+        self._out = state.out
         self._remainder = Remainder()
         self._has_preface = False
 
@@ -55,7 +55,7 @@ class Upward:
         whole = self._remainder.joined(data)
         if whole is None:
             return
-        if self._common.is_blocked:
+        if self._state.is_blocked:
             self._remainder.keep(whole, 0, 0)
         elif self._has_preface:
             self._walk(whole, 0)
@@ -64,7 +64,7 @@ class Upward:
 
     def go_on(self) -> None:
         """The runtime has more room."""
-        self._common.is_blocked = False
+        self._state.is_blocked = False
         self._walk(self._remainder.take(), 0)
 
     def _begin(self, data: bytes) -> None:
@@ -80,7 +80,7 @@ class Upward:
     def _walk(self, data: bytes, at: int) -> None:
         """`end` is where the frame ends that begins at `at`, or its header, as far as is known."""
         start, size, end = 0, len(data), at + _HEADER
-        by_stream, windows, common = self._calls.by_stream, self._windows, self._common
+        by_stream, windows, state = self._calls.by_stream, self._windows, self._state
         while end <= size:
             length = data[at] << 16 | data[at + 1] << 8 | data[at + 2]
             kind = data[at + 3]
@@ -93,14 +93,14 @@ class Upward:
                 windows.left -= length
             elif kind in _LOOKED_AT:
                 start = self._look(kind, data, (start, at, end))
-                if common.is_blocked:
+                if state.is_blocked:
                     end = at
                     break
             at = end
             end += _HEADER
         self._pass(data, start, at)
         if at < size:
-            self._remainder.keep(data, at, self._common.up_bound.checked(end - at))
+            self._remainder.keep(data, at, self._state.up_bound.checked(end - at))
         self._calls.flush_credits()
 
     def _look(self, kind: int, data: bytes, where: tuple[int, int, int]) -> int:
@@ -111,26 +111,26 @@ class Upward:
             if request is None:
                 return start
             self._pass(data, start, end)
-            self._calls.open(self._common.last, request)
+            self._calls.open(self._state.last, request)
             return end
         self._pass(data, start, at)
         return at if self._passes(kind, data, at, end) else end
 
     def _request(self, data: bytes, at: int, end: int) -> Request | None:
         """Reads the headers of a request; answers with those of a call that is to be held."""
-        common, stream, is_last = self._common, frames.number(data, at + 5), bool(data[at + 4] & frames.END_STREAM)
-        request = common.requests.read(block(data, at, end))
-        if stream <= common.last:
+        state, stream, is_last = self._state, frames.number(data, at + 5), bool(data[at + 4] & frames.END_STREAM)
+        request = state.requests.read(block(data, at, end))
+        if stream <= state.last:
             if not is_last:
                 raise Malformed(Fault.PROTOCOL_ERROR, "headers in the middle of a call")
             held = self._calls.by_stream.get(stream)
             if held is not None:
                 self._calls.trailers(held)
             return None
-        if not stream & 1 or len(common.open) >= MAX_OPEN:
-            raise Malformed(Fault.PROTOCOL_ERROR, f"a call on stream {stream}, with {len(common.open)} open")
-        common.last = stream
-        common.open.add(stream)
+        if not stream & 1 or len(state.open) >= MAX_OPEN:
+            raise Malformed(Fault.PROTOCOL_ERROR, f"a call on stream {stream}, with {len(state.open)} open")
+        state.last = stream
+        state.open.add(stream)
         self.methods.append(request.method)
         return None if is_last or request.method not in HELD else request
 
@@ -140,16 +140,16 @@ class Upward:
             return self._data(data, at, end)
         if kind == frames.RST_STREAM:
             stream = frames.number(data, at + 5)
-            self._common.open.discard(stream)
+            self._state.open.discard(stream)
             held = self._calls.by_stream.get(stream)
             return held is None or self._calls.reset(held)
         if kind == frames.SETTINGS:
             if not data[at + 4] & frames.ACK:
-                self._common.down_bound.widen(frames.settings(data, at, end))
+                self._state.down_bound.widen(frames.settings(data, at, end))
             return True
         if kind == frames.PING:
-            is_echo = data[at + 4] & frames.ACK and data[at + _HEADER : end] == DRAINING and self._common.is_draining
-            self._common.has_seen_goaway = self._common.has_seen_goaway or bool(is_echo)
+            is_echo = data[at + 4] & frames.ACK and data[at + _HEADER : end] == DRAINING and self._state.is_draining
+            self._state.has_seen_goaway = self._state.has_seen_goaway or bool(is_echo)
             return not is_echo
         raise Malformed(Fault.PROTOCOL_ERROR, f"a frame of kind {kind} where none may be")
 
@@ -161,7 +161,7 @@ class Upward:
             self._calls.data(held, payload, length, is_last=bool(flags & frames.END_STREAM))
             return False
         if self._windows.must_wait(length):
-            self._common.is_blocked = True
+            self._state.is_blocked = True
         else:
             self._windows.left -= length
         return True

@@ -15,7 +15,7 @@ from partage_plugins.vocabulary import Card, ContainerKey, GpuGrant, GpuPart
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class Holding(Struct, frozen=True, kw_only=True):
     """What one container holds, or is about to hold."""
 
     key: ContainerKey
@@ -40,7 +40,7 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
             )
 
 
-def require_room(mine: Held, others: Iterable[Held], part: GpuPart | None) -> None:
+def require_room(mine: Holding, others: Iterable[Holding], part: GpuPart | None) -> None:
     """Refuses what would give a card away twice; another attempt at the same container is not another."""
     held = [mine, *(each for each in others if each.container != mine.container or each.pod != mine.pod)]
     grants = [grant for each in held for grant in each.cards]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from partage_base.cri.creating import Changes, CreateRequest
-from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import CardsBesideUs
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import Card, CardId, GpuPart
@@ -66,7 +66,7 @@ def require_no_annotations(request: CreateRequest) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class NvidiaRequest:
     """What a request says to NVIDIA's runtime."""
 
     visible: tuple[bytes, ...]
@@ -81,16 +81,16 @@ class Asked:
         """Whether it names any in a way that kubelet must confirm."""
         return bool(self.mounted) or any(value not in _HARMLESS for value in self.visible)
 
-    def without(self, replaced: Container[str]) -> Asked:
+    def without(self, replaced: Container[str]) -> NvidiaRequest:
         """What is left to look at where plugins replace these variables, whatever they say."""
-        return Asked(
+        return NvidiaRequest(
             visible=() if VISIBLE in replaced else self.visible,
             configuring=tuple([name for name in self.configuring if name not in replaced]),
             mounted=self.mounted,
         )
 
 
-def asked_by(request: CreateRequest) -> Asked:
+def asked_by(request: CreateRequest) -> NvidiaRequest:
     """What it says."""
     said = [(name, value) for name, value in request.env if name in _VARIABLES]
     mounted: dict[str, str] = {}
@@ -98,14 +98,16 @@ def asked_by(request: CreateRequest) -> Asked:
         name = mounted_name(clean_path(mount.container_path))
         if name and not name.startswith(CHANNELS):
             mounted[mount.container_path] = name.rpartition("/")[2]
-    return Asked(
+    return NvidiaRequest(
         visible=tuple([value for name, value in said if name == VISIBLE]),
         configuring=tuple([name for name, value in said if name != VISIBLE and value]),
         mounted=mounted,
     )
 
 
-def guarded(asked: Asked, served: frozenset[CardId] | None, part: GpuPart | None, *, adds_void: bool) -> Changes:
+def guarded(
+    asked: NvidiaRequest, served: frozenset[CardId] | None, part: GpuPart | None, *, adds_void: bool
+) -> Changes:
     """What to change; nothing where all is true. `served` is what kubelet gave, None where that is not known."""
     confirmed = served or frozenset[CardId]()
     env = dict.fromkeys(asked.configuring, b"")
@@ -134,7 +136,7 @@ def native_cards(request: CreateRequest, served: frozenset[CardId], part: GpuPar
     return served.union(*(_named(name, part) for name in names if "=" in name))
 
 
-def require_unshared(native: Iterable[CardId], held: Iterable[Held], part: GpuPart | None) -> None:
+def require_unshared(native: Iterable[CardId], held: Iterable[Holding], part: GpuPart | None) -> None:
     """Refuses a container of kubelet's whose card, or a part of it, carries grants."""
     mine = frozenset(native)
     with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
 from partage_plugins.vocabulary import CardId, ContainerKey
 
@@ -31,7 +31,7 @@ class OnNode:
 
     id: str
     exited: bool
-    held: Held | None
+    held: Holding | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class Listing:
         return frozenset(each.held.key for each in self.containers if each.held is not None)
 
     @cached_property
-    def living(self) -> Mapping[ContainerKey, Held]:
+    def living(self) -> Mapping[ContainerKey, Holding]:
         """All who hold grants. Refuses where a living container's grants cannot be read: it may hold any."""
-        living: dict[ContainerKey, Held] = {}
+        living: dict[ContainerKey, Holding] = {}
         for each in self.containers:
             if each.exited:
                 continue
@@ -62,9 +62,9 @@ class Listing:
         return living
 
     @cached_property
-    def by_card(self) -> Mapping[CardId, tuple[Held, ...]]:
+    def by_card(self) -> Mapping[CardId, tuple[Holding, ...]]:
         """Those who hold grants of a card."""
-        found: dict[CardId, tuple[Held, ...]] = {}
+        found: dict[CardId, tuple[Holding, ...]] = {}
         for held in self.living.values():
             for card in {grant.card for grant in held.cards}:
                 found[card] = (*found.get(card, ()), held)
@@ -83,18 +83,18 @@ class Listing:
 class Reservation(Struct, frozen=True, kw_only=True):
     """A create in flight; `until_s` is when nobody who made it can still be waiting for it."""
 
-    held: Held
+    held: Holding
     token: str
     until_s: float
 
 
-def holders(listing: Listing, reservations: Iterable[Reservation]) -> tuple[Held, ...]:
+def holders(listing: Listing, reservations: Iterable[Reservation]) -> tuple[Holding, ...]:
     """All who hold grants, each once."""
     reserved = {each.held.key: each.held for each in reservations}
     return tuple({**reserved, **listing.living}.values())
 
 
-def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterable[Reservation]) -> tuple[Held, ...]:
+def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterable[Reservation]) -> tuple[Holding, ...]:
     """Those of them who hold one of these cards: where many hold others, most need not be looked at."""
     living = listing.living
     found = {held.key: held for card in cards for held in listing.by_card.get(card, ())}

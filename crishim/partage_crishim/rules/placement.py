@@ -28,17 +28,17 @@ _ALIASES: Final = (("/var/run", "/run"),)  # links of nearly every image
 
 
 @dataclass(frozen=True)
-class Found:
+class PathTarget:
     """What a path leads to in the end."""
 
     real_path: str
     kind: Literal["device", "other"]
 
 
-class Files(Protocol):
+class FileLookup(Protocol):
     """The node's files."""
 
-    def look(self, path: str) -> Found | None:
+    def look(self, path: str) -> PathTarget | None:
         """What is there with all links followed; None where nothing is."""
         ...
 
@@ -64,7 +64,7 @@ def require_apart(mounts: Iterable[RequestMount], adjustment: Adjustment) -> Non
                 )
 
 
-def require_sources(adjustment: Adjustment, owners: Owners, files: Files, roots: Roots) -> None:
+def require_sources(adjustment: Adjustment, owners: Owners, files: FileLookup, roots: Roots) -> None:
     """Refuses mounts and devices that are not there, not what they must be, or lead where they may not."""
     for mount in adjustment.mounts:
         who = _owner(owners, f"mounts {mount.container_path}")
@@ -75,7 +75,7 @@ def require_sources(adjustment: Adjustment, owners: Owners, files: Files, roots:
             raise PlacementRefused(f"partage: plugin {who} names {device.host_path} as a device, which it is not")
 
 
-def _found(files: Files, path: str, roots: tuple[str, ...], who: str) -> Found:
+def _found(files: FileLookup, path: str, roots: tuple[str, ...], who: str) -> PathTarget:
     found = files.look(path)
     if found is None:
         raise PlacementRefused(f"partage: plugin {who} names {path}, which is not on this node; is it installed there?")

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
-from partage_crishim.h2.outbox import Dropped, Happening, Held, Rejected, Told
+from partage_crishim.h2.outbox import CallEnded, Happening, Rejected, VerdictUnwanted, VerdictWanted
 from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Ledger
+from partage_crishim.h2.quota import Quota
 from partage_crishim.splice.counters import Counters
 from partage_crishim.splice.judging import Judging
 from partage_crishim.verdicts import Decide, Ended, Ending, Verdict
@@ -27,13 +27,13 @@ _MUCH_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Shared:
-    """What all links of a splicer have in common."""
+class SpliceContext:
+    """What all links of a splicer have in state."""
 
     judge: Decide
     on_call: Callable[[str], None]
     counters: Counters
-    ledger: Ledger
+    quota: Quota
 
 
 class Side(asyncio.Protocol):
@@ -104,11 +104,11 @@ class Side(asyncio.Protocol):
 class Link:
     """Made for one client that has connected."""
 
-    def __init__(self, shared: Shared, on_gone: Callable[[Link], None]) -> None:
+    def __init__(self, shared: SpliceContext, on_gone: Callable[[Link], None]) -> None:
         self._shared = shared
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
-        self._pair = Pair(shared.ledger, wake=self._wake)
+        self._pair = Pair(shared.quota, wake=self._wake)
         self._judging = Judging(shared.judge, shared.counters, self._judged)
         self.client = Side(self._from_client, self._set_reading, partial(self.end, "the client closed"))
         self.upstream = Side(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
@@ -192,13 +192,13 @@ class Link:
 
     def _act(self, happening: Happening) -> None:
         match happening:
-            case Held(stream, call):
+            case VerdictWanted(stream, call):
                 self._judging.start(stream, call)
-            case Dropped(stream):
+            case VerdictUnwanted(stream):
                 self._judging.drop(stream)
             case Rejected():
                 self._shared.counters.held["rejected"] += 1
-            case Told(ended, ending):
+            case CallEnded(ended, ending):
                 self._tell(ended, ending)
 
     def _tell(self, ended: Ended, ending: Ending) -> None:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Coroutine
 from os import PathLike, fspath, strerror
 from typing import Final
 
-from partage_crishim.h2.quota import Ledger, Limits
+from partage_crishim.h2.quota import Quota, QuotaLimits
 from partage_crishim.splice.away import AwayClient
 from partage_crishim.splice.counters import Counters
-from partage_crishim.splice.link import Link, Shared
+from partage_crishim.splice.link import Link, SpliceContext
 from partage_crishim.verdicts import Decide
 
 LOOK_EVERY_S: Final = 0.1
@@ -45,11 +45,11 @@ class Splicer:
         upstream: str | PathLike[str],
         judge: Decide,
         on_call: Callable[[str], None] = nobody_listens,
-        limits: Limits | None = None,
+        limits: QuotaLimits | None = None,
     ) -> None:
         self.counters = Counters()
         self._upstream = fspath(upstream)
-        self._shared = Shared(judge, on_call, self.counters, Ledger(limits))
+        self._shared = SpliceContext(judge, on_call, self.counters, Quota(limits))
         self._links: set[Link] = set()
         self._away: set[AwayClient] = set()
         self._tasks: set[asyncio.Task[None]] = set()

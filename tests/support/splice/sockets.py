@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import uvloop
 
-from partage_crishim.h2.quota import Limits
+from partage_crishim.h2.quota import QuotaLimits
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Decide, HeldCall, Pass, Verdict
 from support.splice import wire
@@ -133,7 +133,7 @@ class Calling:
 class Stage:
     """A splicer, its runtime and whoever connects."""
 
-    def __init__(self, folder: Path, judge: Decide, limits: Limits | None) -> None:
+    def __init__(self, folder: Path, judge: Decide, limits: QuotaLimits | None) -> None:
         self.runtime = Answering(folder / "runtime.sock")
         self.path = folder / "splice.sock"
         self.splicer = Splicer(self.runtime.path, judge, limits=limits)
@@ -162,7 +162,9 @@ def listening_at(path: Path) -> socket.socket:
 
 
 @asynccontextmanager
-async def stage(folder: Path, judge: Decide = passing, limits: Limits | None = None) -> AsyncGenerator[Stage, None]:
+async def stage(
+    folder: Path, judge: Decide = passing, limits: QuotaLimits | None = None
+) -> AsyncGenerator[Stage, None]:
     each = Stage(folder, judge, limits)
     await each.runtime.start()
     each.splicer.serve(each.listening)

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
-from partage_crishim.h2.outbox import Dropped, Held, Told
+from partage_crishim.h2.outbox import CallEnded, VerdictUnwanted, VerdictWanted
 from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Ledger, Limits
+from partage_crishim.h2.quota import Quota, QuotaLimits
 from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite
 from support.splice import wire
 from support.splice.peers import WINDOW, Client, Runtime
 
 SIZES = (0, 1, 40, 2000, 16384, 70_000, 200_000)
 CHUNKS = (1, 9, 100, 4000, 20_000, 1 << 20)
-LIMITS = Limits(room_bytes=300_000, unasked_bytes=150_000, calls=12, calls_each=8)
+LIMITS = QuotaLimits(room_bytes=300_000, unasked_bytes=150_000, calls=12, calls_each=8)
 
 
 @dataclass
@@ -32,9 +32,9 @@ class Question:
 
 
 class World:
-    def __init__(self, limits: Limits = LIMITS) -> None:
-        self.ledger = Ledger(limits)
-        self.pair = Pair(self.ledger)
+    def __init__(self, limits: QuotaLimits = LIMITS) -> None:
+        self.quota = Quota(limits)
+        self.pair = Pair(self.quota)
         self.client = Client()
         self.runtime = Runtime()
         self.sent: dict[int, bytes] = {}
@@ -60,15 +60,15 @@ class World:
             self.check_bounds()
 
     def check_bounds(self) -> None:
-        limits = self.ledger.limits
-        assert self.ledger.room_taken <= max(limits.room_bytes, 2 * MAX_MESSAGE_BYTES + 5), (
+        limits = self.quota.limits
+        assert self.quota.room_taken <= max(limits.room_bytes, 2 * MAX_MESSAGE_BYTES + 5), (
             "beyond the one that may be alone"
         )
         for stream, call in self.client.calls.items():
             assert call.is_over or call.was_reset or call.window <= self.client.initial, (
                 f"more credits than DATA on stream {stream}"
             )
-        assert self.ledger.unasked <= limits.unasked_bytes + (1 << 15), "one frame may be too much, and is then refused"
+        assert self.quota.unasked <= limits.unasked_bytes + (1 << 15), "one frame may be too much, and is then refused"
 
     def finish(self) -> None:
         """Carries everything through."""
@@ -89,7 +89,7 @@ class World:
         self.check_bounds()
         assert not self.pair.is_broken, self.pair.over
         assert self.client.window == self.runtime.window == WINDOW, (self.client.window, self.runtime.window)
-        assert self.ledger.calls == self.ledger.room_taken == self.ledger.unasked == 0
+        assert self.quota.calls == self.quota.room_taken == self.quota.unasked == 0
         assert set(self.told) == self.approved
         assert set(self.told.values()) <= {1}
         for stream, call in self.runtime.calls.items():
@@ -110,7 +110,7 @@ class World:
             self.approved.add(stream)
             self.pair.judged(stream, Pass(partial(self._is_told, stream)))
         self._collect()
-        assert self.ledger.calls == self.ledger.room_taken == self.ledger.unasked == 0
+        assert self.quota.calls == self.quota.room_taken == self.quota.unasked == 0
         assert set(self.told) == self.approved
         assert set(self.told.values()) <= {1}
 
@@ -254,11 +254,11 @@ class World:
         out.to_client.clear()
         for happening in out.happenings:
             match happening:
-                case Held(stream, call):
+                case VerdictWanted(stream, call):
                     self.questions[stream] = Question(call)
-                case Dropped(stream):
+                case VerdictUnwanted(stream):
                     self.questions.pop(stream, None)
-                case Told(ended, ending):
+                case CallEnded(ended, ending):
                     ended(ending)
                 case _:
                     pass

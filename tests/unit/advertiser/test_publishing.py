@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from partage_advertiser import publishing
+from partage_advertiser import publisher
 from partage_advertiser.publisher import Publisher
 from partage_base.kube import ApiServer, Backoff, KubeError, node_path, nodes_path
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
@@ -55,7 +55,7 @@ class Labels:
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[float, float]]]:
-    monkeypatch.setattr(publishing, "Backoff", Hasty)
+    monkeypatch.setattr(publisher, "Backoff", Hasty)
     Hasty.waits.clear()
     yield Hasty.waits
     Hasty.waits.clear()

@@ -10,15 +10,15 @@ import pytest
 
 from partage_base.condition import Condition, Fault, decode_condition, fault
 from partage_base.daemon.health import Health
-from partage_crishim.condition import RuntimeSight, Upkeep
+from partage_crishim.condition import ConditionFile, RuntimeProbe
 from partage_crishim.splice import Counters
 
 KEYS = Fault("keys", "no key verifies")
 
 
-def upkeep(path: Path, health: Health, faults: list[Fault]) -> Upkeep:
-    sight = RuntimeSight(path.parent / "runtime.sock", Counters())
-    return Upkeep(path, health, sight, lambda: [*faults])
+def upkeep(path: Path, health: Health, faults: list[Fault]) -> ConditionFile:
+    sight = RuntimeProbe(path.parent / "runtime.sock", Counters())
+    return ConditionFile(path, health, sight, lambda: [*faults])
 
 
 def causes(path: Path) -> list[str]:

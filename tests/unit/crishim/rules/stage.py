@@ -24,12 +24,12 @@ from partage_base.keyring import Keyring
 from partage_crishim.collector import Collector
 from partage_crishim.containerd import Containerd
 from partage_crishim.files import NodeFiles
-from partage_crishim.grants import Granting, GrantPolicy, default_roots
+from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
-from partage_crishim.judge import Changed, Judge, Told
+from partage_crishim.judge import ContainerChange, Incident, Judge
 from partage_crishim.kubelet import Kubelet
-from partage_crishim.ledger import Booking
+from partage_crishim.ledger import CardLedger
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
 from partage_crishim.rules.guard import GuardPolicy
@@ -187,8 +187,8 @@ class Stage:
     runtime: FakeRuntime = field(default_factory=FakeRuntime)
     resources: FakePodResources = field(default_factory=FakePodResources)
     host: PluginHost = field(default_factory=FakeHost)
-    told: list[Told] = field(default_factory=list[Told])
-    changed: list[Changed] = field(default_factory=list[Changed])
+    told: list[Incident] = field(default_factory=list[Incident])
+    changed: list[ContainerChange] = field(default_factory=list[ContainerChange])
     faults: list[Exception] = field(default_factory=list[Exception])
     now_s: float = 1000.0
 
@@ -233,32 +233,32 @@ class Crishim:
         self.containerd = Containerd(stage.runtime, clock=clock)
         self.reservations = Reservations(folder / "reserved", clock=clock)
         self.records = Records(folder)
-        self.booking = Booking(self.reservations, self.records, self.containerd)
+        self.ledger = CardLedger(self.reservations, self.records, self.containerd)
         self.collector = Collector(
             reservations=self.reservations,
             records=self.records,
             containerd=self.containerd,
-            booking=self.booking,
+            ledger=self.ledger,
             host=stage.host,
             tell=stage.faults.append,
         )
         kubelet = Kubelet(stage.resources, stage.root / CHECKPOINT)
-        siblings = Siblings(self.containerd, self.booking, policy.confinement)
+        siblings = Siblings(self.containerd, self.ledger, policy.confinement)
         self.guardian = Guardian(
             policy=guard,
             inventory=self.inventory,
             containerd=self.containerd,
             kubelet=kubelet,
-            booking=self.booking,
+            ledger=self.ledger,
             siblings=siblings,
         )
-        self.grants = Granting(
+        self.grants = GrantRewriter(
             node=NODE,
             policy=policy,
             keyring=Keyring(stage.root / "etc/partage/keys.d"),
             inventory=self.inventory,
             containerd=self.containerd,
-            booking=self.booking,
+            ledger=self.ledger,
             guardian=self.guardian,
             siblings=siblings,
             host=stage.host,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partage_crishim.reservations import Reservations
-from partage_crishim.rules.capacity import Held
+from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Listing, OnNode, Reservation, highest_gen, holders, holders_of
 from partage_crishim.table import Table
@@ -29,7 +29,7 @@ GRANTS = st.builds(
     memory_bytes=st.integers(1, 9),
 )
 HELD = st.builds(
-    Held,
+    Holding,
     key=st.sampled_from("abcd").map(ContainerKey),
     pod=st.sampled_from(["p1", "p2"]),
     container=st.just("main"),
@@ -43,7 +43,7 @@ RESERVATIONS = st.lists(
     max_size=4,
     unique_by=lambda each: each.held.key,
 )
-ONE = Held(key=ContainerKey("a"), pod="p1", container="main", gen=1, cards=())
+ONE = Holding(key=ContainerKey("a"), pod="p1", container="main", gen=1, cards=())
 
 
 @given(LISTINGS, RESERVATIONS, st.sets(st.sampled_from(CARDS)))
@@ -72,7 +72,7 @@ def test_a_living_container_that_cannot_be_read_may_hold_any_card() -> None:
             holders_of(CARDS, listing, ())
 
 
-def written(reservations: Reservations, held: Held) -> None:
+def written(reservations: Reservations, held: Holding) -> None:
     async def write() -> None:
         async with reservations.locked() as table:
             table.write(reservations.made(held))
@@ -80,8 +80,8 @@ def written(reservations: Reservations, held: Held) -> None:
     asyncio.run(write())
 
 
-def standing(reservations: Reservations) -> tuple[Held, ...]:
-    async def read() -> tuple[Held, ...]:
+def standing(reservations: Reservations) -> tuple[Holding, ...]:
+    async def read() -> tuple[Holding, ...]:
         async with reservations.locked() as table:
             return tuple(each.held for each in table.reservations)
 

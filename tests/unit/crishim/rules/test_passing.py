@@ -89,7 +89,7 @@ def test_even_if_every_part_of_ours_is_broken(stage: Stage, monkeypatch: pytest.
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    for part in (crishim.containerd, crishim.booking, crishim.reservations, crishim.records, stage.host):
+    for part in (crishim.containerd, crishim.ledger, crishim.reservations, crishim.records, stage.host):
         for name in [name for name in dir(part) if not name.startswith("_")]:
             monkeypatch.setattr(part, name, broken)
     monkeypatch.setattr(crishim.guardian, "changes", broken)

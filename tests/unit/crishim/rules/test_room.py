@@ -170,7 +170,7 @@ def test_without_the_runtime_grants_are_refused(stage: Stage, crishim: Crishim) 
 
 
 class TestTheFolder:
-    """Files of other versions, a lock that is never let go, a disk that is full."""
+    """FileLookup of other versions, a lock that is never let go, a disk that is full."""
 
     def folder(self, stage: Stage) -> Path:
         return stage.root / "run/partage/crishim/reserved"

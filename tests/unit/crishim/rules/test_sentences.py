@@ -34,8 +34,8 @@ GOOD = Create(
     annotations=HERS,
     env=[("TOKEN", SECRET), ("NVIDIA_VISIBLE_DEVICES", f"{SECRET}-v")],
 )
-Changed = dict[str, Any]
-CAUSES: dict[str, Changed] = {
+ContainerChange = dict[str, Any]
+CAUSES: dict[str, ContainerChange] = {
     "changed text": {"annotations": {**HERS, ALLOCATION: HERS[ALLOCATION] + " "}},
     "secret for text": {"annotations": {**HERS, ALLOCATION: SECRET}},
     "secret in the text": {"annotations": HERS | signed(allocation(v=SECRET))},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_crishim.judge import Changed
+from partage_crishim.judge import ContainerChange
 from partage_plugins.vocabulary import Kind
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import Create
@@ -13,13 +13,15 @@ ALL = ("NVIDIA_VISIBLE_DEVICES", "all")
 
 def test_a_container_with_a_grant_is_told_of_with_its_generation_and_kinds(stage: Stage, crishim: Crishim) -> None:
     crishim.rewrite(Create(annotations=signed(allocation(gen=3))))
-    told = Changed(namespace="default", pod="trainer", container="main", why="granted", gen=3, kinds=(Kind("gpu"),))
+    told = ContainerChange(
+        namespace="default", pod="trainer", container="main", why="granted", gen=3, kinds=(Kind("gpu"),)
+    )
     assert stage.changed == [told]
 
 
 def test_a_container_that_was_kept_from_cards_is_told_of(stage: Stage, crishim: Crishim) -> None:
     crishim.held_back(Create(env=[ALL]))
-    assert stage.changed == [Changed(namespace="default", pod="trainer", container="main", why="guarded")]
+    assert stage.changed == [ContainerChange(namespace="default", pod="trainer", container="main", why="guarded")]
 
 
 def test_what_passes_or_is_refused_is_not_told_of_as_changed(stage: Stage, crishim: Crishim) -> None:

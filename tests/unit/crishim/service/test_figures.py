@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from partage_base.daemon.metrics import Metrics
-from partage_crishim.metrics import Figures
+from partage_crishim.metrics import CrishimMetrics
 from partage_crishim.splice.counters import Counters
 
 
-def page(counters: Counters) -> tuple[Figures, list[str]]:
+def page(counters: Counters) -> tuple[CrishimMetrics, list[str]]:
     metrics = Metrics("crishim")
-    figures = Figures(counters, metrics.registry)
+    figures = CrishimMetrics(counters, metrics.registry)
     figures.refused["NoRoom"] += 2
     figures.changed["guarded"] += 8
     figures.plugins.add(0.003)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from partage_crishim.noting import KubeletNote
+from partage_crishim.noting import KubeletSign
 from partage_crishim.verdicts import CREATE_CONTAINER, STATUS
 
 
 def test_only_kubelets_question_for_the_status_is_noted(tmp_path: Path) -> None:
     failed: list[OSError] = []
-    note = KubeletNote(tmp_path / "own/kubelet-spoke", failed=failed.append)
+    note = KubeletSign(tmp_path / "own/kubelet-spoke", failed=failed.append)
     note.note(CREATE_CONTAINER)
     assert not (tmp_path / "own").exists()
     note.note(STATUS)
@@ -24,7 +24,7 @@ def test_a_note_is_taken_once_a_second_at_most_and_again_later(tmp_path: Path, m
     now = 100.0
     monkeypatch.setattr("partage_crishim.noting.time.monotonic", lambda: now)
     path = tmp_path / "kubelet-spoke"
-    note = KubeletNote(path, failed=lambda error: pytest.fail(str(error)))
+    note = KubeletSign(path, failed=lambda error: pytest.fail(str(error)))
     note.note(STATUS)
     path.unlink()
     note.note(STATUS)
@@ -37,5 +37,5 @@ def test_a_note_is_taken_once_a_second_at_most_and_again_later(tmp_path: Path, m
 def test_a_note_that_cannot_be_taken_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     failed: list[OSError] = []
-    KubeletNote(tmp_path / "file/kubelet-spoke", failed=failed.append).note(STATUS)
+    KubeletSign(tmp_path / "file/kubelet-spoke", failed=failed.append).note(STATUS)
     assert len(failed) == 1

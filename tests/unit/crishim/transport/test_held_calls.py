@@ -10,9 +10,9 @@ import pytest
 from hpack import Decoder, Encoder
 
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
-from partage_crishim.h2.outbox import Dropped, Held, Rejected, Told
+from partage_crishim.h2.outbox import CallEnded, Rejected, VerdictUnwanted, VerdictWanted
 from partage_crishim.h2.pair import Pair
-from partage_crishim.h2.quota import Ledger, Limits
+from partage_crishim.h2.quota import Quota, QuotaLimits
 from partage_crishim.verdicts import RESTORE_POD, Code, Ending, HeldCall, Pass, Refuse, Rewrite
 from support.splice import wire
 from support.splice.wire import CREATE, VERSION, Frame, Reader
@@ -24,8 +24,8 @@ NONE: Fields = {}
 class Talk:
     """One pair after both have said hello, and what it says."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.pair = Pair(Ledger(limits))
+    def __init__(self, limits: QuotaLimits | None = None) -> None:
+        self.pair = Pair(Quota(limits))
         self.encoder, self.endings = Encoder(), list[Ending]()
         self._up, self._down = Reader(), Reader()
         self.pair.from_upstream(bytes(wire.settings()))
@@ -59,12 +59,12 @@ class Talk:
     def call(self) -> HeldCall:
         (held,) = self.pair.out.happenings
         self.pair.out.happenings.clear()
-        assert isinstance(held, Held)
+        assert isinstance(held, VerdictWanted)
         return held.call
 
     def told(self) -> list[Ending]:
         for happening in self.pair.out.happenings:
-            assert isinstance(happening, Told)
+            assert isinstance(happening, CallEnded)
             happening.ended(happening.ending)
         self.pair.out.happenings.clear()
         return self.endings
@@ -248,7 +248,7 @@ def test_a_client_that_cancels_takes_its_judge_along() -> None:
     talk.create(wire.message(b"create"))
     talk.call()
     talk.client(wire.reset(1))
-    assert talk.pair.out.happenings == [Dropped(1)]
+    assert talk.pair.out.happenings == [VerdictUnwanted(1)]
     assert talk.up()[-1] == wire.reset(1)
     talk.pair.out.happenings.clear()
     talk.pair.judged(1, talk.passing)
@@ -264,7 +264,7 @@ def test_a_runtime_that_answers_before_it_has_the_message_is_heard() -> None:
     talk.down()
     talk.runtime(answer)
     assert talk.down() == [answer]
-    assert talk.pair.out.happenings == [Dropped(1)]
+    assert talk.pair.out.happenings == [VerdictUnwanted(1)]
     assert talk.up()[-1].kind == wire.RST
     talk.pair.out.happenings.clear()
     talk.pair.judged(1, talk.passing)
@@ -340,11 +340,11 @@ def test_what_no_client_may_say_ends_its_connection_and_passes_nothing(more: Fra
     assert talk.pair.is_broken
     assert talk.up() == []
     assert talk.down()[-1].kind == wire.GOAWAY
-    assert talk.pair.out.happenings == [Dropped(1)]
+    assert talk.pair.out.happenings == [VerdictUnwanted(1)]
 
 
 def test_calls_that_find_no_room_wait_for_those_that_have_it() -> None:
-    talk = Talk(Limits(room_bytes=10_000, unasked_bytes=20_000))
+    talk = Talk(QuotaLimits(room_bytes=10_000, unasked_bytes=20_000))
     for stream in (1, 3, 5):
         talk.client(talk.headers(CREATE, stream), Frame(wire.DATA, 0, stream, wire.message(bytes(8000))[:3000]))
     credited = {frame.stream: frame.number for frame in talk.down()}
@@ -354,19 +354,19 @@ def test_calls_that_find_no_room_wait_for_those_that_have_it() -> None:
 
 
 def test_too_much_that_came_unasked_is_refused() -> None:
-    talk = Talk(Limits(room_bytes=10_000, unasked_bytes=5_000))
+    talk = Talk(QuotaLimits(room_bytes=10_000, unasked_bytes=5_000))
     for stream in (1, 3, 5):
         talk.client(talk.headers(CREATE, stream), Frame(wire.DATA, 0, stream, wire.message(bytes(8000))[:3000]))
     assert [code for code, _ in statuses(talk.down())] == ["8"]
 
 
-@pytest.mark.parametrize("limits", [Limits(calls=2), Limits(calls_each=2)])
-def test_too_many_calls_are_refused_and_the_others_go_on(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [QuotaLimits(calls=2), QuotaLimits(calls_each=2)])
+def test_too_many_calls_are_refused_and_the_others_go_on(limits: QuotaLimits) -> None:
     talk = Talk(limits)
     for stream in (1, 3, 5):
         talk.create(wire.message(b"create"), stream)
     assert [code for code, _ in statuses(talk.down())] == ["8"]
-    assert [type(happening) for happening in talk.pair.out.happenings] == [Held, Held, Rejected]
+    assert [type(happening) for happening in talk.pair.out.happenings] == [VerdictWanted, VerdictWanted, Rejected]
     talk.pair.out.happenings.clear()
     talk.pair.judged(1, Refuse(Code.INTERNAL, "no"))
     talk.create(wire.message(b"create"), 7)
@@ -391,7 +391,7 @@ def test_a_client_is_asked_to_go_and_over_when_its_calls_are() -> None:
 
 
 def test_nothing_of_ours_comes_before_the_runtimes_first_frame() -> None:
-    pair, encoder = Pair(Ledger()), Encoder()
+    pair, encoder = Pair(Quota()), Encoder()
     block = encoder.encode(wire.request_headers(CREATE))
     frames = [wire.settings(), Frame(wire.HEADERS, 4, 1, block), Frame(wire.DATA, 1, 1, b"nonsense")]
     pair.from_client(wire.PREFACE + b"".join(bytes(frame) for frame in frames))
@@ -403,7 +403,7 @@ def test_nothing_of_ours_comes_before_the_runtimes_first_frame() -> None:
 
 @pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nXX"])
 def test_garbage_ends_the_connection_without_a_word(garbage: bytes) -> None:
-    pair = Pair(Ledger())
+    pair = Pair(Quota())
     pair.from_client(garbage)
     assert pair.is_broken
     assert (pair.out.to_client, pair.out.to_upstream) == ([], [])

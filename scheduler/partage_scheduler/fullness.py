@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from partage_gpu.allocator.usage import usages
 from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, Inventory
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.usage import usages
 
 
 class Fullness(Struct, frozen=True, kw_only=True):

@@ -185,11 +185,11 @@ def part(*cards: dict[str, object]) -> dict[str, object]:
 
 
 def _has_room(room: Room, ask: GpuRequest) -> bool:
-    return room.share_milli >= ask.share_milli and room.memory_bytes >= ask.memory_on(room.card)
+    return room.share_milli >= ask.share_milli and room.memory_bytes >= ask.memory_on(room.card.memory_bytes)
 
 
 def _grant(card: Card, ask: GpuRequest) -> GpuGrant:
-    memory = ask.memory_on(card)
+    memory = ask.memory_on(card.memory_bytes)
     return GpuGrant(card=card.id, share_milli=ask.share_milli, limit_milli=ask.limit_milli, memory_bytes=memory)
 
 

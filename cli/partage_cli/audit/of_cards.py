@@ -8,9 +8,9 @@ from typing import Final
 from partage_cli.audit.seeing import SeenCluster, SeenNode, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.tables import age
-from partage_gpu.allocator.usage import Usage, usages
 from partage_plugins.vocabulary import GPU, Card, CardId
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.usage import Usage, usages
 
 _SILENT_AFTER_S: Final = 40.0
 _MOVE: Final = "delete the pod: it is placed anew"

@@ -145,11 +145,19 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     repeats_cards: bool = False
     """Several of its grants may be on one card; else each is on another."""
 
-    def memory_on(self, card: Card) -> int:
-        """Bytes that this request takes on a card: as asked, or the share's fraction rounded down to 1 MiB."""
+    def memory_on(self, total_bytes: int) -> int:
+        """Bytes on a card of that much memory: as asked, or the share's fraction rounded down to 1 MiB."""
         if self.memory_bytes is not None:
             return self.memory_bytes
-        return card.memory_bytes * self.share_milli // WHOLE_MILLI // MIB * MIB
+        return total_bytes * self.share_milli // WHOLE_MILLI // MIB * MIB
+
+    def wants_model(self, model: str) -> bool:
+        return (not self.models or model in self.models) and model not in self.models_not
+
+    def wants_id(self, card: Card) -> bool:
+        """A GPU's id also names the MIG instances on it."""
+        ids = {card.id, card.parent}
+        return (not self.cards or not ids.isdisjoint(self.cards)) and ids.isdisjoint(self.cards_not)
 
 
 class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -193,7 +201,7 @@ def on_every_card(wanted: GpuRequest, role: Role, part: GpuPart) -> tuple[GpuGra
             card=card.id,
             share_milli=share,
             limit_milli=max(share, wanted.limit_milli),
-            memory_bytes=min(times * wanted.memory_on(card), card.memory_bytes),
+            memory_bytes=min(times * wanted.memory_on(card.memory_bytes), card.memory_bytes),
             tags=replace(wanted.tags, affinity=None),
             role=role,
         )

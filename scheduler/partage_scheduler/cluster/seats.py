@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from partage_gpu.allocator.usage import Usage, usages
 from partage_plugins.codecs import encode_allocation, read_gang
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodRequest, PodUid, Room, keys
+from partage_plugins.vocabulary.usage import Usage, usages
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.asking import needs
 

@@ -7,10 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_gpu.allocator.needs import wants_model
-from partage_gpu.allocator.usage import usages
 from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, GpuRequest, Inventory, Tags
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.usage import usages
 from partage_scheduler.objects import ApiPod
 
 _SORTS: Final = "affinity, anti-affinity or exclusion"
@@ -78,14 +77,13 @@ def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
         yield "kubelet hands it out"
     if card.state != "ok":
         yield f"it is {card.condition}"
-    if not wants_model(wanted, card.model):
+    if not wanted.wants_model(card.model):
         yield f"its model {card.model} is not asked for"
-    ids = {card.id, card.parent}
-    if (wanted.cards and not ids & set(wanted.cards)) or ids & set(wanted.cards_not):
+    if not wanted.wants_id(card):
         yield "its id is not asked for"
     if held.share < wanted.share_milli:
         yield f"{held.share} milli of share are left, {wanted.share_milli} are asked for"
-    memory = wanted.memory_on(card)
+    memory = wanted.memory_on(card.memory_bytes)
     if held.memory < memory:
         yield f"{max(0, held.memory) >> 20}Mi of memory are left, {memory >> 20}Mi are asked for"
     if held.tags and not _suits(wanted.tags, held.tags):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from partage_gpu.allocator.needs import wants_model
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_scheduler.cluster.seats import Seat
@@ -48,7 +47,7 @@ def _of_cards(
     for card in cards:
         on_it = held.get(card.id, [])
         left = _left((WHOLE_MILLI, card.memory_bytes), (amounts for _, amounts in on_it))
-        needed = wanted.share_milli, wanted.memory_on(card)
+        needed = wanted.share_milli, wanted.memory_on(card.memory_bytes)
         option = _cheapest([each for each in on_it if each[0].pod.uid in may_leave], left, needed)
         if option is not None:
             options.append(option)
@@ -123,7 +122,4 @@ def _fits(left: Held, needed: Held) -> bool:
 
 
 def _wants(wanted: GpuRequest, card: Card) -> bool:
-    ids = {card.id, card.parent}
-    if (wanted.cards and not ids & set(wanted.cards)) or ids & set(wanted.cards_not):
-        return False
-    return wants_model(wanted, card.model)
+    return wanted.wants_id(card) and wanted.wants_model(card.model)

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.allocator.needs import memory_on
-from partage_gpu.allocator.usage import peak
 from partage_plugins import Refused
 from partage_plugins.vocabulary import Card, GpuRequest, PodRequest, Slot, Tags
+from partage_plugins.vocabulary.usage import peak
 from support.gpu_fleet import GIB, Fleet, ask, card, cards, granted, pod
 from unit.gpu_allocator.test_counting import PODS, POLICIES
 
@@ -29,7 +28,7 @@ def _fits_on(each: Card, left: dict[str, tuple[int, int]], containers: list, cho
     held = [(role, ask) for (role, ask), places in zip(containers, chosen, strict=True) if each in places]
     allowed = all((not ask.models or each.model in ask.models) and each.id not in ask.cards_not for _, ask in held)
     share = peak((role, ask.share_milli) for role, ask in held)
-    memory = peak((role, memory_on(ask, each.memory_bytes)) for role, ask in held)
+    memory = peak((role, ask.memory_on(each.memory_bytes)) for role, ask in held)
     return allowed and (not held or (share <= left[each.id][0] and memory <= left[each.id][1]))
 
 
@@ -55,7 +54,7 @@ def test_it_fits_exactly_where_some_choice_of_cards_works(used: list[int], reque
     left: dict[str, tuple[int, int]] = {}
     for each, milli in zip(NODE, used, strict=True):
         fleet.place_on(Slot(0), pod(ask(milli, cards=(each.id,))))
-        left[each.id] = 1000 - milli, each.memory_bytes - memory_on(ask(milli), each.memory_bytes)
+        left[each.id] = 1000 - milli, each.memory_bytes - ask(milli).memory_on(each.memory_bytes)
     assert bool(fleet.fitting(request)) == any_choice_works(NODE, left, request)
 
 
@@ -176,4 +175,4 @@ def test_the_longest_search_ends() -> None:
     for place, each in enumerate(of_node):
         fleet.place_on(Slot(0), pod(ask(390 + place, cards=(each.id,))))
     assert not fleet.fitting(pod(*(ask(590 - place) for place in range(15))))
-    assert memory_on(ask(1), 10 * GIB) > 0
+    assert ask(1).memory_on(10 * GIB) > 0

@@ -79,12 +79,12 @@ def test_whatever_is_below_a_whole_card_must_be_enforced(
     ],
 )
 def test_share_alone_is_the_same_fraction_of_the_memory(request_: GpuRequest, memory: int) -> None:
-    assert request_.memory_on(CARD) == memory
+    assert request_.memory_on(CARD.memory_bytes) == memory
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=20))
 def test_shares_that_fit_on_a_card_never_need_more_memory_than_it_has(shares: list[int]) -> None:
-    needed = [GpuRequest(share_milli=share).memory_on(CARD) for share in shares]
+    needed = [GpuRequest(share_milli=share).memory_on(CARD.memory_bytes) for share in shares]
     assert all(memory % MIB == 0 for memory in needed)
     if sum(shares) <= 1000:
         assert sum(needed) <= WHOLE

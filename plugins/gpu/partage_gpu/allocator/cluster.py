@@ -16,11 +16,11 @@ import numpy as np
 from partage_gpu.allocator.closeness import Closeness, closeness
 from partage_gpu.allocator.figures import Ints
 from partage_gpu.allocator.tags import TagBook
-from partage_gpu.allocator.usage import Usage
 from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import CardId, Slot
 from partage_plugins.vocabulary.pods import Room
+from partage_plugins.vocabulary.usage import Usage
 
 CLOSED: Final = -(1 << 53)
 """Stands for the share that is left of a card which no pod may be given: less than is ever left of another."""

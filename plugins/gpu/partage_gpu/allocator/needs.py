@@ -9,8 +9,7 @@ import numpy as np
 from partage_gpu.allocator.cluster import Cluster, Make
 from partage_gpu.allocator.figures import Ints
 from partage_plugins.vocabulary.answers import Flags, Slots
-from partage_plugins.vocabulary.gpu import MIB, GpuRequest
-from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.names import CardId
 
 UNWANTED: Final = 1 << 62
@@ -39,23 +38,11 @@ def wanted_cards(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Flags:
     return chosen
 
 
-def memory_on(wanted: GpuRequest, total_bytes: int) -> int:
-    """Bytes on a card of that much memory: as asked, or the share's fraction rounded down to 1 MiB."""
-    if wanted.memory_bytes is not None:
-        return wanted.memory_bytes
-    return total_bytes * wanted.share_milli // WHOLE_MILLI // MIB * MIB
-
-
-def wants_model(wanted: GpuRequest, model: str) -> bool:
-    """Whether the request allows cards of a model."""
-    return (not wanted.models or model in wanted.models) and model not in wanted.models_not
-
-
 _MOST_KNOWN: Final = 4096
 
 
 def _need(wanted: GpuRequest, make: Make) -> int:
-    return memory_on(wanted, make.memory_bytes) if wants_model(wanted, make.model) else UNWANTED
+    return wanted.memory_on(make.memory_bytes) if wanted.wants_model(make.model) else UNWANTED
 
 
 def _mark(allowed: Flags, cluster: Cluster, card: CardId, *, value: bool) -> None:

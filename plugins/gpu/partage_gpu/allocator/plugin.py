@@ -11,7 +11,6 @@ import numpy as np
 from partage_gpu.allocator.choice import one_of
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.memo import Bests, Plans, Possible
-from partage_gpu.allocator.needs import memory_on
 from partage_gpu.allocator.one_by_one import FEW, possible_on, serves
 from partage_gpu.allocator.placement import (
     fitting,
@@ -27,7 +26,6 @@ from partage_gpu.allocator.reasons import REASONS, reason_codes
 from partage_gpu.allocator.settings import AllocatorSettings, settings_from
 from partage_gpu.allocator.shapes import GUESSED
 from partage_gpu.allocator.typical import Learnt, shape_of
-from partage_gpu.allocator.usage import usages
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.allocation import Allocation
@@ -36,6 +34,7 @@ from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Slot
 from partage_plugins.vocabulary.pods import PodRequest, Room
+from partage_plugins.vocabulary.usage import usages
 
 
 class GpuAllocator:
@@ -187,7 +186,7 @@ def _grant(ask: Ask, card: Card) -> GpuGrant:
         card=card.id,
         share_milli=wanted.share_milli,
         limit_milli=wanted.limit_milli,
-        memory_bytes=memory_on(wanted, card.memory_bytes),
+        memory_bytes=wanted.memory_on(card.memory_bytes),
         tags=wanted.tags,
         role=ask.role,
     )

@@ -14,12 +14,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.needs import memory_on
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.trial import Trial
-from partage_gpu.allocator.usage import peak
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.names import Slot
+from partage_plugins.vocabulary.usage import peak
 
 _MOST_STEPS: Final = 1_000
 _MOST_IN_ALL: Final = 10_000
@@ -92,7 +91,7 @@ class Search:
         asks = [self._asks[held] for held in (*spot.held, number)]
         walls = {ask.request.tags.exclusion for ask in asks}
         share = peak((ask.role, ask.request.share_milli) for ask in asks)
-        memory = peak((ask.role, memory_on(ask.request, spot.total)) for ask in asks)
+        memory = peak((ask.role, ask.request.memory_on(spot.total)) for ask in asks)
         return len(walls) == 1 and share <= spot.share and memory <= spot.memory
 
 

@@ -12,7 +12,6 @@ from collections import OrderedDict
 from typing import Final
 
 from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.needs import memory_on
 from partage_gpu.allocator.plan import Plan
 from partage_gpu.allocator.shapes import Shape, Typical, popular_shapes
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
@@ -72,7 +71,7 @@ def shape_of(plan: Plan, cluster: Cluster) -> Shape:
         return Shape(plan.cpu_milli, 0, 0)
     total = int(cluster.total_bytes[-1])
     milli = max(
-        max(ask.request.share_milli, min(WHOLE_MILLI, memory_on(ask.request, total) * WHOLE_MILLI // total))
+        max(ask.request.share_milli, min(WHOLE_MILLI, ask.request.memory_on(total) * WHOLE_MILLI // total))
         for ask in plan.asks
     )
     models = plan.asks[0].request.models

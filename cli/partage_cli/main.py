@@ -66,7 +66,14 @@ class LazyGroup(click.Group):
         found = SUBCOMMANDS.get(cmd_name)
         if found is None:
             return None
-        command: click.Command = importlib.import_module(found.module).command
+        try:
+            command: click.Command = importlib.import_module(found.module).command
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise click.ClickException(
+                f"partage {cmd_name} decides as the scheduler does, which needs numpy: pip install 'partage[scheduler]'"
+            ) from error
         return command
 
     def resolve_command(

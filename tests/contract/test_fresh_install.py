@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run may fetch
 
 CHECKOUT = Path(__file__).parents[2]
+LOCK = CHECKOUT / "requirements/dev.lock"
+UV = str(Path(sys.executable).parent / "uv")
 NOT_SOURCE = shutil.ignore_patterns(".*", "__pycache__", "dist", "node_modules", "*.egg-info")
 BROKEN = {
     "broken_plugin.py": "raise RuntimeError('no such library')\n",
@@ -48,18 +54,21 @@ from partage_plugins.registry.finding import installed
 
 print(json.dumps([[each.name for each in installed(group)] for group in (SCHEDULER_GROUP, NODE_GROUP)]))
 """
-NODE_SIDE = """
-import json, sys
-import partage_plugins.host, partage_plugins.host.child
-from partage_plugins.hooks import NODE_GROUP, node
+SIDE = """
+import importlib, json, sys
+from partage_plugins import hooks
 from partage_plugins.registry.finding import installed
 from partage_plugins.registry.registry import Registry
 
-report = Registry(node).load(installed(NODE_GROUP))
-assert not report.faults and len(report.loaded) == 3, report
-scheduler_side = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
-print(json.dumps([name for name in scheduler_side if name in sys.modules]))
+side = sys.argv[1]
+if side == "node":
+    import partage_plugins.host.child
+report = Registry(importlib.import_module(f"partage_plugins.hooks.{side}")).load(installed(f"partage.{side}"))
+imported = [name for name in sys.argv[2:] if name in sys.modules]
+print(json.dumps({"loaded": [str(each) for each in report.loaded], "faults": report.faults, "imported": imported}))
 """
+OF_THE_SCHEDULER = ("numpy", "partage_plugins.sides.scheduler", "partage_fpga_template.scheduler")
+OF_THE_NODE = ("pynvml", "partage_gpu.discovery.discovery", "partage_fpga_template.node")
 
 
 class Environment:
@@ -96,23 +105,53 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     environment.run(sys.executable, "-m", "venv", "--without-pip", "venv")
     fill(environment)
     flags = ("--quiet", "--no-build-isolation", "--no-index")
-    environment.run(environment.python, "-m", "pip", "install", *flags, ".", "./plugins/template", cwd=source)
+    both = (".[node,scheduler]", "./plugins/template")
+    environment.run(environment.python, "-m", "pip", "install", *flags, *both, cwd=source)
+    environment.run(
+        environment.python, "-m", "pip", "wheel", "--no-deps", *flags, "-w", str(source / "dist"), ".", cwd=source
+    )
     return environment
 
 
-def fill(environment: Environment) -> None:
+def with_extra(extra: str, fresh: Environment, folder: Path) -> Environment:
+    """An environment with partage and what it says that it needs with this extra: no more."""
+    environment = Environment(folder)
+    environment.run(sys.executable, "-m", "venv", "--without-pip", "venv")
+    needed = needed_by(Requirement(f"partage[{extra}]" if extra else "partage"), {})
+    blocks = re.split(r"\n(?=\S)", LOCK.read_text())
+    locked = folder / "locked.txt"
+    locked.write_text("\n".join(each for each in blocks if canonicalize_name(each.partition("==")[0]) in needed))
+    fill(environment, locked)
+    (wheel,) = (fresh.folder / "source/dist").glob("partage-*.whl")
+    environment.run(
+        UV, "pip", "install", "--quiet", "--no-deps", "--offline", "--python", environment.python, str(wheel)
+    )
+    return environment
+
+
+def needed_by(requirement: Requirement, known: dict[str, set[str]]) -> set[str]:
+    """The names of all packages that it brings here, by what the installed ones say."""
+    name = canonicalize_name(requirement.name)
+    extras = {"", *requirement.extras}
+    if not extras <= known.setdefault(name, set()):
+        known[name] |= extras
+        for each in map(Requirement, requires(name) or ()):
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras):
+                needed_by(each, known)
+    return set(known) - {"partage"}
+
+
+def fill(environment: Environment, locked: Path = LOCK) -> None:
     """Installs what the lock names: from the cache alone if that is possible, as tools/bootstrap does."""
-    uv = str(Path(sys.executable).parent / "uv")
-    command = [uv, "pip", "sync", "--quiet", "--require-hashes", "--python", environment.python]
-    locked = str(CHECKOUT / "requirements/dev.lock")
+    command = [UV, "pip", "sync", "--quiet", "--require-hashes", "--python", environment.python]
     known = {**os.environ, "UV_CACHE_DIR": str(CHECKOUT / ".cache/uv")}
     said = ""
     for flags in (["--offline"], []):
-        done = subprocess.run([*command, *flags, locked], env=known, capture_output=True, text=True, check=False)
+        done = subprocess.run([*command, *flags, str(locked)], env=known, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return
         said += done.stderr
-    pytest.fail(f"uv could not install requirements/dev.lock:\n{said}", pytrace=False)
+    pytest.fail(f"uv could not install {locked}:\n{said}", pytrace=False)
 
 
 def test_entry_points_of_both_sides_are_found(fresh: Environment) -> None:
@@ -139,8 +178,41 @@ def test_a_plugin_that_cannot_be_imported_is_reported_and_costs_no_other(fresh: 
     assert (said["kinds"], said["imported"]) == (BOTH, [])
 
 
-def test_the_node_side_imports_nothing_of_the_scheduler(fresh: Environment) -> None:
-    assert fresh.said(NODE_SIDE) == []
+@pytest.mark.parametrize(("side", "others"), [("node", OF_THE_SCHEDULER), ("scheduler", OF_THE_NODE)])
+def test_one_side_imports_nothing_of_the_other(fresh: Environment, side: str, others: tuple[str, ...]) -> None:
+    said = fresh.said(SIDE, side, *others)
+    assert (len(said["loaded"]), said["faults"], said["imported"]) == (3, [], [])
+
+
+@pytest.mark.parametrize(
+    ("extra", "programs", "missing"),
+    [
+        ("node", ("partage-crishim", "partage-advertiser", "partage-broker"), "numpy"),
+        ("scheduler", ("partage-scheduler", "partage"), "pynvml"),
+    ],
+)
+def test_an_extra_is_all_that_its_side_needs(
+    fresh: Environment, tmp_path: Path, extra: str, programs: tuple[str, ...], missing: str
+) -> None:
+    alone = with_extra(extra, fresh, tmp_path)
+    said = alone.said(SIDE, extra)
+    assert (len(said["loaded"]), said["faults"]) == (2, [])
+    for program in programs:
+        assert alone.run(str(tmp_path / "venv/bin" / program), "--help").startswith("Usage:")
+    absent = f"import importlib.util; print(str(importlib.util.find_spec({missing!r}) is None).lower())"
+    assert alone.said(absent) is True
+
+
+def test_without_an_extra_the_command_line_works_and_names_the_extra_that_it_lacks(
+    fresh: Environment, tmp_path: Path
+) -> None:
+    alone = with_extra("", fresh, tmp_path)
+    partage = str(tmp_path / "venv/bin/partage")
+    for command in ("doctor", "keys", "limits", "node", "nodes", "simgpu", "top"):
+        assert alone.run(partage, command, "--help").startswith("Usage:")
+    for command in ("audit", "explain", "simulate"):
+        done = subprocess.run([partage, command, "--help"], capture_output=True, text=True, check=False)
+        assert (done.returncode, "pip install 'partage[scheduler]'" in done.stderr) == (1, True), done.stderr
 
 
 def test_the_template_passes_its_tests_as_installed(fresh: Environment) -> None:

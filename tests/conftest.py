@@ -6,11 +6,14 @@ import asyncio
 import gc
 import os
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from support import leftovers
 
 # Nothing depends on the clock or on earlier runs, so that a slow machine and a fresh checkout see the same tests.
 _SAME = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +24,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _FDS = Path("/proc/self/fd")
 _GRACE_S = 2.0
+
+
+def pytest_configure() -> None:
+    run = os.environ[leftovers.MARK] = str(uuid.uuid4())
+    leftovers.watch(os.getpid(), run)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,25 @@
+"""A test run that is killed takes the programs that it started along."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+from support import leftovers
+
+
+def test_what_a_killed_run_started_ends_and_nothing_else() -> None:
+    sleep = ["sleep", "1000"]
+    marked = {**os.environ, leftovers.MARK: "this-run"}
+    with (
+        subprocess.Popen(sleep) as run,
+        subprocess.Popen(sleep, env=marked, start_new_session=True) as started,
+        subprocess.Popen(sleep) as other,
+    ):
+        watcher = leftovers.watch(run.pid, "this-run")
+        run.kill()
+        assert started.wait() == -signal.SIGKILL
+        assert os.waitpid(watcher, 0) == (watcher, 0)
+        assert other.poll() is None
+        other.kill()

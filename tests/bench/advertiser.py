@@ -40,11 +40,8 @@ _NS: Final = 1e9
 
 
 class Plan(NamedTuple):
-    """How much of everything."""
-
     rounds: int
     changes: int
-    """The first so many kinds."""
     troubles: int
     trouble_s: float
     settled_s: float
@@ -59,7 +56,6 @@ SMOKE: Final = Plan(1, 1, 2, 0, 1, 3, 20, 1, 1)
 
 
 def measure_changes(bench: Bench, node: Node, plan: Plan) -> None:
-    """From a change until it is told."""
     worst = 0.0
     for change in CHANGES[: plan.changes]:
         seen = latencies(node, change, plan.rounds)
@@ -81,7 +77,6 @@ def measure_troubles(bench: Bench, node: Node, plan: Plan) -> None:
 
 
 def measure_rest(bench: Bench, node: Node, plan: Plan) -> None:
-    """What it costs while nothing happens."""
     found = rest(node, plan.rest_s, settled_s=plan.settled_s)
     bench.engaged("its heart beat", found.writes["update leases"] or bench.smoke)
     bench.figure("quiet seconds", found.seconds)
@@ -94,7 +89,6 @@ def measure_rest(bench: Bench, node: Node, plan: Plan) -> None:
 
 
 async def measure_crowd(bench: Bench, control: ControlPlane, plan: Plan) -> None:
-    """So many advertisers before one API server."""
     name = f"{plan.members} advertisers"
     async with crowd(control, plan.members) as members:
         began = time.monotonic()
@@ -147,14 +141,12 @@ async def _after_outage(bench: Bench, control: ControlPlane, members: Crowd, pla
 
 
 def make_room_for_a_crowd() -> None:
-    """It has many connections, and much to say."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def main() -> int:
-    """The node, then the crowd."""
     bench = Bench.from_argv("advertiser", libraries=["aiohttp", "kubernetes", "msgspec", "nvidia-ml-py", "structlog"])
     plan = SMOKE if bench.smoke else FULL
     with tempfile.TemporaryDirectory() as folder, node(Path(folder)) as with_cards:

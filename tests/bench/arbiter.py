@@ -33,7 +33,6 @@ NEIGHBOURS: Final[Mapping[str, tuple[Container, ...]]] = {
 
 
 def node(neighbours: tuple[Container, ...], lasts_ns: int) -> Case:
-    """The same on each card."""
     everywhere = tuple(
         Container(each.share, each.workload, each.limit, each.processes, cards=(card,))
         for card in range(CARDS)
@@ -53,7 +52,6 @@ def told_again(recorder: Recorder) -> int:
 
 
 def main() -> int:
-    """Case by case."""
     bench = Bench.from_argv("arbiter")
     for name, neighbours in NEIGHBOURS.items():
         recorder = recorded(node(neighbours, SMOKE_NS if bench.smoke else LASTS_NS))

@@ -42,7 +42,6 @@ def shared(name: str) -> Json:
 
 
 def plain(name: str) -> Json:
-    """A pod without a card."""
     return a_pod(name, image=IMAGE, command=[FIRST, "start"])
 
 
@@ -67,7 +66,6 @@ def _why_not_ended(chain: Chain, name: str) -> str | None:
 
 
 def main() -> int:
-    """One run."""
     bench = Bench.from_argv("chain")
     pairs = SMOKE_PAIRS if bench.smoke else PAIRS
     with tempfile.TemporaryDirectory() as root, chained(Path(root), say=_quiet) as chain:

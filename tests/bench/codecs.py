@@ -39,7 +39,6 @@ def measure_inventory(bench: Bench) -> None:
 
 
 def measure_allocation(bench: Bench) -> None:
-    """One container with half of a card."""
     text = documents.text_of(documents.allocation())
     grants = decode_allocation(text, KINDS).of(GPU)[ContainerName("main")]
     bench.engaged(
@@ -66,7 +65,6 @@ def measure_signature(bench: Bench) -> None:
 
 
 def believed(text: str, signature: str) -> bool:
-    """Whether our own verification takes it."""
     try:
         verify(text, signature, KEYS)
     except SignatureRefused:
@@ -75,7 +73,6 @@ def believed(text: str, signature: str) -> bool:
 
 
 def verified(raw: bytes, signed: bytes) -> bool:
-    """Whether the library's verification takes it."""
     try:
         PUBLIC.verify(raw, signed)
     except InvalidSignature:
@@ -84,7 +81,6 @@ def verified(raw: bytes, signed: bytes) -> bool:
 
 
 def main() -> int:
-    """Measures all three."""
     bench = Bench.from_argv("codecs", libraries=["msgspec", "cryptography"])
     measure_inventory(bench)
     measure_allocation(bench)

@@ -32,7 +32,6 @@ def quiet(_: str) -> None:
 
 
 def measure_latency(bench: Bench, caller: Caller) -> None:
-    """One call at a time."""
     for method in METHODS:
         found = caller.call(method=method, in_flight=1, **(SMOKE if bench.smoke else FULL))
         keep(bench, f"{method}, one at a time", found)
@@ -42,7 +41,6 @@ def measure_latency(bench: Bench, caller: Caller) -> None:
 
 
 def measure_throughput(bench: Bench, caller: Caller) -> None:
-    """Many calls at a time."""
     found = caller.call(method="Version", in_flight=IN_FLIGHT, **(SMOKE if bench.smoke else FULL))
     keep(bench, f"Version, {IN_FLIGHT} in flight", found)
     for name, figures in found.items():
@@ -55,7 +53,6 @@ def measure_throughput(bench: Bench, caller: Caller) -> None:
 
 
 def keep(bench: Bench, name: str, found: Mapping[str, Figures]) -> None:
-    """The medians of the rounds, as samples."""
     for target, figures in found.items():
         bench.samples(f"{name}, {target}", [p50 * US for p50 in figures.p50_us])
 

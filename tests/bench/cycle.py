@@ -41,7 +41,6 @@ T = TypeVar("T")
 
 
 def node_object(node: FleetNode) -> ApiNode:
-    """As the API server has it."""
     allocatable = {"cpu": f"{node.total.cpu_milli}m", "memory": str(node.total.memory_bytes), "pods": "110"}
     whole = {
         "metadata": {
@@ -126,8 +125,6 @@ class Phases:
 
 
 class Scheduler:
-    """All that is pure of one."""
-
     def __init__(self, nodes: int) -> None:
         self.pool = synthetic(POOL_NODES, mix=MIX).requests
         self.decider, self.side = decider_with("fgd+", typical_of(self.pool))
@@ -141,23 +138,19 @@ class Scheduler:
             self.cluster.heartbeat(node.name, 0.0, 0.0)
 
     def texts(self, first: int, count: int) -> list[bytes]:
-        """So many pods that wait."""
         return [pod_object(self.pool, number) for number in range(first, first + count)]
 
     def signed(self, bind: Bind) -> dict[str, str]:
-        """The annotations of a binding."""
         if not bind.allocation.containers:
             return {}
         text = encode_allocation(bind.allocation)
         return {keys.ALLOCATION: text, keys.SIGNATURE: sign(text, self.key)}
 
     def offered(self, pod: ApiPod) -> None:
-        """It waits."""
         self.cluster.pod(pod, 0.0)
         self.queue.offer(pod, 0.0)
 
     def shown(self, pod: ApiPod) -> None:
-        """The watch shows it bound."""
         self.queue.withdraw(pod.uid)
         self.queue.happened(self.cluster.pod(pod, 0.0), 0.0)
 
@@ -180,7 +173,6 @@ class Scheduler:
 
 
 def main() -> int:
-    """Places all."""
     bench = Bench.from_argv("cycle", libraries=["numpy", "msgspec", "cryptography"])
     smaller = SMALLER if bench.smoke else 1
     scheduler, took = Scheduler(NODES // smaller), Phases()

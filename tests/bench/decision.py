@@ -34,7 +34,6 @@ ROOM: Final = Room(cpu_milli=128_000, memory_bytes=1024 * GIB)
 MODELS: Final = ("large", "small", "old", "middle", "roomy", "newest")
 MIX: Final = Mix(name="mixed, some choosy", choosy=0.1)
 CASES: Final = (("fgd+", 5_000, 1000), ("fgd+", 10_000, 2000), ("kubeshare", 5_000, 300))
-"""Policy, nodes, and the bar in microseconds."""
 SMOKE_SMALLER: Final = 100
 POOL_NODES: Final = 200
 ROUNDS: Final = 9
@@ -44,7 +43,6 @@ WITHOUT_MEMORY: Final = 20
 
 
 def fleet(count: int) -> Iterator[FleetNode]:
-    """Nodes of several models, all as large."""
     for number in range(count):
         yield node_of(number, f"node-{number:05}", ROOM, [MODELS[number % len(MODELS)]] * CARDS)
 
@@ -65,15 +63,12 @@ def twelve(node: FleetNode, chosen: random.Random) -> Iterator[Allocation]:
 
 
 class Arrivals:
-    """Pods without end, each another one."""
-
     def __init__(self) -> None:
         self.pool = synthetic(POOL_NODES, mix=MIX).requests
         self._requests = cycle(self.pool)
         self._number = 0
 
     def some(self, count: int) -> list[PodRequest]:
-        """The next ones."""
         self._number += count
         first = self._number - count
         return [
@@ -82,7 +77,6 @@ class Arrivals:
 
 
 def decide_all(decider: Decider, requests: list[PodRequest], *, forgetful: bool = False) -> list[PodUid]:
-    """What is measured; answers who was placed."""
     placed: list[PodUid] = []
     for request in requests:
         if forgetful:
@@ -103,7 +97,6 @@ def leave(decider: Decider, pods: list[PodUid], requests: list[PodRequest]) -> N
 
 
 def in_use(policy: str, nodes: int, arrivals: Arrivals) -> Decider:
-    """A decider whose nodes carry twelve pods each."""
     decider, _ = decider_with(policy, typical_of(arrivals.pool))
     chosen = random.Random(nodes)  # noqa: S311  the same fleet in every run
     for node in fleet(nodes):
@@ -114,7 +107,6 @@ def in_use(policy: str, nodes: int, arrivals: Arrivals) -> Decider:
 
 
 def measure(bench: Bench, policy: str, nodes: int, bar_us: float) -> None:
-    """One policy on one fleet."""
     arrivals = Arrivals()
     decider = in_use(policy, nodes, arrivals)
     count, rounds = (SMOKE_ARRIVALS, 2) if bench.smoke else (ARRIVALS, ROUNDS)
@@ -133,7 +125,6 @@ def measure(bench: Bench, policy: str, nodes: int, bar_us: float) -> None:
 
 
 def measure_forgetful(bench: Bench, name: str, decider: Decider, requests: list[PodRequest]) -> None:
-    """The reference."""
     taken_ns: list[float] = []
     for request in requests:
         started = time.process_time_ns()
@@ -144,7 +135,6 @@ def measure_forgetful(bench: Bench, name: str, decider: Decider, requests: list[
 
 
 def main() -> int:
-    """Measures each case."""
     bench = Bench.from_argv("decision", libraries=["numpy", "msgspec"])
     bench.figure("pods on a node before", PODS_A_NODE)
     bench.figure("shapes", len({shape_of(request) for request in Arrivals().pool}))

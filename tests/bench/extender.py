@@ -34,8 +34,6 @@ SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1
 
 
 class Result(NamedTuple):
-    """What came out."""
-
     plain: list[Race]
     ours: list[Race]
     answered: Counter[str]
@@ -43,7 +41,6 @@ class Result(NamedTuple):
 
 
 async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, turns: int) -> Result:
-    """The races, on the same nodes."""
     cluster = Cluster(control)
     access = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
     add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
@@ -64,7 +61,6 @@ async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, tur
 
 
 def main() -> int:
-    """Backlogs of both kinds."""
     bench = Bench.from_argv("extender", libraries=["msgspec", "numpy", "aiohttp", "uvloop"])
     nodes, pods, turns = (SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS) if bench.smoke else (NODES, PODS, TURNS)
     with control_plane(FOR_BENCHMARKS, say=_quiet) as control, tempfile.TemporaryDirectory() as root:

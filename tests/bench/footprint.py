@@ -32,7 +32,6 @@ Fill = Callable[[Json, str, int], object]
 
 
 def resident_mib() -> float:
-    """Now."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -54,7 +53,6 @@ def _of_nodes(pod: Json, own: str, count: int) -> None:
 
 
 def _of_pods(pod: Json, own: str, count: int) -> None:
-    """Each is about all pods there are."""
     terms = [
         {
             "topologyKey": "kubernetes.io/hostname",
@@ -116,19 +114,15 @@ FILLS: Final[Mapping[str, tuple[Fill, int]]] = {
     "containers": (_containers, 500),
     "volumes": (_volumes, 500),
 }
-"""And how many of each are allowed, about."""
 
 
 class Hostile:
-    """Pods of one sort."""
-
     def __init__(self, scheduler: Scheduler, fill: Fill, count: int) -> None:
         self._scheduler, self._fill, self._count = scheduler, fill, count
         self._nodes = [node.name for node in scheduler.cluster.nodes]
         self.slowest_s = 0.0
 
     def come(self, pods: int) -> None:
-        """Half of them on nodes already."""
         for number in range(pods):
             text = self._text(number, self._nodes[number % len(self._nodes)] if number % 2 else None)
             started = time.thread_time()
@@ -144,7 +138,6 @@ class Hostile:
             self.slowest_s = max(self.slowest_s, time.thread_time() - started)
 
     def go(self, pods: int) -> None:
-        """All of them."""
         for number in range(pods):
             self._scheduler.cluster.pod_gone(_uid(number, id(self)), 0.0)
             self._scheduler.queue.withdraw(_uid(number, id(self)))
@@ -180,7 +173,6 @@ def settled(scheduler: Scheduler, pods: int) -> None:
 
 
 def sorts() -> Iterator[tuple[str, Fill, int]]:
-    """All ways of saying much."""
     for name, (fill, allowed) in FILLS.items():
         yield f"{name}, as many as are allowed", fill, allowed
         yield f"{name}, 1.4 MiB", fill, as_large(fill)

@@ -65,13 +65,11 @@ class Bench:
 
     @classmethod
     def from_argv(cls, name: str, *, libraries: Sequence[str] = (), argv: Sequence[str] | None = None) -> Self:
-        """Reads the command line of a benchmark."""
         parser = argparse.ArgumentParser(prog=f"bench {name}", description=f"measures {name}")
         parser.add_argument("--smoke", action="store_true", help="run everything briefly and judge nothing")
         return cls(name, libraries=libraries, smoke=parser.parse_args(argv).smoke)
 
     def time(self, name: str, call: Callable[[], object]) -> Timing:
-        """What one call takes."""
         return self._keep(name, time_rounds(stretch_of(call, self._clock), self._plan))
 
     def time_async(self, name: str, call: Callable[[], Awaitable[object]]) -> Timing:
@@ -79,7 +77,6 @@ class Bench:
         return self._keep(name, time_rounds(async_stretch_of(call, self._clock, self._runner), self._plan))
 
     def compare(self, name: str, *, reference: Callable[[], object], candidate: Callable[[], object]) -> Difference:
-        """What the candidate costs over the reference."""
         sides = stretch_of(reference, self._clock), stretch_of(candidate, self._clock)
         return self._keep(name, compare_rounds(*sides, self._plan))
 

@@ -23,7 +23,6 @@ from partage_isolation.library.building import CUDA
 CALLS: Final = 10_000_000
 EACH: Final = 50_000
 SLOW_EACH: Final = 2_000
-"""What goes the long way each time."""
 SMOKE_ROUNDS: Final = 2
 MANY: Final = 8
 
@@ -47,7 +46,6 @@ def look(bench: Bench, place: Lending, engaged: Engaged) -> None:
 
 
 def measure(bench: Bench, kind: str, time: Time, threads: int = 1) -> Difference:
-    """One way to launch."""
     each = EACH if kind in {"kernel", "wide"} else SLOW_EACH
     rounds = SMOKE_ROUNDS if bench.smoke else CALLS // EACH // threads
     with lending(time) as place:

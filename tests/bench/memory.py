@@ -33,7 +33,6 @@ CARD: Final = card("h100", context_mib=CONTEXT_MIB)
 LARGE_MIB: Final = 40 * 1024
 """A container with so much room that it is never asked to give back."""
 ASKED_MIB: Final = 64
-"""More than is ever lent unasked."""
 CREDIT_MIB: Final = 2
 RACED_MIB: Final = 2048
 
@@ -74,7 +73,6 @@ def look(bench: Bench, place: Place, container: Container) -> Callable[[Engaged]
 
 
 def costs(bench: Bench, place: Place) -> None:
-    """Of calls, and of starting a program."""
     container = place.container(memory_mib=LARGE_MIB)
     rounds, each = (SMOKE_ROUNDS, 10) if bench.smoke else (ROUNDS, EACH)
     driver, see = place.node.library("cuda"), look(bench, place, container)
@@ -102,7 +100,6 @@ def raced(place: Place, container: Container) -> Course:
 
 
 def warm_up(place: Place, container: Container, folder: Path) -> None:
-    """A first context."""
     with Race(Course(container.environment, container.limit, CONTEXT_MIB, processes=1), folder / "first") as race:
         race.round()
         race.finish()
@@ -111,7 +108,6 @@ def warm_up(place: Place, container: Container, folder: Path) -> None:
 
 
 def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name: str) -> None:
-    """What it showed."""
     over = place.node.status()[0].peak_bytes - container.limit
     bench.engaged(f"{name}: the limit was met, and programs were killed", seen.refused > 0 < seen.killed)
     bench.figure(f"{name}: operations", seen.operations)
@@ -127,7 +123,6 @@ def tell_race(bench: Bench, place: Place, container: Container, seen: Seen, name
 
 
 def races(bench: Bench, place: Place, folder: Path) -> None:
-    """Over every path, with kills and stops."""
     container = place.container(memory_mib=RACED_MIB)
     warm_up(place, container, folder)
     with Race(raced(place, container), folder / "race") as race:
@@ -164,7 +159,6 @@ def rows_are_right(place: Place, container: Container, asleep: int | None) -> bo
 
 
 def restarts(bench: Bench, place: Place, folder: Path) -> None:
-    """The broker is killed in every round."""
     container = place.container(memory_mib=RACED_MIB)
     warm_up(place, container, folder)
     times: list[float] = []
@@ -183,7 +177,6 @@ def restarts(bench: Bench, place: Place, folder: Path) -> None:
 
 
 def main() -> int:
-    """Costs first, while nothing else was going on."""
     bench = Bench.from_argv("memory", libraries=["uvloop", "msgspec"])
     with tempfile.TemporaryDirectory() as folder:
         with a_place(cards=(CARD,)) as place:

@@ -36,8 +36,6 @@ SYNTHETIC_NODES: Final = 300
 
 
 class Plan(NamedTuple):
-    """How much is replayed."""
-
     seeds: tuple[int, ...]
     marks: tuple[int, ...]
     """Arrivals in percent at which is looked: first while there is room, then when there is none."""
@@ -49,13 +47,11 @@ SMOKE: Final = Plan((SEEDS[0],), (5, 10), 1)
 
 
 def folder() -> Path:
-    """Where traces would be."""
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     return Path(os.environ.get("PARTAGE_TRACES", beside))
 
 
 def workloads() -> dict[str, Workload]:
-    """By a short name; the default list first."""
     nodes, lists = folder() / NODES_FILE, sorted(folder().glob("openb_pod_list_*.csv"))
     if nodes.is_file() and lists:
         named = {path.stem.removeprefix("openb_pod_list_"): path for path in lists}
@@ -78,12 +74,10 @@ def published() -> Mapping[str, float]:
 
 
 def tell(run: Run) -> None:
-    """Progress."""
     sys.stderr.write(f"{run.policy} seed {run.seed}: {run.points[-1].allocated:.2f} %\n")
 
 
 def replayed(bench: Bench, name: str, workload: Workload, plan: Plan) -> dict[str, Summary]:
-    """Every policy on one workload."""
     jobs = [Job(policy, seed) for policy in POLICIES for seed in plan.seeds]
     protocol = Protocol(arrivals_percent=plan.marks[-1])
     runs = replay_all(workload, jobs, protocol, processes=os.cpu_count() or 1, on_done=tell)
@@ -93,7 +87,6 @@ def replayed(bench: Bench, name: str, workload: Workload, plan: Plan) -> dict[st
 
 
 def allocated(summary: Summary, mark: int) -> float:
-    """Percent of all cards."""
     point = summary.at(mark)
     if point is None:
         raise SystemExit(f"bench packing: nothing is known of {mark} % arrivals")
@@ -120,7 +113,6 @@ def judge_reference(bench: Bench, name: str, summary: Summary, known: Mapping[st
 
 
 def main() -> int:
-    """Measures every list there is."""
     bench = Bench.from_argv("packing", libraries=["numpy", "msgspec"])
     plan, known = SMOKE if bench.smoke else FULL, published()
     for name, workload in list(workloads().items())[: plan.lists]:

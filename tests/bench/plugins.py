@@ -59,7 +59,6 @@ class Counting:
 
 
 def bare(hook: str, plugins: int) -> Callable[[], object]:
-    """The same functions, called directly."""
     functions = [getattr(Answering(), hook) for _ in range(plugins)]
     arguments = (REQUEST,) if hook == "partage_shape" else (REQUEST, SLOTS)
 
@@ -70,7 +69,6 @@ def bare(hook: str, plugins: int) -> Callable[[], object]:
 
 
 def through(side: SchedulerSide, hook: str) -> Callable[[], object]:
-    """The façade's call."""
     call = getattr(side, hook.removeprefix("partage_"))
     return partial(call, REQUEST) if hook == "partage_shape" else partial(call, REQUEST, SLOTS)
 
@@ -109,7 +107,6 @@ def measure_host(bench: Bench, root: str) -> None:
 
 
 def main() -> int:
-    """Measures both sides."""
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the child imports this benchmark's plugin
     bench = Bench.from_argv("plugins", libraries=["pluggy", "msgspec", "numpy"])
     measure_facade(bench, 1, at_most_us=2)

@@ -63,14 +63,12 @@ def a_node(number: int) -> ApiNode:
 
 
 def a_pod(name: str, app: int = 7, **spec: Any) -> ApiPod:
-    """As a Deployment makes it."""
     labels = {"app": f"app-{app}", "pod-template-hash": f"hash-{app}"}
     ports = ({"hostPort": 9000},) if spec.get("hostNetwork") else ()
     return pod(name, labels, requests={"cpu": "1", "memory": "1Gi"}, ports=ports, tolerations=TOLERATIONS, **spec)
 
 
 def in_use(nodes: int, pods: int) -> Predicates:
-    """As many nodes and pods."""
     predicates = Predicates()
     for number in range(nodes):
         predicates.put_node(Slot(number), a_node(number))
@@ -80,7 +78,6 @@ def in_use(nodes: int, pods: int) -> Predicates:
 
 
 def each_ns(call: Callable[[ApiPod], object], pods: list[ApiPod]) -> float:
-    """What one of the calls takes."""
     started = time.process_time_ns()
     for each in pods:
         call(each)
@@ -88,7 +85,6 @@ def each_ns(call: Callable[[ApiPod], object], pods: list[ApiPod]) -> float:
 
 
 def measure(bench: Bench, predicates: Predicates, nodes: int, name: str) -> None:
-    """One kind of pod."""
     spec, bar_us = CASES[name]
     count, rounds = (5, 2) if bench.smoke else (PODS_A_ROUND, ROUNDS)
     slots = iter(range(1 << 60))
@@ -118,7 +114,6 @@ def measure(bench: Bench, predicates: Predicates, nodes: int, name: str) -> None
 
 
 def measure_preferences(bench: Bench, predicates: Predicates, nodes: int) -> None:
-    """A pod that would like to be somewhere."""
     choosy = a_pod("choosy", affinity=PREFERRING)
     bench.engaged("something is preferred", predicates.preferences(choosy, nodes) is not None)
     bench.time("preferences", lambda: predicates.preferences(choosy, nodes))
@@ -137,7 +132,6 @@ def measure_reading(bench: Bench) -> None:
 
 
 def main() -> int:
-    """Measures each case."""
     bench = Bench.from_argv("predicates", libraries=["numpy", "msgspec"])
     smaller = SMOKE_SMALLER if bench.smoke else 1
     nodes = NODES // smaller

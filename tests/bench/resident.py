@@ -27,7 +27,6 @@ _FOR_DEVELOPERS: Final = "import sys\nsys.modules.update(dict.fromkeys(('rich', 
 
 
 def resident_mib(component: Component) -> float:
-    """Now."""
     lines = Path(f"/proc/{component.pid}/status").read_text().splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / _KIB
 

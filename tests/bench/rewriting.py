@@ -56,7 +56,6 @@ def pods(node: BenchNode) -> Iterator[Made]:
 
 
 async def fill(node: BenchNode, new: Iterator[Made]) -> None:
-    """Those that are there already."""
     for _ in range(ON_NODE // AT_ONCE):
         some = list(itertools.islice(new, AT_ONCE))
         sandboxes = await asyncio.gather(*(node.sandbox("through", pod) for pod in some))
@@ -128,7 +127,6 @@ def measure_alone(bench: Bench, node: BenchNode, new: Iterator[Made]) -> None:
 
 
 def main() -> int:
-    """Fills a node, then measures."""
     bench = Bench.from_argv("rewriting", libraries=["msgspec", "cryptography", "protobuf", "uvloop"])
     with serving() as node:
         new = pods(node)

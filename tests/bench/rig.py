@@ -21,14 +21,11 @@ _KIB: Final = 1 << 10
 
 
 class Times:
-    """Nanoseconds by what took them."""
-
     def __init__(self) -> None:
         self.taken: dict[str, list[float]] = {}
 
     @contextmanager
     def of(self, what: str) -> Generator[None]:
-        """Takes the time of the block."""
         started = time.perf_counter_ns()
         yield
         self.taken.setdefault(what, []).append(time.perf_counter_ns() - started)
@@ -71,7 +68,6 @@ def run_pods(rig: Rig, times: Times) -> None:
 
 
 def main() -> int:
-    """Some rounds of each, in turn."""
     bench = Bench.from_argv("rig", libraries=["cryptography"])
     times, found = Times(), []
     for _ in range(SMOKE_ROUNDS if bench.smoke else ROUNDS):

@@ -45,15 +45,12 @@ SETTINGS: Final = replace(
 
 
 class Result(NamedTuple):
-    """What came out."""
-
     theirs: list[Race]
     ours: list[Race]
     verified: Counter[str]
 
 
 async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, turns: int) -> Result:
-    """Both, in turns, and what ours did."""
     assert control.scheduler is not None
     control.scheduler.stop()
     cluster = Cluster(control)
@@ -76,7 +73,6 @@ async def measured(control: ControlPlane, root: Path, nodes: int, pods: int, tur
 
 
 def main() -> int:
-    """One run."""
     bench = Bench.from_argv("scheduler", libraries=["msgspec", "numpy", "aiohttp", "uvloop"])
     nodes, pods, turns = (SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS) if bench.smoke else (NODES, PODS, TURNS)
     with control_plane(SETTINGS, say=lambda _line: None) as control, tempfile.TemporaryDirectory() as root:

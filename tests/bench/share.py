@@ -26,9 +26,7 @@ from support.sharing import Sharer
 
 SECONDS: Final = 10
 GEMINI_SECONDS: Final = 20
-"""Two of its windows."""
 UNMETERED_SECONDS: Final = 5
-"""Nothing there changes from second to second."""
 SMOKE_SECONDS: Final = 1
 REACHED_SECONDS: Final = 4
 REQUESTS_S: Final = 20
@@ -44,7 +42,6 @@ TRAINING: Final = Sharer("training", 700, "flood", ("--kernel-us", "300"))
 
 
 def inference(seconds: float) -> Sharer:
-    """Requests of 6 ms, one each 30 ms."""
     words = ("--rate", "33.333", "--kernels", "6", "--kernel-us", "1000")
     return Sharer("inference", 300, "inference", words, seconds=seconds)
 
@@ -60,7 +57,6 @@ def reached(bench: Bench, free: Place) -> dict[str, float]:
 
 
 def told(bench: Bench, place: Place, seen: Seen, reach: Mapping[str, float]) -> None:
-    """Figures under each policy; ours is judged."""
     name, off = f"{seen.case.name}, {place.policy}", seen.off(reach)
     sys.stderr.write(f"{name}: {seen.shown()}, off {off:.3f}, sigma {seen.sigma:.3f}\n")
     if place.policy != "ours":
@@ -105,7 +101,6 @@ def alone(bench: Bench, ours: Place, free: Place) -> None:
 
 
 def latencies(bench: Bench, places: Mapping[str, Place]) -> None:
-    """Of requests beside training, 30 to 70."""
     p99_ms: dict[str, float] = {}
     for policy, place in places.items():
         p50_ms, p99_ms[policy] = place.latency(inference(1 if bench.smoke else REQUESTS_S), TRAINING)

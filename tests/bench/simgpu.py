@@ -30,7 +30,6 @@ LAUNCHES: Final = 1_000_000
 SMOKE_LAUNCHES: Final = 10_000
 PROCESSES: Final = 8
 OPERATIONS: Final = 50
-"""Of each process in each round."""
 ROUNDS: Final = 40
 """In which those that are not killed do more than 10,000 operations."""
 SMOKE_ROUNDS: Final = 2
@@ -41,14 +40,11 @@ SEED: Final = 6
 
 
 class Measuring:
-    """One run on one node."""
-
     def __init__(self, bench: Bench, node: SimulatedNode) -> None:
         self.bench, self.node = bench, node
         self._seconds = str(SMOKE_SECONDS if bench.smoke else SECONDS)
 
     def shares(self, processes: int) -> None:
-        """Processes that flood the card at once."""
         told = self._run("several", "--processes", str(processes), "--seconds", self._seconds)
         shares = [float(each["gpu_seconds"]) / float(each["wall_seconds"]) for each in told["each"]]
         self.bench.engaged(f"{processes} processes computed", len(shares) == processes and min(shares) > 0)
@@ -60,7 +56,6 @@ class Measuring:
         )
 
     def alone(self, program: str) -> None:
-        """A process that has the card for itself."""
         told = self._run(program, "--seconds", self._seconds, "--kernel-us", "1000")
         self.bench.engaged(f"{program} computed", told["launches"] > 0)
         part = float(told["gpu_seconds"]) / float(told["wall_seconds"])

@@ -61,21 +61,17 @@ class NothingTaken(Record):
     """What a plugin that is made anew would be told; this story never needs it."""
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
-        """None."""
         return ()
 
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
-        """None."""
         return ()
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
 
 
 def asking(boards: str) -> Pod:
-    """A pod whose one container asks for boards."""
     limits = {"fpga.example.com/boards": boards}
     return Pod(ref=POD, containers=(PodContainer(name=MAIN, limits=limits),))
 
@@ -109,7 +105,6 @@ def place(side: SchedulerSide, names: list[NodeName]) -> Allocation:
 
 
 async def adjust(allocation: Allocation, part: Inventory, root: str) -> None:
-    """The node's part: what changes in the container."""
     plugins = {"fpga": "partage_fpga_template.node:FpgaNode"}
     host = PluginHost(HostSettings(node=allocation.node, root=root, paths=plugins, traced=tracing(os.environ)))
     container = Container(key=container_key(POD.uid, MAIN, 0), pod=POD, name=MAIN)
@@ -124,7 +119,6 @@ async def adjust(allocation: Allocation, part: Inventory, root: str) -> None:
 
 
 def main() -> int:
-    """Tells the story in five steps."""
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the plugin host's child finds the template where we did
     registry = Registry(scheduler_hooks)
     report = registry.load(from_paths({"fpga": "partage_fpga_template.scheduler:FpgaScheduler"}))

@@ -28,13 +28,11 @@ LOOK: Final = "echo I run on a real kubelet, with $(ls /dev | grep nvidia[0-9] |
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def show_cluster(rig: Rig, seconds: float) -> None:
-    """What started."""
     info = rig.cluster.nodes.get(NODE)["status"]["nodeInfo"]
     say(f"1. A cluster is ready after {seconds:.1f} s, at {rig.control.server}")
     say(f"   node {NODE}: kubelet {info['kubeletVersion']}, {info['containerRuntimeVersion']}, {info['kernelVersion']}")
@@ -98,7 +96,6 @@ def show_forgeries(rig: Rig, key: Ed25519PrivateKey, honest: Pod) -> None:
 
 
 def refused(what: str, pod: Pod) -> None:
-    """As kubelet shows it to the user."""
     say(f"   {what}\n      ✗ {pod.wait_waiting('CreateContainerError')}")
 
 
@@ -115,7 +112,6 @@ def show_others(rig: Rig) -> None:
 
 
 def denied(attempts: Mapping[str, Callable[[], object]]) -> None:
-    """As the API server says it."""
     for what, attempt in attempts.items():
         try:
             attempt()
@@ -126,7 +122,6 @@ def denied(attempts: Mapping[str, Callable[[], object]]) -> None:
 
 
 def main() -> int:
-    """Tells the story in six steps."""
     say("partage, on real Kubernetes and a real runtime\n")
     key, started = Ed25519PrivateKey.generate(), time.monotonic()
     with running(RigSettings(nodes={NODE: node_settings(key)}), say=say) as rig:

@@ -35,7 +35,6 @@ for each in pynvml.nvmlDeviceGetComputeRunningProcesses(card):
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -56,7 +55,6 @@ def flood(node: SimulatedNode) -> subprocess.Popen[str]:
 
 
 def told(program: subprocess.Popen[str]) -> dict[str, Any]:
-    """Its own line about how it fared."""
     line: dict[str, Any] = json.loads(program.communicate()[0])
     return line
 
@@ -73,14 +71,12 @@ def share_unmetered(node: SimulatedNode) -> None:
 
 
 def run_out_of_memory(node: SimulatedNode) -> None:
-    """One that asks for more than there is."""
     say(f"\n3. A program asks for {OVERSIZED_MIB} MiB")
     figures = workload(node, "allocate", "--kind", "large", "--mib", str(OVERSIZED_MIB))
     say(f"   ✗ {figures['error']}")
 
 
 def lose_it(node: SimulatedNode) -> None:
-    """As cards do in the end."""
     say("\n4. The card falls off the bus while a program runs on it (XID 79)")
     program = flood(node)
     time.sleep(SECONDS / 10)
@@ -89,7 +85,6 @@ def lose_it(node: SimulatedNode) -> None:
 
 
 def main() -> None:
-    """One card, from its making to its loss."""
     say("\nA simulated card, for programs that know nothing of it\n")
     with tempfile.TemporaryDirectory() as folder, simulated_node(Path(folder), cards=("h100",)) as node:
         say(f"1. A driver root with an H100, {card_uuid(NODE, 0)}, as pynvml sees it")

@@ -24,13 +24,11 @@ OK: Final = ("ok",) * len(CARDS)
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def give_cards(rig: Rig) -> None:
-    """A driver that runs."""
     node = rig.nodes[NODE]
     install_driver(node.machine, CARDS)
     driver = node.daemon(simgpud())
@@ -39,7 +37,6 @@ def give_cards(rig: Rig) -> None:
 
 
 def show(stage: AdvertiserStage) -> None:
-    """What an administrator sees, from anywhere."""
     say("   $ partage nodes")
     for line in run((*PARTAGE, "nodes", "--kubeconfig", str(stage.rig.cluster.kubectl.kubeconfig))).splitlines():
         say(f"   | {line}")
@@ -61,21 +58,18 @@ def run(argv: Sequence[str]) -> str:
 
 
 def hear(stage: AdvertiserStage, reason: str) -> None:
-    """What people read in `kubectl describe node`."""
     stage.wait_event(reason, "")
     message = next(event["message"] for event in stage.events() if event["reason"] == reason)
     say(f"   the Node has an Event:  {reason}  {message}")
 
 
 def show_cards(stage: AdvertiserStage) -> None:
-    """As they are when nothing is wrong."""
     stage.wait_healths(*OK)
     say(f"\n2. Its advertiser has told the cluster of {len(CARDS)} cards, and renews a Lease every 10 s")
     show(stage)
 
 
 def lose_one(stage: AdvertiserStage) -> None:
-    """As cards do in the end."""
     say("\n3. The first card falls off the bus (XID 79)")
     began = time.monotonic()
     break_it(stage, "xid", "0", "79")
@@ -86,7 +80,6 @@ def lose_one(stage: AdvertiserStage) -> None:
 
 
 def mend_it(stage: AdvertiserStage) -> None:
-    """It is not trusted at once."""
     say(f"\n4. The card is back. It is watched for a while ({QUIET_S} s here, a minute by default)")
     break_it(stage, "restore", "0")
     stage.wait_healths("degraded: came back", *OK[1:])

@@ -27,7 +27,6 @@ CELL_MILLI: Final = 50
 
 
 def say(text: str = "") -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
 
 
@@ -47,14 +46,12 @@ def pods() -> list[PodRequest]:
 
 
 def named(letter: str, count: int, share: int, cpu_milli: int) -> PodRequest:
-    """One pod."""
     needs = Room(cpu_milli=cpu_milli, memory_bytes=4 * GIB)
     request = request_of(needs, GpuRequest(count=count, share_milli=share))
     return replace(request, pod=replace(request.pod, name=PodName(letter), uid=PodUid(letter)))
 
 
 def placed(decider: Decider, requests: list[PodRequest]) -> list[tuple[PodRequest, Allocation]]:
-    """Those that found a card."""
     found: list[tuple[PodRequest, Allocation]] = []
     for request in requests:
         decision = decider.decide(request)
@@ -77,7 +74,6 @@ def drawn(nodes: list[FleetNode], found: list[tuple[PodRequest, Allocation]]) ->
 
 
 def show(policy: str) -> None:
-    """What one policy makes of it."""
     nodes = fleet()
     decider, _ = decider_with(policy)
     for node in nodes:
@@ -94,7 +90,6 @@ def show(policy: str) -> None:
 
 
 def main() -> None:
-    """Every policy."""
     say(f"\nWhere pods go: {len(SHARES)} pods that share cards, by each policy")
     for policy in POLICIES:
         show(policy)

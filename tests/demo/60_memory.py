@@ -24,7 +24,6 @@ WORDS: Final = {"cuMemAlloc_v2 2": "✗ CUDA_ERROR_OUT_OF_MEMORY", "cuMemAlloc_v
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -69,7 +68,6 @@ def fill_it(stage: IsolationStage, train: Pod, serve: Pod) -> None:
 
 
 def lose_the_broker(stage: IsolationStage, train: Pod, serve: Pod) -> None:
-    """It may die at any time."""
     say("\n4. The broker, which counts all that, is killed, and another one is started")
     began = time.monotonic()
     stage.kill_broker()
@@ -81,7 +79,6 @@ def lose_the_broker(stage: IsolationStage, train: Pod, serve: Pod) -> None:
 
 
 def lower_it(stage: IsolationStage, train: Pod) -> None:
-    """As an administrator may have to."""
     say("\n5. Root on the node lowers a limit while the container runs: nothing is taken away, nothing more is given")
     say(f"   {NODE}$ partage limits {train.name} --memory 4Gi")
     for line in stage.partage("limits", train.name, "--memory", "4Gi").splitlines():

@@ -35,7 +35,6 @@ MOST_OFF: Final = 0.02
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -48,7 +47,6 @@ def bar(parts: Sequence[float]) -> str:
 
 
 def show(place: Isolated, running: Sequence[Running], seconds: int) -> list[tuple[float, ...]]:
-    """Second by second."""
     seen: list[tuple[float, ...]] = []
     for parts in each_second(place, running):
         seen.append(parts)
@@ -92,7 +90,6 @@ def converge(place: Isolated, running: Sequence[Running]) -> int:
 
 
 def look(place: Isolated) -> None:
-    """What an administrator sees."""
     say("\n4. What `partage top` shows of it")
     top = [sys.executable, "-P", "-m", "partage_cli", "--root", str(place.root), "top", "--once"]
     for line in subprocess.run(top, check=True, capture_output=True, text=True, timeout=30).stdout.rstrip().split("\n"):
@@ -100,7 +97,6 @@ def look(place: Isolated) -> None:
 
 
 def main() -> int:
-    """From one container to three."""
     say("\nThe time of one card, for containers that all want the whole of it\n")
     began = time.monotonic()
     with isolated(cards=("h100",), library=built()) as place, ExitStack() as stack:

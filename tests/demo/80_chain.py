@@ -24,13 +24,11 @@ WORDS: Final = {"cuMemAlloc_v2 2": "✗ CUDA_ERROR_OUT_OF_MEMORY"}
 
 
 def say(text: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def created(chain: Chain, name: str, milli: int, gib: int, **more: str) -> Pod:
-    """As a user writes it."""
     limits = {GPU_MILLI: str(milli), GPU_MEMORY: f"{gib}Gi", **more}
     say(f"   $ kubectl apply -f {name}.yaml   # {', '.join(f'{key}: {value}' for key, value in limits.items())}")
     return chain.pod(name, limits=limits)
@@ -43,7 +41,6 @@ def tell(pod: Pod, words: str) -> None:
 
 
 def show_placed(chain: Chain, pod: Pod) -> None:
-    """Where it went, and what it was given."""
     pod.wait_running(within_s=90)
     grant = chain.grant(pod)
     gib = grant.memory_bytes >> 30
@@ -51,7 +48,6 @@ def show_placed(chain: Chain, pod: Pod) -> None:
 
 
 def share(chain: Chain) -> None:
-    """Two pods, one card."""
     say("\n2. Two pods ask for part of a card each; the scheduler puts them on the same one")
     train, serve = created(chain, "train", 600, 8), created(chain, "serve", 300, 2)
     for pod in (train, serve):
@@ -63,7 +59,6 @@ def share(chain: Chain) -> None:
 
 
 def bring_a_board(chain: Chain) -> None:
-    """A plugin of somebody else's."""
     say("\n3. A pod asks for a board of somebody else's plugin beside its part of a card: one node must have both")
     both = created(chain, "both", 500, 4, **{BOARDS: "1"})
     show_placed(chain, both)
@@ -101,7 +96,6 @@ def forge(chain: Chain) -> None:
 
 
 def main() -> int:
-    """From an empty cluster to a refusal."""
     say("\nThe whole chain: from kubectl apply to limits in force\n")
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as root, chained(Path(root), say=say) as chain:

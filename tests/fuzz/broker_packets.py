@@ -59,7 +59,6 @@ class _World:
 
 
 def target(data: bytes) -> str:
-    """One packet after the other."""
     world, said = _World(), "nothing"
     for start in range(0, min(len(data), MOST), wire.BYTES):
         packet = wire.read(data[start : start + wire.BYTES])

@@ -17,7 +17,6 @@ SEEDS: Final = (b"", *map(encoded, _STORY))
 
 
 def target(data: bytes) -> str:
-    """One packet."""
     try:
         message = told(data)
     except NotUnderstood:

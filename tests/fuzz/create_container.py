@@ -55,7 +55,6 @@ _LOOP: Final = asyncio.new_event_loop()
 
 
 def target(data: bytes) -> str:
-    """One request, twice."""
     crishim, message = (_WITH if data[:1] > b"\x7f" or data[:1] == b"\1" else _WITHOUT), data[1:]
     crishim.stage.told.clear()
     crishim.stage.now_s += 1000

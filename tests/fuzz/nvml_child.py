@@ -32,8 +32,6 @@ DICTIONARY: Final = (*_codecs.JSON_WORDS, b"\n", b'"type":', b"looked", b"facts"
 
 
 class _Child:
-    """Hears nothing."""
-
     def __init__(self, *, hears: Callable[[wire.Told], None], ends: Callable[[str], None]) -> None:
         self.started = time.monotonic()
         self.says, self.dies = hears, ends

@@ -52,7 +52,6 @@ DICTIONARY: Final = (
 
 
 def target(data: bytes) -> str:
-    """One text."""
     text = data[1:].decode(errors="replace")
     match data[:1]:
         case b"m":

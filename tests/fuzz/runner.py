@@ -42,8 +42,6 @@ EXIT_BROKEN: Final = 3
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
-
     name: str
     list: bool
     seconds: float
@@ -70,7 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse(argv: Sequence[str] | None) -> Options:
-    """Reads the command line."""
     parser = argparse.ArgumentParser(prog="fuzz")
     parser.add_argument("name", nargs="?", default="all", help="a target, or all")
     parser.add_argument("--list", action="store_true", help="say which targets there are")
@@ -84,7 +81,6 @@ def parse(argv: Sequence[str] | None) -> Options:
 
 
 def run_one(subject: Subject, options: Options) -> int:
-    """One target, watched from outside."""
     replayed = (options.replay.read_bytes(),) if options.replay else ()
     inputs = replayed or (*subject.regressions, *subject.seeds)
     journal = Journal(max(MAX_BYTES, *map(len, inputs)))
@@ -140,7 +136,6 @@ def report(subject: Subject, failure: Failure, options: Options) -> None:
 
 
 def say(*lines: str) -> None:
-    """Prints lines."""
     sys.stdout.write("".join(f"{line}\n" for line in lines if line))
 
 

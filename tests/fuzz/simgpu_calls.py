@@ -27,7 +27,6 @@ _PROCESSES: Final = 3
 _LONGEST: Final = 600
 _ENDS, _ODD = 0xFE, 0xFF
 _MOST_ENDS: Final = 3
-"""Starting another process takes long."""
 _FOREIGN_ASK: Final = max(Ask) + 1
 
 _stack: Final = ExitStack()
@@ -37,7 +36,6 @@ _users: Final = [_stack.enter_context(User(_node.root)) for _ in range(_PROCESSE
 
 
 def target(data: bytes) -> str:
-    """One story."""
     numbers, model, results, ends = iter(data[:_LONGEST]), accounts(), set[Result](), 0
     _node.control("peaks reset")
 

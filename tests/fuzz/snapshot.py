@@ -31,7 +31,6 @@ DICTIONARY: Final = (
 
 
 def target(data: bytes) -> str:
-    """Reads, and lets a little of it arrive."""
     try:
         found = snapshot_of(data, "snapshot", _SIDE)
     except PartageError as error:

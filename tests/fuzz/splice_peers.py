@@ -20,7 +20,6 @@ _LONGEST: Final = 3000
 
 
 def target(data: bytes) -> str:
-    """One story, carried through to its end."""
     world = World()
     world.play(iter(data[:_LONGEST]))
     world.finish()

@@ -11,7 +11,6 @@ from rig.errors import RigError
 
 
 def say(line: str) -> None:
-    """Progress is for people: on stderr."""
     click.echo(line, err=True)
 
 
@@ -23,7 +22,6 @@ def main() -> None:
 @main.command()
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1, 15), help="how many nodes")
 def up(nodes: int) -> None:
-    """Start a cluster that stays until `down`."""
     found = keeping.up(nodes, say)
     say(f"rig {found.slot} is up with {' and '.join(found.nodes)}; there is no kube-proxy, so services have no address")
     say(f"logs:       {found.logs}")

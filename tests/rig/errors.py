@@ -32,8 +32,6 @@ class NeverHappened(RigError):
 
 
 class Refused(RigError):
-    """The API server refused a request."""
-
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status

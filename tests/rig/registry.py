@@ -34,7 +34,6 @@ class Registry:
 
     @property
     def address(self) -> str:
-        """Host and port."""
         return f"{self.host}:{self.port}"
 
     def component(self, program: Path, run_folder: Path) -> Component:
@@ -48,7 +47,6 @@ class Registry:
         return Component(made, self.why_not_ready)
 
     def why_not_ready(self) -> str | None:
-        """What is missing until it serves."""
         try:
             with closing(_Session(self)) as session:
                 status, _ = session.ask("GET", "/v2/")
@@ -93,8 +91,6 @@ def place(name: str) -> tuple[str, str]:
 
 
 class _Session:
-    """One connection to the registry."""
-
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._connection = HTTPConnection(registry.host, registry.port, timeout=_ANSWERS_WITHIN_S)
@@ -112,11 +108,9 @@ class _Session:
         return answer.status, answer.headers.get("Location", "")
 
     def close(self) -> None:
-        """Ends the connection."""
         self._connection.close()
 
     def upload(self, repository: str, blob: Blob) -> None:
-        """Sends one blob."""
         path = f"/v2/{repository}/blobs/uploads/"
         status, location = self.ask("POST", path)
         self._want(_ACCEPTED, status, f"POST {path}")
@@ -125,7 +119,6 @@ class _Session:
         self.put(f"{parts.path}?{query}", Blob("application/octet-stream", blob.content))
 
     def put(self, path: str, blob: Blob) -> None:
-        """Sends what creates something."""
         status, _ = self.ask("PUT", path, blob.content, blob.media_type)
         self._want(_CREATED, status, f"PUT {path}")
 

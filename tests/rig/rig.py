@@ -43,15 +43,11 @@ TWO_NODES: Final = {"n1": NodeSettings(), "n2": NodeSettings()}
 
 @dataclass(frozen=True)
 class RigSettings:
-    """What a rig is to have."""
-
     nodes: Mapping[str, NodeSettings] = field(default_factory=lambda: dict(TWO_NODES))
     control: ControlSettings = field(default_factory=ControlSettings)
 
 
 class Rig:
-    """Everything of one rig. Made by `running`."""
-
     def __init__(self, slot: slots.Slot, programs: Programs, settings: RigSettings) -> None:
         self.folder = slot.folder
         self.addresses = Addresses(slot.number)
@@ -66,12 +62,10 @@ class Rig:
 
     @property
     def logs(self) -> Path:
-        """One file for each component."""
         return self.folder / "logs"
 
     @property
     def components(self) -> list[Component]:
-        """All that were started."""
         of_nodes = [component for node in self.nodes.values() for component in node.components]
         return [self._registry_component, *self.control.components, *of_nodes]
 
@@ -95,7 +89,6 @@ class Rig:
             self._wait_ready(node)
 
     def add_node(self, name: str, settings: NodeSettings | None = None) -> Node:
-        """One more node, ready."""
         self._add_machine(name)
         node = self._start_node(name, settings or NodeSettings())
         self._wait_ready(node)

@@ -41,8 +41,6 @@ _OPEN: Final = "partage_crishim_open_connections"
 
 @dataclass(frozen=True)
 class Holdings:
-    """What crishim holds at one moment."""
-
     descriptors: int
     threads: int
     connections: int
@@ -56,8 +54,6 @@ class Holdings:
 
 @dataclass
 class Churn:
-    """What was done until now."""
-
     rounds: int = 0
     pods: int = 0
     refused: int = 0
@@ -66,7 +62,6 @@ class Churn:
 
 
 def main() -> int:
-    """The soak; its exit status."""
     parser = argparse.ArgumentParser(prog="soak crishim", description="pods come and go through crishim")
     parser.add_argument("--minutes", type=float, default=30.0, help="how long, by default 30")
     minutes = parser.parse_args().minutes
@@ -85,7 +80,6 @@ def main() -> int:
 
 
 def _work(stage: Stage, churn: Churn, seconds: float) -> None:
-    """Rounds until the time is up."""
     ends_s = time.monotonic() + seconds
     while time.monotonic() < ends_s:
         _round(stage, churn)
@@ -96,7 +90,6 @@ def _work(stage: Stage, churn: Churn, seconds: float) -> None:
 
 
 def _round(stage: Stage, churn: Churn) -> None:
-    """Seven pods, from nothing to nothing."""
     plain = [stage.idle_pod(), stage.idle_pod(command=["sh", "-c", "seq 1000"]), stage.idle_pod(restart="Always")]
     granted = [stage.granted_pod(whole(FIRST)), stage.granted_pod(whole(SECOND), env={"X": "x" * 1000})]
     refused = [stage.granted_pod(half(FIRST)), stage.granted_pod(whole(FIRST), key=Ed25519PrivateKey.generate())]
@@ -167,7 +160,6 @@ def _count(folder: Path) -> int:
 
 
 def _told(before: Holdings, after: Holdings, churn: Churn, figures: dict[str, float]) -> int:
-    """The table, the line, the status."""
     leaks = []
     _say(f"{'':24}{'after the start':>18}{'at the end':>14}")
     for name, was in asdict(before).items():

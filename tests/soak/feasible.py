@@ -26,7 +26,6 @@ CLUSTERS: Final = 40
 
 
 def main() -> int:
-    """The comparison; its exit status."""
     parser = argparse.ArgumentParser(prog="soak feasible", description="compares with the real kube-scheduler")
     parser.add_argument("--clusters", type=int, default=CLUSTERS, help=f"how many, by default {CLUSTERS}")
     parser.add_argument("--seed", type=int, default=0, help="of the first cluster; each further one has the next")

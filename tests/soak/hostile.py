@@ -64,7 +64,6 @@ WORTH_TELLING: Final = 20
 
 
 def figures_of(course: Course) -> dict[str, float]:
-    """What was counted and measured."""
     calm, hostile = course.pairs()
     usual_s = at_share(twins(calm), 0.5)
     neighbour, attacker = course.card.shares()
@@ -104,7 +103,6 @@ def figures_of(course: Course) -> dict[str, float]:
 
 
 def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int:
-    """The table, the line, the status."""
     figures = figures_of(course)
     for each in wrong[:WORTH_TELLING]:
         say(f"WRONG: {each.verdict}: {each.what}")
@@ -129,7 +127,6 @@ def told(course: Course, wrong: Sequence[Wrong], unproved: Sequence[str]) -> int
 
 
 async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
-    """One run; the exit status."""
     control, cluster = chain.rig.control, chain.rig.cluster
     cluster.api.create(NAMESPACES.at(), {"metadata": {"name": NAMESPACE}})
     cluster.api.create(PRIORITY_CLASSES.at(), PRIORITY_CLASS)
@@ -154,7 +151,6 @@ async def lived_through(plan: Plan, chain: Chain, papers: Papers) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the command line."""
     found = argparse.ArgumentParser(prog="soak hostile", description="one user and one container try to harm others")
     found.add_argument("--seconds", type=float, default=600, help="beside the attacker, by default 600")
     found.add_argument("--calm-s", type=float, default=120, help="before it, by default 120")
@@ -168,7 +164,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """The soak; its exit status."""
     said = vars(parser().parse_args())
     taken_out, listed = said.pop("without"), said.pop("list_mechanisms")
     plan = Plan(**said)
@@ -187,7 +182,6 @@ def main() -> int:
 
 
 def seen_to_fail(names: Sequence[str], plan: Plan) -> int:
-    """Without these; the exit status."""
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in msgspec.to_builtins(plan).items()]
     failed = run_without(names, arguments)
     held = [name for name in names if failed.isdisjoint(MECHANISMS[name].fails)]
@@ -198,7 +192,6 @@ def seen_to_fail(names: Sequence[str], plan: Plan) -> int:
 
 
 def say(line: str) -> None:
-    """One line for the reader."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

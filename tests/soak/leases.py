@@ -50,7 +50,6 @@ class Crowd:
         until(self.is_there)
 
     def happens(self, chance: random.Random) -> str:
-        """Something, to one of them."""
         number, what = chance.randrange(PROGRAMS_EACH), chance.choice(["kill", "stop", "go on"])
         program = self.programs[number]
         if what == "kill":
@@ -63,7 +62,6 @@ class Crowd:
         return what
 
     def go_on(self) -> None:
-        """All of them."""
         for program in self.programs:
             program.send_signal(signal.SIGCONT)
 
@@ -73,16 +71,13 @@ class Crowd:
         return self.time().processes == PROGRAMS_EACH
 
     def has_turns(self) -> bool:
-        """And it had leases."""
         return self.is_there() and self.time().leases > 1
 
     def busy_ns(self) -> int:
-        """Of the card's time, what its programs had."""
         pids = {program.pid for program in self.programs}
         return sum(each.busy_ns for each in self.container.place.node.status()[0].processes if each.pid in pids)
 
     def time(self) -> TimeTold:
-        """As the broker tells it."""
         told = self.container.told().cards[0].time
         assert told is not None
         return told
@@ -101,7 +96,6 @@ def _end(program: subprocess.Popen[bytes]) -> None:
 
 
 def main() -> int:
-    """The soak; its exit status."""
     parser = argparse.ArgumentParser(prog="soak leases", description="brokers and programs die under load")
     parser.add_argument("--kills", type=int, default=100, help="how many brokers, by default 100")
     parser.add_argument("--seed", type=int, default=1, help="of what happens, by default 1")

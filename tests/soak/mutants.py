@@ -114,7 +114,6 @@ def _line(node: ast.AST) -> str:
 
 
 def _changes(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand there instead."""
     yield from _changes_of_values(node)
     yield from _changes_of_statements(node)
 

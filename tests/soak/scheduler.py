@@ -55,8 +55,6 @@ WORTH_TELLING: Final = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be lived through."""
-
     seconds: float
     rate: float
     kills: int
@@ -67,8 +65,6 @@ class Plan:
 
 
 class Soak:
-    """One run."""
-
     def __init__(self, plan: Plan, server: ApiServer, replicas: list[Replica]) -> None:
         self._plan, self._server, self._replicas = plan, server, replicas
         chance = random.Random(plan.seed)  # noqa: S311 - no secret
@@ -175,7 +171,6 @@ class Soak:
 
 
 async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
-    """One run; the exit status."""
     add_pair(KeyFolders.at_root(root), Ed25519PrivateKey.generate())
     cluster = Cluster(control)
     scheduler = control.identities.kubeconfig(cluster.as_account(SCHEDULER).identity, control.server)
@@ -198,7 +193,6 @@ async def lived_through(plan: Plan, control: ControlPlane, root: Path) -> int:
 
 
 def told(plan: Plan, soak: Soak) -> int:
-    """The table, the line, the status."""
     history, fight = soak.history, soak.fight
     waits = untouched(history.placed, fight.outages)
     p99 = at_share(waits, 0.99)
@@ -234,7 +228,6 @@ def told(plan: Plan, soak: Soak) -> int:
 
 
 def main() -> int:
-    """The soak; its exit status."""
     parser = argparse.ArgumentParser(prog="soak scheduler", description="schedulers are killed while pods come and go")
     parser.add_argument("--seconds", type=float, default=600, help="for which pods come, by default 600")
     parser.add_argument("--rate", type=float, default=200, help="pods a second, by default 200")

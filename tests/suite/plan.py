@@ -26,7 +26,6 @@ _FORMAT: Final = (
 
 
 def checks() -> list[Job]:
-    """The inner loop but for its tests."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return [
         Job("pyright", (f"{BIN}/pyright",)),
@@ -38,7 +37,6 @@ def checks() -> list[Job]:
 
 
 def quick_tests() -> list[Job]:
-    """Two jobs, about equally long."""
     folders = [*_folders("unit"), ROOT / "tests/contract"]
     first = [folder for folder in folders if folder.name in {"crishim", "cri", "gpu_node", "rig", "cli"}]
     others = [folder for folder in folders if folder not in first]
@@ -55,7 +53,6 @@ def builds() -> list[Job]:
 
 
 def everything() -> list[Job]:
-    """All but the builds."""
     return [*checks(), *_every_test(), *_fuzzers(), *_smokes(), *_demos()]
 
 

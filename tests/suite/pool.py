@@ -30,7 +30,6 @@ class Job:
     name: str
     argv: tuple[str, ...]
     waits: bool = False
-    """For other programs, more than it computes."""
 
     is_pytest: bool = False
 
@@ -41,8 +40,6 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """How a job ended."""
-
     job: Job
     seconds: float
     processor_seconds: float
@@ -52,7 +49,6 @@ class Done:
 
     @property
     def passed(self) -> int:
-        """How many tests, or the job itself."""
         if self.job.is_pytest:
             return sum(test.outcome == "passed" for test in self.tests)
         return int(not self.failures)

@@ -19,7 +19,6 @@ import pytest
 VARIABLE: Final = "PARTAGE_TEST_RECORD"
 GRACE_S: Final = 30.0
 _STDERR: Final = os.dup(2)
-"""Taken before pytest captures what tests write."""
 
 Outcome = Literal["running", "passed", "failed", "skipped"]
 
@@ -34,14 +33,11 @@ class Result:
 
 
 def read(path: Path) -> dict[str, Result]:
-    """The last that was written of each test."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {result.test: result for result in (Result(**json.loads(line)) for line in lines)}
 
 
 class Recorder:
-    """Of one process."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known = read(path)

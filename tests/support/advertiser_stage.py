@@ -66,7 +66,6 @@ def give_token(rig: Rig, node: str, bound_to: Json) -> Path:
 
 
 def advertiser(access: Path, node: str, *flags: str, env: Mapping[str, str] | None = None, port: int = PORT) -> Daemon:
-    """The daemon; ready when it says so."""
     address = f"127.0.0.1:{port}"
     argv = (*_command(node, "--kubeconfig", str(access)), "--metrics-address", address, *flags)
 
@@ -100,20 +99,16 @@ class AdvertiserStage:
     rig: Rig
     name: str
     started: list[Component] = field(default_factory=list[Component])
-    """Every advertiser that was, the present one last."""
 
     @property
     def node(self) -> Node:
-        """As the rig has it."""
         return self.rig.nodes[self.name]
 
     @property
     def machine(self) -> Machine:
-        """What it runs on."""
         return self.node.machine
 
     def start(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
-        """An advertiser of this node, ready."""
         component = self.begin(*flags, env=env)
         component.wait_ready()
         return component
@@ -133,7 +128,6 @@ class AdvertiserStage:
         return self.typed("--kubeconfig", str(kubeconfig(self.rig, self.name)), *words, env=env)
 
     def typed(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """The same without access to the API server."""
         return subprocess.run(
             [*self.machine.way_in, *_command(self.name, *words)],
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/nonexistent", **_environment(env)},
@@ -148,25 +142,20 @@ class AdvertiserStage:
         return tell(self.machine, command)
 
     def told_text(self) -> str | None:
-        """The annotation."""
         return self.rig.cluster.nodes.annotations(self.name).get(ANNOTATION)
 
     def told(self) -> Inventory | None:
-        """What the cluster knows of the node."""
         text = self.told_text()
         return decode_inventory(text, (GPU,)) if text else None
 
     def cards(self) -> tuple[Card, ...]:
-        """As the cluster knows them."""
         return _cards(self.told())
 
     def written_text(self) -> str | None:
-        """The file."""
         path = self.machine.path(INVENTORY)
         return path.read_text() if path.exists() else None
 
     def written(self) -> Inventory | None:
-        """What crishim would read."""
         text = self.written_text()
         return decode_inventory(text, (GPU,)) if text else None
 
@@ -175,15 +164,12 @@ class AdvertiserStage:
         self.wait(f"cards are {healths}", lambda: why_not(self.cards(), healths), within_s=within_s)
 
     def wait_written(self, *healths: str) -> None:
-        """Until the node's own file says so."""
         self.wait(f"the file has {healths}", lambda: why_not(_cards(self.written()), healths))
 
     def wait(self, what: str, why: Callable[[], str | None], *, within_s: float = WITHIN_S) -> None:
-        """As rigs wait."""
         until(f"{self.name}: {what}", why, within_s)
 
     def lease(self) -> Json:
-        """The node's heartbeat."""
         return self.rig.cluster.api.get(LEASES.at(OUR_NAMESPACE, self.name))
 
     def events(self) -> list[dict[str, Any]]:
@@ -192,8 +178,6 @@ class AdvertiserStage:
         return [each for each in found if each.get("reportingComponent") == "partage-advertiser"]
 
     def wait_event(self, reason: str, words: str) -> None:
-        """Until people were told so."""
-
         def why_not_told() -> str | None:
             found = [(each["reason"], each["message"]) for each in self.events()]
             return None if any(each == reason and words in message for each, message in found) else f"told: {found}"
@@ -201,7 +185,6 @@ class AdvertiserStage:
         self.wait(f"people hear {reason} with {words!r}", why_not_told)
 
     def figures(self) -> dict[str, float]:
-        """The advertiser's metrics, by name with labels."""
         url = f"http://127.0.0.1:{PORT}/metrics"
         script = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode())"
         text = self.machine.run(sys.executable, "-I", "-c", script)
@@ -213,8 +196,6 @@ class AdvertiserStage:
         return self.figures().get(name, 0.0)
 
     def wait_figure(self, name: str, least: float) -> None:
-        """Until a metric is that high."""
-
         def why_lower() -> str | None:
             value = self.figure(name)
             return None if value >= least else f"it is {value:g}"

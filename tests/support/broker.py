@@ -39,7 +39,6 @@ Answering = Callable[[Question], Answer | bytes]
 
 
 def prepared(question: Prepare) -> Prepared:
-    """As a broker answers: what its container gets."""
     folder = f"/run/partage/containers/{question.key}"
     return Prepared(
         mounts=(
@@ -51,12 +50,10 @@ def prepared(question: Prepare) -> Prepared:
 
 
 def usual(question: Question) -> Answer:
-    """What a broker without trouble says."""
     return prepared(question) if isinstance(question, Prepare) else No(why="not in this test")
 
 
 def pod(name: str = "train-0", namespace: str = "team-a") -> PodRef:
-    """Which pod."""
     return PodRef(namespace=Namespace(namespace), name=PodName(name), uid=PodUid(f"uid-of-{namespace}-{name}"))
 
 
@@ -101,7 +98,6 @@ def time_told(wanted: float, got: float) -> TimeTold:
 
 
 def container(ref: PodRef, *cards: CardHeld, name: str = "main", pids: Sequence[int] = (4711,)) -> ContainerTold:
-    """A container that the broker serves."""
     amounts = tuple(
         ProcessCard(card=each.card, used_bytes=each.used_bytes, lent_bytes=each.used_bytes) for each in cards
     )
@@ -174,7 +170,6 @@ def _listening(path: Path) -> socket.socket:
 
 @contextmanager
 def serving(root: Path, answering: Answering = usual) -> Generator[Broker]:
-    """One for the length of a test."""
     broker = Broker(root, answering)
     try:
         yield broker

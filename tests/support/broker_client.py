@@ -79,7 +79,6 @@ class Client:
     # ---- As the library does -----------------------------------------------------------------------------------------
 
     def hello(self, token: bytes = wire.NO_TOKEN, *, signals: bool = True) -> Result:
-        """On a fresh connection."""
         self.number += 1
         self.calls.send(wire.question(What.HELLO, number=self.number, body=wire.hello_body(token)))
         data, descriptors, _, _ = socket.recv_fds(self.calls, wire.BYTES + 1, 1)
@@ -95,7 +94,6 @@ class Client:
         return Result(packet.result)
 
     def attach(self, token: bytes | None = None) -> Result:
-        """The signals socket."""
         before, self.signals = self.signals, None
         if before is not None:
             before.close()
@@ -108,13 +106,11 @@ class Client:
         return Result(packet.result)
 
     def resume(self) -> Result:
-        """New connections, with the token."""
         self.calls.close()
         self.calls = connected(self.path)
         return self.hello(self.token)
 
     def lend(self, lent: int, *, card: int = 0) -> bool:
-        """Asks that so much be lent."""
         packet = self.ask(What.LEND, card=card, body=self.body(lent, card=card))
         self.lent[card] = packet.amounts.lent
         return packet.result == Result.OK
@@ -129,7 +125,6 @@ class Client:
         return True
 
     def give(self, amount: int, *, card: int = 0) -> None:
-        """As a free, all of it given back."""
         self.used[card] -= amount
         self.changes += 1
         self.returned(self.used[card], card=card)
@@ -148,7 +143,6 @@ class Client:
         return wire.read_view(self.ask(What.VIEW, card=card))
 
     def processes(self, *, card: int = 0) -> list[tuple[int, int]]:
-        """All of them, three by three."""
         found: list[tuple[int, int]] = []
         while True:
             packet = self.ask(What.PROCESSES_OF, card=card, body=len(found).to_bytes(8, "little"))

@@ -46,12 +46,9 @@ PLUGINS: Final = "[partage.scheduler]\nfpga = partage_fpga_template.scheduler:Fp
 FOUND_WRONG: Final = 3
 PLACED_WITHIN_S: Final = 90.0
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
-"""So that nobody waits long."""
 
 
 class Scheduler:
-    """The daemon, with a plugin of somebody else's."""
-
     def __init__(self, kubeconfig: Path, root: Path, flags: Sequence[str] = ()) -> None:
         self._command = (
             *(sys.executable, "-P", "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig)),
@@ -62,18 +59,15 @@ class Scheduler:
         self._install()
 
     def start(self) -> None:
-        """It places pods as soon as it leads."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stderr=log, stdout=log, env=self.env)
 
     @property
     def env(self) -> Mapping[str, str]:
-        """In which the plugins are installed."""
         path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
         return {**os.environ, "PYTHONPATH": path}
 
     def kill(self) -> None:
-        """As a crash."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -85,24 +79,20 @@ class Scheduler:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started last."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def descriptors(self) -> int:
-        """How many it has open."""
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
     @property
     def rss_bytes(self) -> int:
-        """What it has of the machine's memory."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     @property
     def said(self) -> str:
-        """All that it said."""
         return self._log.read_text() if self._log.exists() else ""
 
     def _install(self) -> None:
@@ -134,7 +124,6 @@ class Chain:
         return decode_allocation(notes[ALLOCATION], [GPU])
 
     def grant(self, pod: Pod, container: str = "main") -> GpuGrant:
-        """The only card of a container."""
         (grant,) = self.allocation(pod).of(GPU)[ContainerName(container)]
         return grant
 
@@ -145,7 +134,6 @@ class Chain:
         return found
 
     def node(self, name: str) -> Any:
-        """A node's machine."""
         return self.rig.nodes[name].machine
 
     def wait_why(self, pod: Pod, words: str) -> str:
@@ -169,7 +157,6 @@ class Chain:
         return done.stdout
 
     def clear(self) -> None:
-        """Ends all pods."""
         made, self.rig.cluster.pods.made = self.rig.cluster.pods.made, []
         for pod in made:
             pod.delete_if_there()

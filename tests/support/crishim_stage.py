@@ -52,7 +52,6 @@ PROGRAMS: Final = CHECKOUT / "tests/support/node_programs"
 LOST, KUBELETS = CardId("GPU-10571057-0000-4000-8000-000000000001"), CardId("GPU-cb1e7cb1-0000-4000-8000-000000000002")
 MEMORY: Final = CARDS[0].memory_bytes
 IDLE: Final = ("sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait")
-"""Runs for long and ends at once."""
 
 _ALL_CARDS: Final = (
     *CARDS,
@@ -65,7 +64,6 @@ _DEVICES: Final = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-
 
 
 def inventory(*, cards: bool = True) -> str:
-    """What an advertiser would say of the node."""
     gpu = {GPU.name: GpuPart(driver=VERSION, cuda="13.0", cards=_ALL_CARDS)} if cards else {}
     return encode_inventory(Inventory(kinds={**gpu, Kind("fpga"): {"boards": ["fpga0"]}})).decode()
 
@@ -77,7 +75,6 @@ def public_file(key: Ed25519PrivateKey) -> tuple[str, str]:
 
 
 def whole(card_id: str) -> GpuGrant:
-    """All of a card."""
     return GpuGrant(card=CardId(card_id), share_milli=1000, limit_milli=1000, memory_bytes=MEMORY)
 
 
@@ -87,7 +84,6 @@ def half(card_id: str) -> GpuGrant:
 
 
 def allocation(pod: Pod, *grants: GpuGrant, container: str = "main", node: str = NODE, gen: int = 1) -> Allocation:
-    """These cards for one container."""
     containers = {ContainerName(container): {GPU.name: grants}}
     return Allocation(gen=gen, pod=PodUid(pod.uid), node=NodeName(node), containers=containers)
 
@@ -121,12 +117,10 @@ def files(*keys: Ed25519PrivateKey) -> dict[str, str]:
 
 
 def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
-    """A node whose kubelet speaks through crishim."""
     return NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0),), files=files(*keys))
 
 
 def plugin_files() -> dict[str, str]:
-    """The node plugins that a package would bring."""
     plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\nrogue = rogue:Rogue\n"
     return {
         f"{PLUGINS_FOLDER}/more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
@@ -165,8 +159,6 @@ mount --bind /run/devices/shm /dev/shm
 
 @dataclass(frozen=True)
 class Listed:
-    """A container as the runtime lists it."""
-
     id: str
     pod: str
     name: str
@@ -185,25 +177,20 @@ class Stage:
 
     @property
     def node(self) -> Node:
-        """The only one."""
         return self.rig.nodes[NODE]
 
     @property
     def machine(self) -> Machine:
-        """What the node runs on."""
         return self.node.machine
 
     def name(self, what: str) -> str:
-        """A name that no pod had before."""
         return f"{what}-{next(self._names)}"
 
     def idle_pod(self, what: str = "idle", **said: Any) -> Pod:
-        """A pod without an allocation, on the node."""
         fields: dict[str, Any] = {"image": "busybox", "command": IDLE, "node": NODE, **said}
         return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
 
     def unbound_pod(self, what: str = "train", **said: Any) -> Pod:
-        """A pod that every scheduler leaves alone."""
         fields: dict[str, Any] = {"image": "busybox", "command": IDLE, "scheduler": "nobody", **said}
         return self.rig.cluster.pods.create(TEAM, a_pod(self.name(what), **fields))
 
@@ -214,7 +201,6 @@ class Stage:
         return pod
 
     def refused(self, pod: Pod) -> str:
-        """What kubelet shows of crishim's refusal."""
         return pod.wait_waiting("CreateContainerError")
 
     def clear(self) -> None:
@@ -243,13 +229,11 @@ class Stage:
         self.start_another(*flags, env=env).stop()
 
     def crictl(self, *arguments: str) -> str:
-        """What crictl says, past crishim."""
         endpoint = "unix:///run/containerd/containerd.sock"
         program = str(self.rig.programs["crictl"])
         return self.machine.run(program, "--runtime-endpoint", endpoint, "--timeout", "30s", *arguments)
 
     def containers(self) -> list[Listed]:
-        """All that the runtime lists."""
         found = json.loads(self.crictl("ps", "--all", "--output", "json"))["containers"]
         return [
             Listed(

@@ -12,8 +12,6 @@ _EVERYWHERE: Final = re.compile(r"(/apis?/(?:[a-z0-9.]+/)?v1)/([a-z]+)")
 
 
 class No(Exception):
-    """An answer that says no."""
-
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(status, reason, message)
         self.status, self.reason, self.message = status, reason, message
@@ -50,7 +48,6 @@ def matching(path: str, query: dict[str, str]) -> Callable[[str, Object], bool]:
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result: Object = dict(old) if isinstance(old, dict) else {}
@@ -63,8 +60,6 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def same(one: Object, other: Object) -> bool:
-    """Whether a write changes nothing."""
-
     def plain(object_: Object) -> Any:
         return merged(object_, {"metadata": {"resourceVersion": None}})
 

@@ -56,8 +56,6 @@ class _Expected:
 
 
 class FakeApi:
-    """The server; an async context manager."""
-
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self.objects = Objects(self._tell)
         self.asked: list[Asked] = []
@@ -101,7 +99,6 @@ class FakeApi:
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Every connection is cut."""
         if self._server is not None and self._handling is not None:
             self._server.close()
             self.release()
@@ -118,7 +115,6 @@ class FakeApi:
         self._expected.append(_Expected(fault, method, under, times))
 
     def release(self) -> None:
-        """Whoever hangs is answered."""
         self._released.set()
         self._released = asyncio.Event()
 
@@ -129,7 +125,6 @@ class FakeApi:
         return Counter(each.method for each in self.asked if each.method != "GET")
 
     def bookmark(self) -> None:
-        """Every watch is told how far it is."""
         for watcher in self._watchers:
             watcher.lines.put_nowait(bookmark(self.objects.version))
 
@@ -139,7 +134,6 @@ class FakeApi:
             watcher.tell_end(self.objects.version)
 
     def end_watches(self) -> None:
-        """As the real one does after a while."""
         for watcher in self._watchers:
             watcher.lines.put_nowait(None)
 
@@ -180,7 +174,6 @@ class FakeApi:
             yield fault
 
     async def _misbehave(self, request: web.BaseRequest, asked: Asked, fault: Fault) -> web.StreamResponse:
-        """Answers, though not as it should."""
         match fault:
             case Refuse(after_success=is_done):
                 if is_done:
@@ -200,7 +193,6 @@ class FakeApi:
                 return await self._leave(request, asked, fault)
 
     async def _leave(self, request: web.BaseRequest, asked: Asked, fault: Late | Drop | CutShort) -> web.StreamResponse:
-        """Answers nothing, or not all of it."""
         match fault:
             case Late(seconds):
                 self._later(seconds, asked)

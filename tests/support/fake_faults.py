@@ -10,8 +10,6 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that came."""
-
     method: str
     path: str
     query: dict[str, str]
@@ -34,7 +32,6 @@ class Refuse:
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict[str, str])
     after_success: bool = False
-    """All of it is done before."""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,6 @@ COLLECTIONS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Change:
-    """One line of history."""
-
     version: int
     kind: str
     path: str
@@ -53,8 +51,6 @@ class Change:
 
 
 class Objects:
-    """All of them. `on_change` hears of every change."""
-
     def __init__(self, on_change: Callable[[Change], None] = lambda _: None) -> None:
         self.version = 1
         self.oldest = 0
@@ -79,7 +75,6 @@ class Objects:
         return iter([change for change in self.history if change.version > version])
 
     def compact(self) -> None:
-        """Forgets history, as etcd does after five minutes."""
         self.version += 1
         self.oldest = self.version
         self.history.clear()

@@ -45,7 +45,6 @@ cp /bin/sh "$3/$(cat "$FAKE/holds")"
 
 
 Start = Callable[..., subprocess.Popen[str]]
-"""Starts the builder as people do."""
 
 
 @dataclass(frozen=True)

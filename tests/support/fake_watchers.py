@@ -22,14 +22,11 @@ class Lists(Enum):
 
     STREAMED = auto()
     REFUSED = auto()
-    """As by an API server without the feature."""
     IGNORED = auto()
     """As by one that never heard of it: everything is told, and not where it ends."""
 
 
 class Watcher:
-    """One watch."""
-
     def __init__(self, asked: Asked) -> None:
         self.matches = matching(asked.path, asked.query)
         self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -41,7 +38,6 @@ class Watcher:
         self._waits_for_end = False
 
     def tell(self, line: bytes, weather: Weather | None) -> None:
-        """Something happened."""
         lines, is_late = ((line,), False) if weather is None else weather.disturbed(line)
         if is_late:
             self._kept += lines
@@ -53,7 +49,6 @@ class Watcher:
         self._tell_kept()
 
     def tell_all(self, items: Sequence[Object], lists: Lists) -> None:
-        """The beginning of a list that is streamed."""
         is_list = self._query.get("sendInitialEvents") == "true" and lists is not Lists.IGNORED
         if is_list and (lists is Lists.REFUSED or self._query.get("resourceVersionMatch") != "NotOlderThan"):
             raise No(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: {_FORBIDDEN}')
@@ -75,11 +70,9 @@ class Watcher:
 
 
 def bookmark(version: int, annotations: Object | None = None) -> bytes:
-    """How far a watch is."""
     more = {"annotations": annotations} if annotations else {}
     return line_of("BOOKMARK", {"metadata": {"resourceVersion": str(version), **more}})
 
 
 def line_of(kind: str, object_: Object) -> bytes:
-    """As watches are told."""
     return json.dumps({"type": kind, "object": object_}).encode() + b"\n"

@@ -141,7 +141,6 @@ class Fleet:
         self.plugin.partage_give_back(slot, allocation)
 
     def state(self) -> dict[str, Any]:
-        """All that the allocator counts."""
         cluster = self.plugin.cluster
         arrays = ("share_left", "memory_left", "level", "holders", "walled")
         tags = {tag: dict(at) for tag, at in cluster.tags.carried.items()}
@@ -149,7 +148,6 @@ class Fleet:
 
 
 def granted(allocation: Allocation) -> list[str]:
-    """The cards of an allocation, container by container."""
     return [str(grant.card) for grants in allocation.of(GPU).values() for grant in grants]
 
 

@@ -38,8 +38,6 @@ _SEALS: Final = 0x1 | 0x2 | 0x4 | 0x10
 
 
 class Line(IntEnum):
-    """The states of a line."""
-
     CLOSED = 0
     LEASE = 1
     SOLE = 2
@@ -47,8 +45,6 @@ class Line(IntEnum):
 
 
 class _Page:
-    """One memfd with a line for each card."""
-
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, MOST_CARDS * wire.LINE_BYTES)
@@ -66,8 +62,6 @@ class _Page:
 
 
 class Granter(Lender):
-    """See the module."""
-
     def __init__(self, path: Path, limits: Mapping[str, int]) -> None:
         super().__init__(path, limits)
         self.metered = True

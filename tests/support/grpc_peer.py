@@ -37,15 +37,12 @@ ANSWERS: dict[str, Answer] = {
 
 
 class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    """Any service; the method says what to do."""
-
     def service(self, handler_call_details: Any) -> Any:
         answer = ANSWERS.get(handler_call_details.method.rpartition("/")[2])
         return None if answer is None else grpc.unary_unary_rpc_method_handler(answer)
 
 
 def main() -> None:
-    """Serves until it is killed."""
     options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
     server = grpc.server(ThreadPoolExecutor(8), handlers=[Handler()], options=options)
     server.add_insecure_port(f"unix:{sys.argv[1]}")

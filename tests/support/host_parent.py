@@ -11,7 +11,6 @@ from support.sides import container, granted_raw
 
 
 async def main() -> None:
-    """Starts the host and waits for ever."""
     paths = {"obedient": "support.host_plugins:Obedient"}
     host = PluginHost(HostSettings(node=NodeName("n1"), root=sys.argv[1], paths=paths))
     adjusted = await host.adjust(container(), granted_raw("t0"))

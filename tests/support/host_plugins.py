@@ -97,8 +97,6 @@ class Obedient:
 
 
 class CrashesAtStart:
-    """Dies before it has started."""
-
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
         del context
@@ -106,8 +104,6 @@ class CrashesAtStart:
 
 
 class HangsAtImport:
-    """Never comes up."""
-
     def __init__(self) -> None:
         time.sleep(600)
 

@@ -59,7 +59,6 @@ class Broker:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns once it answers."""
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -68,12 +67,10 @@ class Broker:
         until(self._answers, why=self._why)
 
     def kill(self) -> None:
-        """As a crash."""
         self.send(signal.SIGKILL)
         self._wait()
 
     def stop(self) -> int:
-        """As systemd does; its exit code."""
         if self._process is None:
             return 0
         self.send(signal.SIGCONT)
@@ -104,8 +101,6 @@ class Broker:
 
 @dataclass
 class Contained:
-    """A container that was prepared."""
-
     place: Isolated
     question: Prepare
     prepared: Prepared
@@ -117,7 +112,6 @@ class Contained:
 
     @property
     def folder(self) -> Path:
-        """What it sees as /run/partage."""
         return Path(self.prepared.mounts[0].host_path)
 
     @property
@@ -131,7 +125,6 @@ class Contained:
 
     @property
     def preload(self) -> str:
-        """For LD_PRELOAD, once it is installed."""
         return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
 
     def client(self) -> Client:
@@ -149,8 +142,6 @@ class Contained:
 
 
 class Isolated:
-    """A node with a broker."""
-
     def __init__(self, node: SimulatedNode, broker: Broker) -> None:
         self.node, self.broker, self.root = node, broker, broker.root
         self._count = 0
@@ -223,7 +214,6 @@ def isolated(
 
 
 def until(condition: Callable[[], bool], *, why: Callable[[], str] = lambda: "it does not happen") -> None:
-    """Waits for something that happens by itself."""
     end = time.monotonic() + READY_WITHIN_S
     while not condition():
         assert time.monotonic() < end, why()
@@ -231,5 +221,4 @@ def until(condition: Callable[[], bool], *, why: Callable[[], str] = lambda: "it
 
 
 def open_files(pid: int) -> int:
-    """How many descriptors a process has."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))

@@ -54,7 +54,6 @@ def image() -> images.Image:
 
 
 def inventory() -> str:
-    """What an advertiser would say of the node."""
     cards = tuple(
         Card(
             id=CardId(uuid),
@@ -71,7 +70,6 @@ def inventory() -> str:
 
 
 def memory(mib: int, *, share: int = 0, card: CardId = CARD) -> GpuGrant:
-    """So much of a card's memory."""
     return GpuGrant(card=card, share_milli=share, limit_milli=1000, memory_bytes=mib * MIB)
 
 
@@ -83,7 +81,6 @@ def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
 
 
 def broker(*flags: str, node: str = NODE) -> Daemon:
-    """The daemon; ready when it answers."""
     argv = (*_BROKER, *_PLACES, "--node-name", node, "--log-format", "text", "--metrics-address", _METRICS, *flags)
     return Daemon("broker", argv, _why_no_broker, {"PYTHONDONTWRITEBYTECODE": "1"})
 
@@ -112,17 +109,14 @@ class IsolationStage(Stage):
     """The node, the crishim on it that runs now, and its broker."""
 
     brokers: list[Component] = field(default_factory=list[Component])
-    """Every broker that was, the present one last."""
 
     def start_broker(self, *flags: str) -> None:
-        """Another one."""
         component = self.node.daemon(broker(*flags))
         component.start()
         component.wait_ready()
         self.brokers.append(component)
 
     def kill_broker(self) -> None:
-        """Nothing is tidied up."""
         self.brokers[-1].kill()
 
     def start_another(self, *flags: str, env: Mapping[str, str] | None = None) -> Component:
@@ -135,11 +129,9 @@ class IsolationStage(Stage):
         return self.granted_pod(*grants, **fields)
 
     def told(self) -> Told:
-        """What the broker says of everything."""
         return told_by(self.machine)
 
     def container(self, pod: Pod) -> ContainerTold:
-        """What the broker says of the pod's container."""
         (found,) = (each for each in self.told().containers if each.pod.uid == pod.uid)
         return found
 
@@ -151,11 +143,9 @@ class IsolationStage(Stage):
         )
 
     def partage(self, *arguments: str) -> str:
-        """What the command prints on the node."""
         return self.machine.run(sys.executable, "-P", "-m", "partage_cli", *arguments)
 
     def inspected(self, pod: Pod) -> dict[str, Any]:
-        """The pod's container as the runtime runs it."""
         container = next(each for each in self.containers() if each.pod == pod.uid and each.running)
         found: dict[str, Any] = json.loads(self.crictl("inspect", container.id))
         return found
@@ -173,7 +163,6 @@ def seen(pod: Pod) -> dict[str, int]:
 
 
 def told_by(machine: Machine) -> Told:
-    """What a node's broker says of everything."""
     return _client(machine).tell()
 
 

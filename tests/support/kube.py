@@ -30,7 +30,6 @@ def access_to(
     server_name: str | None = None,
     proxy: str | None = None,
 ) -> Access:
-    """Credentials that stay as they are."""
     credentials = Credentials(url=url, authorization=authorization, tls=tls, server_name=server_name, proxy=proxy)
     return Access("a test", lambda: Reading(credentials, (), lambda: authorization))
 
@@ -62,7 +61,6 @@ def told(
 
 
 async def until(condition: Callable[[], object], *, within_s: float = 10.0) -> None:
-    """Waits for something that another task brings about."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110  (conditions of all kinds, and no one who would set an event)
             await asyncio.sleep(0.005)
@@ -77,7 +75,6 @@ def serving_context(authority: Authority, folder: Path, *, name: str = "localhos
 
 
 def stored(folder: Path, name: str, pair: Pair) -> tuple[Path, Path]:
-    """Certificate and key as files."""
     certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)

@@ -29,7 +29,6 @@ def embedded(data: bytes) -> str:
 
 
 def plugin(*argv: str, **env: str) -> dict[str, Any]:
-    """A user whose credentials come from a program."""
     return {
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -42,6 +41,5 @@ def plugin(*argv: str, **env: str) -> dict[str, Any]:
 
 
 def credential(token: str, *, expires: str | None = None) -> str:
-    """What such a program prints."""
     status = {"token": token, **({"expirationTimestamp": expires} if expires else {})}
     return json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})

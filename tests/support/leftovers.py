@@ -24,7 +24,6 @@ def watch(run: int, mark: str) -> int:
 
 
 def kill_marked(mark: str) -> bool:
-    """Whether there was one."""
     entry = f"{MARK}={mark}".encode()
     found = False
     for process in Path("/proc").glob("[0-9]*"):

@@ -39,8 +39,6 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 @dataclass
 class Row:
-    """One process."""
-
     pid: int
     token: bytes
     lent: dict[int, int] = field(default_factory=dict[int, int])
@@ -54,18 +52,14 @@ Answering = Callable[["Lender", Row, Packet], bytes | None]
 
 
 def honest(broker: Lender, row: Row, packet: Packet) -> bytes | None:
-    """As a good broker does."""
     return broker.answer(row, packet)
 
 
 def silent(_broker: Lender, _row: Row, _packet: Packet) -> bytes | None:
-    """Hears everything and says nothing."""
     return None
 
 
 class Lender:
-    """Listens at a path; see the module."""
-
     def __init__(self, path: Path, limits: Mapping[str, int]) -> None:
         self.path = path
         self.uuids = [UUID(one.removeprefix("GPU-").removeprefix("MIG-")).bytes for one in limits]
@@ -87,7 +81,6 @@ class Lender:
     # ---- its life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Serves from now on."""
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.path.unlink(missing_ok=True)
         self._listener.bind(str(self.path))
@@ -100,7 +93,6 @@ class Lender:
         self._thread.start()
 
     def stop(self) -> None:
-        """Goes away: all connections break."""
         if self._thread is None:
             return
         self._wake.send(b"x")
@@ -115,22 +107,18 @@ class Lender:
             row.calls = row.signals = None
 
     def forget(self) -> None:
-        """Knows no token any more."""
         self.rows.clear()
 
     def hang_up(self) -> None:
-        """Breaks all connections, and goes on serving."""
         self.stop()
         self.start()
 
     # ---- what tests ask ----------------------------------------------------------------------------------------------
 
     def row(self, pid: int) -> Row:
-        """The process's latest one."""
         return [row for row in self.rows.values() if row.pid == pid][-1]
 
     def amounts(self, pid: int, card: int = 0) -> Amounts:
-        """What a process says now, asked by REPORT."""
         self._number += 1
         number = self._number
         row = self.row(pid)
@@ -146,11 +134,9 @@ class Lender:
         signals.send(wire.hint(What.RECALL, card, 0))
 
     def said(self, what: What) -> list[Packet]:
-        """All packets of a kind so far."""
         return [packet for _, packet in self.heard if packet.what == what]
 
     def lent(self, card: int = 0) -> int:
-        """To all processes."""
         return sum(row.lent.get(card, 0) for row in self.rows.values())
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
@@ -164,7 +150,6 @@ class Lender:
     # ---- answers -----------------------------------------------------------------------------------------------------
 
     def answer(self, row: Row, packet: Packet) -> bytes | None:
-        """By the books."""
         if packet.what in _ONE_WAY:
             self._told(row, packet)
             return None

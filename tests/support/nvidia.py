@@ -13,23 +13,18 @@ _KEPT = Path(__file__).parents[2] / ".cache/nvidia"
 
 
 class Package(NamedTuple):
-    """A wheel, pinned to its bytes."""
-
     name: str
     version: str
     sha256: str
 
 
 NVML_HEADER = Package("nvidia-nvml-dev", "13.5.37", "7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff208d217a8a884947113ae6d")
-"""nvml.h."""
 CUDA_RUNTIME = Package(
     "nvidia-cuda-runtime", "13.5.37", "df2b79a8852f10d1fef8c848489c49eebb5754051bf870202a862831412b179d"
 )
-"""cuda.h and its like, and libcudart."""
 
 
 def unpacked(package: Package) -> Path:
-    """The folder in which the package's files lie."""
     folder = _KEPT / f"{package.name}-{package.version}"
     _KEPT.mkdir(parents=True, exist_ok=True)
     with (_KEPT / "lock").open("w") as lock:
@@ -40,7 +35,6 @@ def unpacked(package: Package) -> Path:
 
 
 def nvml_header() -> Path:
-    """The path of nvml.h."""
     return next(unpacked(NVML_HEADER).rglob("nvml.h"))
 
 

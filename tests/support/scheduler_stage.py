@@ -54,26 +54,21 @@ def an_inventory(name: str, *, health: str = "ok") -> Inventory:
 
 
 def inventory_text(name: str, *, health: str = "ok") -> str:
-    """As the node has it."""
     return encode_inventory(an_inventory(name, health=health)).decode()
 
 
 def add_node(api: FakeApi, name: str) -> None:
-    """A node with cards, which beats."""
     api.objects.create(NODES, node_body(name, an_inventory(name)))
     beat = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": micro_time(datetime.now(UTC))}
     api.objects.create(LEASES, {"metadata": {"name": name, "namespace": OURS}, "spec": beat})
 
 
 def add_pod(api: FakeApi, name: str, milli: int, **spec: Any) -> None:
-    """One that asks for part of a card."""
     api.objects.create(PODS, pod_body(name, limits={GPU_MILLI: str(milli)}, **spec))
 
 
 @dataclass
 class Running:
-    """One scheduler."""
-
     parts: Parts
     tasks: Tasks
     health: Health
@@ -128,7 +123,6 @@ async def _nothing() -> None:
 
 
 def unbound(api: FakeApi) -> list[str]:
-    """Pods that wait."""
     pods = api.objects.select(PODS, {"fieldSelector": "status.phase=Pending"})
     return [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
 
@@ -140,7 +134,6 @@ class Truth:
         self._changes, self._keys = api.objects.history, load_public_keys(KeyFolders.at_root(root).public).keys
 
     def check(self) -> Counter[str]:
-        """How often what happened."""
         on: dict[str, str] = {}
         given: dict[str, dict[str, tuple[int, int]]] = {}
         counts = Counter[str]()

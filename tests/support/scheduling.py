@@ -18,7 +18,6 @@ OURS = "partage-scheduler"
 
 
 def pod_body(name: str, *, limits: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    """A pod that waits for our scheduler."""
     container = {"name": "main", "image": "x", "resources": {"limits": limits or {}}}
     return {
         "metadata": {"name": name, "namespace": NAMESPACE},
@@ -36,7 +35,6 @@ def read_pod(body: dict[str, Any]) -> ApiPod:
 
 
 def stands(api: FakeApi, name: str = "p") -> ApiPod:
-    """As the API server has it now."""
     return read_pod(api.objects.get(f"{PODS}/{name}"))
 
 

@@ -25,13 +25,10 @@ from support.isolated import Contained, Isolated, until
 
 FOR_LONG_S: Final = 600
 MEMORY: Final = 4 << 30
-"""Enough for the contexts of several processes."""
 
 
 @dataclass(frozen=True)
 class Sharer:
-    """One container, as it is asked for."""
-
     name: str
     share: int
     program: str
@@ -42,8 +39,6 @@ class Sharer:
 
 
 class Running:
-    """Its processes."""
-
     def __init__(self, place: Isolated, sharer: Sharer) -> None:
         self.sharer = sharer
         self.container: Contained = place.prepare(MEMORY, share=sharer.share, limit=sharer.limit, name=sharer.name)
@@ -75,7 +70,6 @@ class Running:
         return [json.loads(process.communicate(timeout=FOR_LONG_S)[0]) for process in self.processes]
 
     def end(self) -> None:
-        """Whatever they do."""
         for process in self.processes:
             process.kill()
             process.communicate()
@@ -94,7 +88,6 @@ def start(place: Isolated, sharer: Sharer) -> Running:
 
 @contextmanager
 def sharing(place: Isolated, *sharers: Sharer) -> Generator[list[Running]]:
-    """All of them, until they are left."""
     with ExitStack() as stack:
         running: list[Running] = []
         for sharer in sharers:
@@ -114,11 +107,9 @@ def each_second(place: Isolated, running: Sequence[Running]) -> Iterator[tuple[f
 
 
 def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
-    """When, and what each ever had by then."""
     account = {each.pid: each.busy_ns for each in place.node.status()[0].processes}
     return time.monotonic_ns(), [each.busy_ns(account) for each in running]
 
 
 def watched(place: Isolated, running: Sequence[Running], seconds: int) -> list[tuple[float, ...]]:
-    """So many seconds of it."""
     return [parts for _, parts in zip(range(seconds), each_second(place, running), strict=False)]

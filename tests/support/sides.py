@@ -45,20 +45,14 @@ from partage_plugins.vocabulary.reasons import Reason
 
 
 class Ask(Struct, frozen=True):
-    """A request of the kind that tests use."""
-
     count: int = 1
 
 
 class Thing(Struct, frozen=True):
-    """A grant of it."""
-
     id: str = "t0"
 
 
 class Things(Struct, frozen=True):
-    """A node's part of it."""
-
     ids: tuple[str, ...] = ()
 
 
@@ -112,14 +106,12 @@ def load_node(**classes: Any) -> tuple[Registry, LoadReport]:
 
 
 def scheduler_side(record: Record | None = None, /, **classes: Any) -> SchedulerSide:
-    """A façade over plugins that must all load."""
     registry, report = load_scheduler(**classes)
     assert not report.faults
     return SchedulerSide(registry, record or Record())
 
 
 def node_side(**classes: Any) -> NodeSide:
-    """A façade over plugins that must all load."""
     registry, report = load_node(**classes)
     assert not report.faults
     return NodeSide(registry)

@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 NODE = "test"
-"""The name from which UUIDs follow: `card_uuid(NODE, 0)`."""
 
 
 def card(name: str, *, mig: Sequence[str] = (), **changed: object) -> Card:

@@ -37,7 +37,6 @@ def install_driver(machine: Machine, cards: Sequence[str | Card] = CARDS, *, nam
 
 
 def simgpud() -> Daemon:
-    """The kernel driver."""
     return Daemon("simgpud", (f"{DRIVER}/{SIMGPUD}", DRIVER), _why_no_driver)
 
 
@@ -56,7 +55,6 @@ def device_plugin() -> Daemon:
 
 
 def tell(machine: Machine, command: str) -> str:
-    """A control command for the machine's simgpud."""
     return control(machine.path(DRIVER), command)
 
 

@@ -18,16 +18,12 @@ DEADLINE_S: Final = 60.0
 
 
 class Said(Exception):
-    """What the child asked answered with an error."""
-
     def __init__(self, who: str, number: int) -> None:
         super().__init__(f"{who} answered {number}")
         self.number = number
 
 
 class Steered:
-    """One child."""
-
     def __init__(
         self, command: Sequence[str | Path], *, env: Mapping[str, str], refusals: str, pass_fds: Sequence[int] = ()
     ) -> None:
@@ -49,7 +45,6 @@ class Steered:
         self.process.stdin.flush()
 
     def has_answered(self, *, within_s: float = 0) -> bool:
-        """Whether there is an answer to read."""
         assert self.process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
@@ -81,7 +76,6 @@ class Steered:
         return 0
 
     def send(self, number: int) -> None:
-        """A signal."""
         self.process.send_signal(number)
 
     def kill(self) -> None:
@@ -89,7 +83,6 @@ class Steered:
         self.process.wait()
 
     def close(self) -> int:
-        """Lets it end, or makes it; its status."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:

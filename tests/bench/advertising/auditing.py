@@ -19,8 +19,6 @@ _POLICY: Final = {
 
 
 class AuditLog:
-    """Of one API server, in that folder."""
-
     def __init__(self, folder: Path) -> None:
         self._policy, self._log = folder / "audit-policy.json", folder / "audit.log"
         self._policy.write_text(json.dumps(_POLICY))
@@ -31,7 +29,6 @@ class AuditLog:
         return {"audit-policy-file": str(self._policy), "audit-log-path": str(self._log), "audit-log-mode": "blocking"}
 
     def position(self) -> int:
-        """Its end."""
         return self._log.stat().st_size
 
     def writes(self, account: ServiceAccount, since: int) -> Counter[str]:

@@ -33,7 +33,6 @@ class Change:
 
 
 def latencies(node: Node, change: Change, rounds: int) -> Sequence[Seen]:
-    """Of each round, from just before the change."""
     found: list[Seen] = []
     for _ in range(rounds):
         node.begin_anew()
@@ -51,8 +50,6 @@ def _told(command: str) -> Act:
 
 
 def _are(*cards: str | Card) -> Act:
-    """The driver is loaded anew, and finds these."""
-
     def loaded(node: Node) -> None:
         node.describe(cards)
         node.driver.restart()

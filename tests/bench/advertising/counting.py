@@ -16,15 +16,11 @@ _TOO_MANY: Final = "429"
 
 
 class Answers(NamedTuple):
-    """Since it was started."""
-
     throttled: int
     writes: Counter[str]
-    """By resource."""
 
 
 def answers(control: ControlPlane) -> Answers:
-    """Up to now."""
     with closing(control.api(control.identities.admin)) as api:
         text = api.text("/metrics")
     throttled, writes = 0, Counter[str]()

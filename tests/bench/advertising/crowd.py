@@ -39,8 +39,6 @@ _PATIENCE_S: Final = 180.0
 
 @dataclass
 class Member:
-    """One advertiser."""
-
     name: str
     server: ApiServer
     happened: int = 0
@@ -81,19 +79,15 @@ class Member:
 
 
 class Crowd:
-    """All of them, at work."""
-
     def __init__(self, members: Sequence[Member], admin: ApiServer) -> None:
         self.members = members
         self._admin = admin
 
     def tell(self, health: str) -> None:
-        """All at once."""
         for member in self.members:
             member.tell(health)
 
     async def told_s(self, since: float) -> float:
-        """Seconds until every annotation is true."""
         return await self._all_s(since, lambda member: member.publisher.is_true)
 
     async def beaten_s(self, since: float) -> float:

@@ -41,14 +41,11 @@ Right = Callable[[Inventory], bool]
 
 
 class Seen(NamedTuple):
-    """When both said what is right."""
-
     file_s: float
     annotation_s: float
 
 
 def all_ok(inventory: Inventory) -> bool:
-    """Sixteen healthy cards."""
     part = inventory.part(GPU)
     return part is not None and [one.health for one in part.cards] == ["ok"] * len(CARDS)
 
@@ -60,7 +57,6 @@ def health_of(inventory: Inventory, id_: str) -> str:
 
 
 def is_lost(id_: str) -> Right:
-    """That card is told as lost."""
     return lambda inventory: health_of(inventory, id_) == "lost"
 
 
@@ -75,7 +71,6 @@ class Node:
     audit: AuditLog
 
     def tell(self, command: str) -> None:
-        """A fault, or its end."""
         self.stage.tell_driver(command)
 
     def describe(self, cards: Sequence[str | Card]) -> None:
@@ -85,7 +80,6 @@ class Node:
 
     @property
     def child_pid(self) -> int:
-        """Of the process that asks NVML."""
         return children(self.advertiser.pid)[0]
 
     def begin_anew(self) -> None:
@@ -96,7 +90,6 @@ class Node:
         self.seen(all_ok)
 
     def told(self) -> Inventory | None:
-        """By the annotation; None where nobody answers."""
         try:
             text = self.rig.cluster.nodes.annotations(self.stage.name).get(ANNOTATION)
         except (Refused, ComponentFailed):
@@ -141,7 +134,6 @@ def node(folder: Path) -> Generator[Node]:
 
 
 def children(pid: int) -> list[int]:
-    """Of a process."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in found for child in file.read_text().split()]
 

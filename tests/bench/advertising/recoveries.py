@@ -23,8 +23,6 @@ _LATEST_S: Final = 0.5
 
 @dataclass(frozen=True)
 class Trouble:
-    """From its beginning to its end."""
-
     name: str
     begin_and_end: Callable[[Node, float], float]
     """Told how long it is to last at least; answers when the cause was gone."""
@@ -105,7 +103,6 @@ def _hangs_unreachable(node: Node, lasts_s: float) -> float:
 
 @contextmanager
 def _away(node: Node) -> Generator[None]:
-    """The API server is; afterwards it serves."""
     server = node.rig.control.apiserver
     server.kill()
     yield

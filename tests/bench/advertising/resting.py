@@ -23,25 +23,18 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Rest:
-    """Of some quiet time."""
-
     seconds: float
     writes: Counter[str]
-    """As `update leases`."""
     daemon_s: float
-    """Processor time."""
     child_s: float
     resident_mib: float
-    """The most."""
 
     @property
     def load(self) -> float:
-        """Of one core, both together."""
         return (self.daemon_s + self.child_s) / self.seconds
 
     @property
     def other_writes(self) -> int:
-        """But for the heartbeat."""
         return sum(self.writes.values()) - self.writes["update leases"]
 
 

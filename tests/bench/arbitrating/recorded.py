@@ -63,7 +63,6 @@ class Recorder(Arbiter):
 
 
 def recorded(case: Case) -> Recorder:
-    """What happened on that node."""
     world = World(case, arbiter=Recorder)
     world.run()
     assert isinstance(world.broker.arbiter, Recorder)

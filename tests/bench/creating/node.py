@@ -41,14 +41,11 @@ _DEADLINE_S: Final = 20.0
 
 @dataclass(frozen=True)
 class BenchNode:
-    """What is asked, and whose signature counts there."""
-
     machine: Machine
     key: Ed25519PrivateKey
     clients: Mapping[Way, UnaryClient]
 
     def figures(self) -> dict[str, float]:
-        """What crishim counts."""
         return figures(self.machine)
 
     async def sandbox(self, way: Way, pod: Made) -> str:
@@ -68,7 +65,6 @@ class BenchNode:
         return _id(answer), time.perf_counter_ns() - began
 
     async def remove(self, *sandboxes: str) -> None:
-        """The sandboxes and their containers, past crishim."""
         for method in ("StopPodSandbox", "RemovePodSandbox"):
             await asyncio.gather(*(self._call("straight", method, field(1, sandbox)) for sandbox in sandboxes))
 

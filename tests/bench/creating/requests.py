@@ -24,7 +24,6 @@ IMAGE: Final = "busybox"
 _HOST_NETWORK: Final = 2
 _OWN_PROCESSES: Final = 1
 _VARIABLES: Final = 20
-"""A service of the cluster brings seven."""
 _MOUNTED: Final = ("/etc/hosts", "/etc/hostname", "/etc/nsswitch.conf")
 
 
@@ -38,15 +37,12 @@ class Made:
 
     @property
     def name(self) -> str:
-        """Unique as the uid."""
         return f"train-{self.uid}"
 
     def run(self) -> bytes:
-        """RunPodSandbox."""
         return field(1, self._sandbox())
 
     def create(self, sandbox: str) -> bytes:
-        """CreateContainer."""
         return message((1, sandbox), (2, self._container()), (3, self._sandbox()))
 
     def create_as_rewritten(self, sandbox: str) -> bytes:
@@ -85,7 +81,6 @@ class Made:
 
 
 def made(uid: PodUid, grant: GpuGrant, key: Ed25519PrivateKey) -> Made:
-    """A pod that was bound with this grant."""
     containers = {MAIN: {GPU.name: (grant,)}}
     text = encode_allocation(Allocation(gen=1, pod=uid, node=NODE, containers=containers))
     return Made(uid, grant, {ALLOCATION: text, SIGNATURE: sign(text, key)})

@@ -29,7 +29,6 @@ from rig.identity.people import TEAM
 from rig.talking.manifests import a_pod
 
 PLAIN, SHARING = "plain", "sharing"
-"""How names of pods begin."""
 CONFIGURATION: Final = "extender/kube-scheduler-configuration.yaml"
 MILLIS: Final = (125, 250, 250, 500, 500, 500, 700, 1000, 1000)
 _AT_ONCE: Final = 16
@@ -41,18 +40,13 @@ _COUNT: Final = re.compile(
 
 @dataclass(frozen=True)
 class Backlog:
-    """Pods that are there before it begins."""
-
     pods: int
     named: str
-    """How their names begin."""
     pod: Callable[[int], dict[str, Any]]
     first: int = 0
-    """The first one's number."""
 
     @property
     def all(self) -> Iterator[dict[str, Any]]:
-        """Every one of them."""
         return map(self.pod, range(self.first, self.first + self.pods))
 
 
@@ -65,12 +59,10 @@ def with_extender(port: int) -> dict[str, Any]:
 
 
 def plain_pod(number: int) -> dict[str, Any]:
-    """Of kube-scheduler alone."""
     return a_pod(f"{PLAIN}-{number:05}", scheduler="default-scheduler", limits={"cpu": "100m"})
 
 
 def sharing_pod(number: int) -> dict[str, Any]:
-    """The same, with part of a card."""
     limits = {"cpu": "100m", GPU_MILLI: str(MILLIS[number % len(MILLIS)])}
     return a_pod(f"{SHARING}-{number:05}", scheduler="default-scheduler", limits=limits)
 
@@ -98,13 +90,10 @@ async def turn(
 
 
 class Daemon:
-    """Ours, as an extender."""
-
     def __init__(self, process: subprocess.Popen[bytes], port: int, metrics: int) -> None:
         self.pid, self.port, self._metrics = process.pid, port, metrics
 
     def answered(self) -> dict[str, float]:
-        """How often it answered what, as `question/result`."""
         with urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=10) as page:
             found = _COUNT.findall(page.read().decode())
         return {f"{question}/{result}": float(count) for question, result, count in found}

@@ -12,7 +12,6 @@ SLOTS: Final = 16
 _WORD: Final = struct.Struct("=Q")
 _LIMIT, _REMOVED, _EXCUSED, _TOTAL, _MINE = range(0, 40, 8)
 _BYTES: Final = 1 << 20
-"""More than the page has."""
 _WRAP: Final = 1 << 64
 
 
@@ -36,7 +35,6 @@ class Claims:
 
     @property
     def now(self) -> int:
-        """Of all that live."""
         return (self._read(_TOTAL) - self._read(_REMOVED)) % _WRAP
 
     def forget(self, slot: int) -> None:

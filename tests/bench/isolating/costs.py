@@ -19,23 +19,16 @@ MOST_TIMES: Final = 10
 
 @dataclass(frozen=True)
 class Engaged:
-    """What a program saw before it measured."""
-
     total: int
-    """The card's memory."""
     pid: int
     interposed: bool
-    """Whether something stands between it and the driver."""
 
     def maps(self, path: Path) -> bool:
-        """Whether that file is in its memory."""
         return str(path) in Path(f"/proc/{self.pid}/maps").read_text()
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What one run told."""
-
     told: Mapping[str, Any]
 
     def added(self, name: str) -> Difference:

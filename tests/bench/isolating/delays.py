@@ -11,8 +11,6 @@ _NAP_S: Final = 0.005
 
 
 class Delays:
-    """Watches while it is open."""
-
     def __init__(self) -> None:
         self._longest_s, self._woken_at = 0.0, time.monotonic()
         self._ended = threading.Event()
@@ -34,7 +32,6 @@ class Delays:
         return max(self._longest_s, time.monotonic() - self._woken_at - _NAP_S)
 
     def anew(self) -> None:
-        """What was before does not count."""
         self._longest_s = 0.0
 
     def _watch(self) -> None:

@@ -30,27 +30,21 @@ _FIRST_UUID: Final = b"0123456789abcdef"
 """Of the driver that does nothing; the next card's is one more."""
 _QUANTUM_S: Final = 0.02
 _LENT_S: Final = 2.0
-"""Whoever lengthens leases may itself be late."""
 
 
 class Time(Enum):
-    """How the cards are given."""
-
     FREE = "free"
     LEASE = "lease"
 
 
 @dataclass(frozen=True)
 class Lending:
-    """See the module."""
-
     library: Path
     driver: Path
     broker: Granter
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Of a program in the container."""
         return {"LD_PRELOAD": ":".join(str(self.library / name) for name in OBJECTS)}
 
     @property
@@ -60,7 +54,6 @@ class Lending:
 
     @property
     def ended(self) -> bool:
-        """Some lease was over while a program ran."""
         return any(packet.what is What.DRAINED for _, packet, _ in self.broker.leases)
 
 
@@ -101,7 +94,6 @@ def _installed(folder: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def lending(how: Time) -> Generator[Lending]:
-    """Gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="pl-", dir="/tmp"))  # sockets want short paths
     limits = {_uuid(card): LIMIT for card in range(CARDS)}
     try:

@@ -30,8 +30,6 @@ _LAST_LINES: Final = 20
 
 @dataclass(frozen=True)
 class Container:
-    """One that the broker prepared."""
-
     key: ContainerKey
     card: CardId
     limit: int
@@ -43,33 +41,26 @@ class Container:
 
     @property
     def preloaded(self) -> str:
-        """What LD_PRELOAD is."""
         return self.environment["LD_PRELOAD"]
 
 
 class Place:
-    """Made by `a_place`."""
-
     def __init__(self, isolation: Isolated) -> None:
         self.isolation, self.node = isolation, isolation.node
 
     @property
     def broker_pid(self) -> int:
-        """Of the one that runs."""
         return self.isolation.broker.pid
 
     @property
     def log(self) -> str:
-        """Of all its brokers."""
         return self.isolation.broker.log.read_text()
 
     @property
     def findings(self) -> Sequence[str]:
-        """What the audit says now."""
         return self.isolation.told().findings
 
     def restart(self) -> None:
-        """Kills the broker and starts another one."""
         self.isolation.broker.kill()
         self.isolation.broker.start()
 
@@ -88,11 +79,9 @@ class Place:
         )
 
     def told(self, container: Container) -> ContainerTold:
-        """What the broker says of it."""
         return next(each for each in self.isolation.told().containers if each.key == container.key)
 
     def held(self, container: Container) -> CardHeld:
-        """Of its one card."""
         return self.told(container).cards[0]
 
     def until(self, what: str, holds: Callable[[], object], *, within_s: float = 20.0) -> float:

@@ -16,7 +16,6 @@ _BUILT: Final = SOURCES.parents[3] / ".cache/preload-programs"
 
 @cache
 def programs() -> Path:
-    """The folder that has them."""
     return make(_BUILT, {})
 
 

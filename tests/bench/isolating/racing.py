@@ -40,29 +40,20 @@ _END_S: Final = 60.0
 
 @dataclass(frozen=True)
 class Course:
-    """What is raced over."""
-
     environment: Mapping[str, str]
-    """In which a program finds the driver."""
     limit: int
-    """Bytes that all processes may have together."""
     context_mib: int
     card: int = 0
     processes: int = 6
     threads: int = 4
     operations: int = 20
-    """Of each thread in each round."""
     mib: int = 64
-    """The largest allocation."""
     kinds: str = KINDS
-    """Names with commas."""
     seed: int = 1
 
 
 @dataclass
 class Seen:
-    """What the whole race showed."""
-
     rounds: int = 0
     operations: int = 0
     refused: int = 0
@@ -71,12 +62,9 @@ class Seen:
     killed: int = 0
     stopped: int = 0
     wrong: list[str] = field(default_factory=list[str])
-    """Refusals for which there was room."""
 
 
 class Racer:
-    """One process."""
-
     def __init__(self, course: Course, claims: Claims, slot: int, seed: int) -> None:
         words = {
             "page": claims.path,
@@ -99,19 +87,16 @@ class Racer:
         self.ready = False
 
     def answer(self) -> dict[str, Any] | None:
-        """Its next line; None: it has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         return dict(json.loads(line)) if line.endswith(b"\n") else None
 
     def begin(self) -> None:
-        """A round."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(b"\n")
 
     def send(self, number: signal.Signals) -> None:
-        """A signal, unless it has ended."""
         if self.process.poll() is None:
             self.process.send_signal(number)
 
@@ -154,7 +139,6 @@ class Race:
 
     @property
     def pids(self) -> list[int]:
-        """Of those that run."""
         return [racer.process.pid for racer in self._racers if racer is not None]
 
     def round(self, meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -179,13 +163,11 @@ class Race:
         self._fill()
 
     def send(self, number: signal.Signals) -> None:
-        """A signal to all."""
         for racer in self._racers:
             if racer is not None:
                 racer.send(number)
 
     def finish(self) -> None:
-        """All end; how they ended is looked at."""
         for slot, racer in enumerate(self._racers):
             if racer is not None and (status := racer.finish()):
                 raise SystemExit(f"race: the process in slot {slot} ended with {status}")

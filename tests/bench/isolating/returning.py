@@ -12,7 +12,6 @@ from bench.isolating.place import MIB, Container
 from bench.isolating.programs import programs
 
 _SPARE_MIB: Final = 2 * 64
-"""Left beside the contexts of both programs."""
 
 
 def returned_s(container: Container, context_mib: int) -> float:
@@ -30,7 +29,6 @@ def returned_s(container: Container, context_mib: int) -> float:
 
 
 def program(container: Container) -> subprocess.Popen[str]:
-    """`taking`, with its context."""
     process = subprocess.Popen(
         [str(programs() / "taking")],
         env=dict(container.environment),
@@ -45,7 +43,6 @@ def program(container: Container) -> subprocess.Popen[str]:
 
 
 def ask(process: subprocess.Popen[str], order: str) -> dict[str, Any]:
-    """What it answers."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{order}\n")

@@ -19,7 +19,6 @@ class Bar:
 
 
 def limit_of(at_most: float | None, at_least: float | None) -> tuple[Sense, float]:
-    """The one limit that was given."""
     if at_most is not None and at_least is None:
         return "at_most", at_most
     if at_least is not None and at_most is None:

@@ -15,7 +15,6 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 Clock = Callable[[], int]
-"""Nanoseconds since some fixed moment."""
 
 Stretch = Callable[[int], int]
 """Calls the measured thing that many times; answers how many nanoseconds that took."""
@@ -23,8 +22,6 @@ Stretch = Callable[[int], int]
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure."""
-
     rounds: int
     round_ns: int
     """A round has at least this length, so that the clock's own cost vanishes in it."""
@@ -44,7 +41,6 @@ class Spread:
 
     @property
     def median_us(self) -> float:
-        """The median in microseconds."""
         return self.median_ns / 1_000
 
 
@@ -65,7 +61,6 @@ class Difference(Spread):
 
     @property
     def ratio(self) -> float:
-        """The candidate's median in units of the reference's."""
         return self.candidate.median_ns / self.reference.median_ns
 
 
@@ -112,8 +107,6 @@ def as_difference(reference_ns: Sequence[float], candidate_ns: Sequence[float], 
 
 
 def stretch_of(call: Callable[[], object], clock: Clock) -> Stretch:
-    """Stretches of a plain callable."""
-
     def stretch(count: int) -> int:
         started = clock()
         for _ in range(count):
@@ -144,14 +137,12 @@ def warmed_up(stretch: Stretch, plan: Plan) -> int:
 
 
 def time_rounds(stretch: Stretch, plan: Plan) -> Timing:
-    """Warms up, then times one thing."""
     count = warmed_up(stretch, plan)
     with _collector_paused():
         return as_timing([stretch(count) / count for _ in range(plan.rounds)], count)
 
 
 def compare_rounds(reference: Stretch, candidate: Stretch, plan: Plan) -> Difference:
-    """Warms both up, then times them in turns."""
     count = max(warmed_up(reference, plan), warmed_up(candidate, plan))
     times: dict[Stretch, list[float]] = {reference: [], candidate: []}
     with _collector_paused():

@@ -28,18 +28,15 @@ class Time:
     """Given to other machines by the one that this is a part of, while something here wanted to run."""
 
     def stolen_since(self, before: "Time") -> float:
-        """As a part of the whole."""
         return (self.stolen - before.stolen) / max(1, self.whole - before.whole)
 
 
 def time_in(stat: str) -> Time:
-    """As the text of /proc/stat has it."""
     columns = [int(each) for each in stat.partition("\n")[0].split()[1:]]
     return Time(whole=sum(columns[: _STEAL + 1]), stolen=columns[_STEAL])
 
 
 def time_now() -> Time:
-    """Ask before and after."""
     return time_in(Path("/proc/stat").read_text(encoding="utf-8"))
 
 

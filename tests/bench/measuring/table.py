@@ -29,7 +29,6 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 def report(spreads: Mapping[str, Spread], figures: Mapping[str, float], bars: Iterable[Bar]) -> str:
-    """Everything that one benchmark found."""
     tables = [
         _times(spreads),
         [[name, f"{value:g}"] for name, value in figures.items()],

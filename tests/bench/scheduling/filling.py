@@ -21,12 +21,10 @@ CARDS: Final = 8
 MILLIS: Final = (125, 250, 250, 500, 500, 500, 700, 1000, 1000, 0)
 AT_ONCE: Final = 32
 OURS, PLAIN, THERE = "ours", "plain", "there"
-"""How names of pods begin."""
 Objects = list[tuple[str, dict[str, Any]]]
 
 
 async def fill_nodes(server: ApiServer, nodes: int) -> None:
-    """All nodes."""
     await _created(server, _node, nodes)
 
 
@@ -43,8 +41,6 @@ async def fill_pods(server: ApiServer, pods: int) -> None:
 
 
 async def fill_plain(server: ApiServer, pods: int) -> None:
-    """Those that kube-scheduler shall place."""
-
     def make(number: int) -> Objects:
         return _pod(a_pod(f"{PLAIN}-{number:05}", limits={"cpu": "100m"}, labels={"app": "plain"}))
 
@@ -52,8 +48,6 @@ async def fill_plain(server: ApiServer, pods: int) -> None:
 
 
 async def fill_placed(server: ApiServer, pods: int, nodes: int) -> None:
-    """Those that are on nodes already."""
-
     def make(number: int) -> Objects:
         node = _name(number % nodes)
         return _pod(a_pod(f"{THERE}-{number:05}", node=node, limits={"cpu": "100m"}, labels={"app": "there"}))

@@ -30,7 +30,6 @@ async def turn(server: ApiServer, started: Started, named: str, most: int, other
 
 @contextmanager
 def daemon(kubeconfig: Path, root: Path) -> Generator[int]:
-    """Ours."""
     log = root / "scheduler.log"
     command = [sys.executable, "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig), "--root", str(root)]
     with log.open("wb") as file:
@@ -47,7 +46,6 @@ def daemon(kubeconfig: Path, root: Path) -> Generator[int]:
 
 @contextmanager
 def component(scheduler: Component) -> Generator[int]:
-    """One of the rig's."""
     scheduler.start()
     try:
         yield scheduler.pid

@@ -25,11 +25,8 @@ Processes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Race:
-    """What one turn took, or several."""
-
     pods: int
     seconds: float
-    """From the first binding to the last."""
     start_seconds: float
     """From the start of the process to the first binding; of several turns the longest."""
     cpu_us: Mapping[str, float]
@@ -39,12 +36,10 @@ class Race:
 
     @property
     def rate(self) -> float:
-        """Pods a second."""
         return self.pods / self.seconds
 
 
 def whole(races: Sequence[Race]) -> Race:
-    """All turns as one."""
     pods = sum(race.pods for race in races)
     return Race(
         pods,
@@ -64,7 +59,6 @@ class Waiting:
 
 
 async def waiting(server: ApiServer, named: str) -> Waiting:
-    """Those whose names begin so."""
     listed = await server.list(pods_path(), _Seen, limit=1000)
     names = {pod.metadata.name for pod in listed.items if not pod.spec.node_name}
     return Waiting({name for name in names if name.startswith(named)}, listed.resource_version)

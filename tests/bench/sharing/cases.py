@@ -34,16 +34,12 @@ FLOODS: Final = frozenset((FLOOD, SHORT, LONG, GRAPHS, MIXED))
 
 @dataclass(frozen=True)
 class Case:
-    """Containers that share the card for a while."""
-
     name: str
     sharers: tuple[Sharer, ...]
     kinds: tuple[str, ...]
-    """By container."""
     promised: tuple[float, ...]
     """By container: of the card, where the workload could use all of it."""
     most_sigma: float = SIGMA
-    """Of the shares of single seconds."""
 
     @property
     def is_full(self) -> bool:
@@ -52,7 +48,6 @@ class Case:
 
 
 def sharer(kind: str, share: int, *, limit: int = 1000) -> Sharer:
-    """A container with that workload."""
     program, *words = KINDS[kind]
     processes = 4 if kind == FOUR else 1
     return Sharer(kind.replace(" ", "-"), share, program, tuple(words), limit=limit, processes=processes)
@@ -68,7 +63,6 @@ def split(shares: tuple[int, ...], *kinds: str, most_sigma: float = SIGMA) -> Ca
 
 
 def capped(*limits: int) -> Case:
-    """Floods below ceilings, which are their shares too."""
     sharers = tuple(sharer(FLOOD, limit, limit=limit) for limit in limits)
     name = "ceilings " + "/".join(str(limit // 10) for limit in limits)
     return Case(name, sharers, (FLOOD,) * len(limits), tuple(limit / 1000 for limit in limits))
@@ -86,7 +80,6 @@ COMPARED: Final = (
     split((100, 900), LONG, FLOOD, most_sigma=LONG_SIGMA),
     capped(300, 700),
 )
-"""Under each policy."""
 
 OURS: Final = (
     split((500, 500), FLOOD),

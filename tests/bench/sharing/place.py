@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 
 class Place:
-    """Made by `a_place`."""
-
     def __init__(self, bench: Bench, policy: str, isolation: Isolated) -> None:
         self._bench, self.policy, self._isolation = bench, policy, isolation
         self.disturbed: list[str] = []
@@ -36,7 +34,6 @@ class Place:
         self._settles_s = SMOKE_SETTLES_S if bench.smoke else SETTLES_S
 
     def run(self, case: Case, seconds: int) -> Seen:
-        """The shares of it."""
         return self._quietly(case.name, lambda: Seen(case, self._seconds(case.sharers, seconds)))
 
     def latency(self, *sharers: Sharer) -> tuple[float, float]:
@@ -82,6 +79,5 @@ class Place:
 
 @contextmanager
 def a_place(bench: Bench, policy: str) -> Generator[Place]:
-    """One, with a card of its own."""
     with isolated(cards=("h100",), library=built(), settings={"policy": POLICIES[policy]}) as isolation:
         yield Place(bench, policy, isolation)

@@ -18,7 +18,6 @@ class Seen:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """By container, over all."""
         return tuple(sum(parts) / len(parts) for parts in zip(*self.seconds, strict=True))
 
     @property
@@ -28,7 +27,6 @@ class Seen:
 
     @property
     def total(self) -> float:
-        """Of the card's time."""
         return sum(self.shares)
 
     def off(self, reached: Mapping[str, float]) -> float:
@@ -37,5 +35,4 @@ class Seen:
         return max(abs(got - promised * reached[kind]) for got, promised, kind in each)
 
     def shown(self) -> str:
-        """For people."""
         return "/".join(f"{share:.3f}" for share in self.shares)

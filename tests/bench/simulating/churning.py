@@ -31,8 +31,6 @@ _LATEST_S: Final = 0.005
 
 
 class Churner:
-    """One process."""
-
     def __init__(self, start: Start, operations: int, seed: int) -> None:
         options = ("--kind", "random", "--count", str(operations), "--seed", str(seed), "--mib", str(_LARGEST_MIB))
         self._process, self.pid = start(options)
@@ -54,7 +52,6 @@ class Churner:
         return int(told["holds"])
 
     def send(self, number: signal.Signals) -> None:
-        """A signal, unless it has ended."""
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)

@@ -33,8 +33,6 @@ _QUIET: Final = {"CONTAINERD_SUPPRESS_DEPRECATION_WARNINGS": "1"}
 
 
 class Containers:
-    """Those of one runtime. Made by `containers_of`."""
-
     def __init__(self, runtime: LoneRuntime) -> None:
         self._runtime = runtime
 

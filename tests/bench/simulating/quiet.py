@@ -12,7 +12,6 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from bench.measuring.surroundings import time_now
 
 MOST_FOREIGN: Final = 0.02
-"""Of all processors' time."""
 _TRIES: Final = 8
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _IDLE: Final = (3, 4)
@@ -25,8 +24,6 @@ T = TypeVar("T")
 
 
 class Measured(NamedTuple, Generic[T]):
-    """What came out, and how quiet it was."""
-
     told: T
     foreign: float
 
@@ -54,7 +51,6 @@ def _once(measure: Callable[[], T], daemons: Sequence[int]) -> Measured[T]:
 
 
 def _machine_s() -> float:
-    """Processor time that anyone took."""
     columns = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1 : 1 + _BUSY]]
     return sum(ticks for column, ticks in enumerate(columns) if column not in _IDLE) / _TICKS_PER_S
 

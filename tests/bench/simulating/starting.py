@@ -21,12 +21,9 @@ class Started(NamedTuple):
 
 
 Start = Callable[[Sequence[str]], Started]
-"""Starts `allocate` with these arguments."""
 
 
 def outside(node: SimulatedNode) -> Start:
-    """As an ordinary process of the machine."""
-
     def start(arguments: Sequence[str]) -> Started:
         process = subprocess.Popen(
             [built() / "allocate", *arguments],

@@ -30,14 +30,11 @@ class Figures(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Place:
-    """Somebody who serves."""
-
     socket: Path
     process: subprocess.Popen[bytes]
 
     @property
     def worked_s(self) -> float:
-        """Its processor time."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -50,7 +47,6 @@ class Place:
 
 @contextmanager
 def serving(argv: Sequence[str | Path], socket: Path) -> Generator[Place]:
-    """Starts it, and waits for its socket."""
     process = subprocess.Popen(
         argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
@@ -68,17 +64,13 @@ def serving(argv: Sequence[str | Path], socket: Path) -> Generator[Place]:
 
 @dataclass(frozen=True)
 class Caller:
-    """The client."""
-
     program: Path
     targets: Mapping[str, Path]
 
     def at(self, name: str) -> Caller:
-        """One that calls there alone."""
         return Caller(self.program, {name: self.targets[name]})
 
     def call(self, **flags: float | str) -> dict[str, Figures]:
-        """Calls at every target in turn."""
         targets = [f"-target={name}={path}" for name, path in self.targets.items()]
         given = [f"-{name.replace('_', '-')}={value}" for name, value in flags.items()]
         done = subprocess.run([self.program, *given, *targets], stdout=subprocess.PIPE, check=True)

@@ -24,7 +24,6 @@ DRAIN_WITHIN_S: Final = 10.0
 
 
 async def judge(_: HeldCall) -> Verdict:
-    """Has nothing against it."""
     return Pass()
 
 
@@ -37,7 +36,6 @@ def take_place(listening: socket.socket, own: str) -> None:
 
 
 async def main(upstream: str, own: str) -> None:
-    """Serves until it is asked to stop."""
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     with socket.socket(socket.AF_UNIX) as listening:

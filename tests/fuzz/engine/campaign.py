@@ -22,8 +22,6 @@ Journal = Callable[[bytes], None]
 
 @dataclass
 class Tally:
-    """What a campaign did."""
-
     executions: int = 0
     outcomes: int = 0
     kept: int = 0
@@ -44,7 +42,6 @@ class Campaign:
 
     @property
     def tally(self) -> Tally:
-        """So far."""
         return Tally(self._executions, len(self._outcomes), len(self._corpus), len(self._reach.lines))
 
     def search(self, seeds: Sequence[bytes], *, until: float, clock: Clock) -> Failure | None:

@@ -19,16 +19,12 @@ _LONGEST_OUTCOME: Final = 120
 
 @dataclass(frozen=True)
 class Limits:
-    """What one input may cost."""
-
     seconds: float = 5.0
     growth_bytes: int = 1 << 30
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An input that breaks the invariant."""
-
     kind: str
     """What minimising must keep: the exception's type, `hang` or `memory`."""
     message: str
@@ -37,7 +33,6 @@ class Failure:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it can be tried again many times."""
         return self.kind not in {"hang", "memory", "killed"}
 
 
@@ -46,15 +41,12 @@ class Hang(BaseException):
 
 
 class Executor:
-    """Calls the target within limits."""
-
     def __init__(self, target: Target, limits: Limits) -> None:
         self._target = target
         self._limits = limits
         self._most_bytes = _peak_bytes() + limits.growth_bytes
 
     def run(self, data: bytes) -> Failure | str:
-        """The failure, or the kind of outcome."""
         started = time.monotonic()
         try:
             with _deadline(self._limits.seconds):

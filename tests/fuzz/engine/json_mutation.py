@@ -26,7 +26,6 @@ def change_json(data: bytes, rng: random.Random) -> bytes:
 
 
 def places_in(container: dict[str, Any] | list[Any], depth: int = 0) -> Iterator[Place]:
-    """Every node's place, the outer ones first."""
     nodes = container.items() if isinstance(container, dict) else enumerate(container)
     for key, inner in nodes:
         yield container, key

@@ -46,7 +46,6 @@ class Mutator:
         )
 
     def flip_bit(self, data: bytes) -> bytes:
-        """One bit is the other."""
         if not data:
             return data
         at = min(self._place(data), len(data) - 1)
@@ -59,23 +58,19 @@ class Mutator:
         return data[:at] + bytes([byte]) + data[at + 1 :]
 
     def delete_block(self, data: bytes) -> bytes:
-        """A part is gone."""
         start, end = self._block(data)
         return data[:start] + data[end:]
 
     def duplicate_block(self, data: bytes) -> bytes:
-        """A part stands there twice or often."""
         start, end = self._block(data)
         return data[:end] + data[start:end] * self.rng.choice((1, 1, 2, 50)) + data[end:]
 
     def swap_blocks(self, data: bytes) -> bytes:
-        """Two neighbouring parts have changed places."""
         start, end = self._block(data)
         middle = self.rng.randint(start, end)
         return data[:start] + data[middle:end] + data[start:middle] + data[end:]
 
     def splice(self, data: bytes, other: bytes) -> bytes:
-        """The head of one, the tail of another."""
         return data[: self.rng.randint(0, len(data))] + other[self.rng.randint(0, len(other)) :]
 
     def insert_token(self, data: bytes) -> bytes:
@@ -85,7 +80,6 @@ class Mutator:
         return data[:at] + self.rng.choice(self.dictionary if own else TOKENS) + data[at:]
 
     def replace_number(self, data: bytes) -> bytes:
-        """One number is an extreme one."""
         numbers = list(_NUMBER.finditer(data))
         if not numbers:
             return data
@@ -93,18 +87,15 @@ class Mutator:
         return data[: found.start()] + self.rng.choice(NUMBERS) + data[found.end() :]
 
     def truncate(self, data: bytes) -> bytes:
-        """It ends too early."""
         return data[: self.rng.randint(0, len(data))]
 
     def nest(self, data: bytes) -> bytes:
-        """A part is deep inside brackets."""
         opening, closing = self.rng.choice(_NESTS)
         depth = self.rng.choice(_DEPTHS)
         start, end = self._block(data)
         return data[:start] + opening * depth + data[start:end] + closing * depth + data[end:]
 
     def change_json(self, data: bytes) -> bytes:
-        """Still JSON, but one node is another."""
         return change_json(data, self.rng)
 
     def _place(self, data: bytes) -> int:

@@ -23,7 +23,6 @@ class Reach:
 
     @contextmanager
     def watching(self, *, closely: bool) -> Generator[None]:
-        """Notes the lines that are reached inside."""
         before = sys.gettrace()
         if REPORTS_ONCE or not closely:
             yield

@@ -30,12 +30,10 @@ class Subject:
 
 
 def names_in(folder: Path) -> list[str]:
-    """All targets in a folder."""
     return sorted(path.stem for path in folder.glob("*.py") if path.stem != MACHINERY and not path.stem.startswith("_"))
 
 
 def load(folder: Path, name: str) -> Subject:
-    """Imports one target."""
     if name not in names_in(folder):
         raise NoSubject(f"no fuzz target named {name}; there is: {' '.join(names_in(folder)) or 'none'}")
     module = _imported(folder / f"{name}.py")

@@ -27,7 +27,6 @@ class Journal:
         self._count = 0
 
     def note(self, data: bytes) -> None:
-        """Called before each run."""
         self._count += 1
         self._memory[_HEADER : _HEADER + len(data)] = data
         self._memory[:_HEADER] = self._count.to_bytes(8, "big") + len(data).to_bytes(8, "big")
@@ -37,7 +36,6 @@ class Journal:
         return int.from_bytes(self._memory[:8], "big")
 
     def data(self) -> bytes:
-        """The last one."""
         return self._memory[_HEADER : _HEADER + int.from_bytes(self._memory[8:_HEADER], "big")]
 
 

@@ -33,7 +33,6 @@ def node(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def pod(cluster: Cluster) -> Pod:
-    """One that every scheduler leaves alone."""
     return cluster.as_user("alice").pods.create(TEAM, a_pod("train", scheduler="nobody"))
 
 

@@ -31,17 +31,13 @@ _LOOK_EVERY_S: Final = 0.2
 
 @dataclass(frozen=True)
 class Cache:
-    """Where everything lies."""
-
     root: Path
 
     @property
     def go(self) -> Path:
-        """For Go's caches."""
         return self.root / "go"
 
     def entry(self, key: str) -> Path:
-        """Where the entry is, or would be."""
         return self.root / key
 
     def log(self, key: str) -> Path:
@@ -88,7 +84,6 @@ class Cache:
 
 
 def cache_of(environ: Mapping[str, str]) -> Cache:
-    """The user's cache, shared by all checkouts."""
     root = Path(environ.get("PARTAGE_RIG_CACHE") or _user_cache(environ) / "partage/rig").absolute()
     if os.pathsep in str(root):
         raise MachineUnfit(

@@ -28,13 +28,11 @@ _APT_WAITS: Final = ("-o", "DPkg::Lock::Timeout=300")
 
 
 def find_installed(recipe: Installed) -> dict[str, Path] | None:
-    """Its programs, if all are there."""
     found = {find.name: located(find) for find in recipe.finds}
     return {name: path for name, path in found.items() if path} if all(found.values()) else None
 
 
 def located(find: Find) -> Path | None:
-    """Where the program is."""
     return next((path for place in find.places for path in _at(place) if _fits(path, find)), None)
 
 

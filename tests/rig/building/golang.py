@@ -33,12 +33,10 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Differs wherever the plan does."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:8]
 
 
 def plan(recipe: GoRecipe) -> Plan:
-    """How a recipe is built."""
     return Plan(
         module="\n".join(_module(recipe)) + "\n",
         commands=tuple(_commands(recipe)),
@@ -48,7 +46,6 @@ def plan(recipe: GoRecipe) -> Plan:
 
 
 def key(recipe: GoRecipe) -> str:
-    """The entry's name in the cache."""
     return f"{recipe.name}-{recipe.version}-{plan(recipe).fingerprint}"
 
 

@@ -28,10 +28,8 @@ class Programs:
 
     @property
     def folders(self) -> frozenset[Path]:
-        """Where they lie."""
         return frozenset(path.parent for path in self.paths.values())
 
     @property
     def cni(self) -> Path:
-        """The folder of the CNI plugins."""
         return self["bridge"].parent

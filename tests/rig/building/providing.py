@@ -30,7 +30,6 @@ def ensure(*names: str, say: Callable[[str], None] = to_stderr) -> Programs:
 
 
 def provide(names: Sequence[str], teller: Teller) -> Programs:
-    """As `ensure`, for a teller that can redraw."""
     recipes = choosing.chosen(names)
     cache = cache_of(os.environ)
     try:

@@ -50,15 +50,12 @@ class Find:
     name: str
     places: tuple[str, ...]
     beside: tuple[str, ...] = ()
-    """Files that must lie in the same folder."""
     is_static: bool = False
     """It must run in a container that has no libraries."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A part of the system."""
-
     name: str
     packages: tuple[str, ...]
     finds: tuple[Find, ...]

@@ -43,8 +43,6 @@ _ANYWAY: Final = "try again: it goes on where it stopped"
 
 @dataclass(frozen=True)
 class Task:
-    """What is being made, as people are told."""
-
     title: str
     log: Path
     teller: Teller
@@ -52,7 +50,6 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
         return time.monotonic() - self.started
 
     def failed(self, what: str) -> BuildFailed:
@@ -68,8 +65,6 @@ class Task:
 
 @dataclass(frozen=True)
 class Step:
-    """One command of a task."""
-
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]

@@ -16,8 +16,6 @@ _CLEAR_LINE: Final = "\r\033[K"
 
 
 class Teller(Protocol):
-    """Whom the builder tells."""
-
     def line(self, text: str) -> None:
         """Something happened."""
 
@@ -34,26 +32,21 @@ class Lines:
         self._last = time.monotonic()
 
     def line(self, text: str) -> None:
-        """Says it at once."""
         self._say(text)
         self._last = time.monotonic()
 
     def status(self, text: str) -> None:
-        """Says it if it is time."""
         if time.monotonic() - self._last >= self._every_s:
             self.line(text)
 
 
 class Terminal:
-    """A status is redrawn in the last line."""
-
     def __init__(self, stream: TextIO, every_s: float = 0.5) -> None:
         self._stream = stream
         self._every_s = every_s
         self._last = 0.0
 
     def line(self, text: str) -> None:
-        """Replaces the status."""
         self._write(f"{_CLEAR_LINE}{text}\n")
         self._last = 0.0
 
@@ -75,11 +68,9 @@ def to_stderr(text: str) -> None:
 
 
 def teller_for(stream: TextIO) -> Teller:
-    """The one that suits the stream."""
     return Terminal(stream) if stream.isatty() else Lines(to_stderr)
 
 
 def spent(seconds: float) -> str:
-    """A duration as people say it."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -34,7 +34,6 @@ class Go:
     changed: Mapping[str, str]
 
     def environment(self, cache: Cache, scratch: Path) -> dict[str, str]:
-        """What it is to see."""
         return golang.environment(golang.user_environment(), self.changed, cache.go, scratch)
 
 

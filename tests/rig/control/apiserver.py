@@ -20,7 +20,6 @@ _SERVICE_NAMES: Final = tuple(f"kubernetes{rest}" for rest in ("", ".default", "
 
 
 def apiserver(place: Place, settings: ControlSettings) -> Component:
-    """The component, not yet started."""
     flags = {**_flags(place), **_admission(settings), **settings.apiserver_flags}
     context = trusting(place.identities.ca, place.identities.certified(ADMIN))
     ready = answers((str(place.addresses.host), APISERVER_PORT), "/readyz", context)

@@ -17,7 +17,6 @@ NAME: Final = "kube-controller-manager"
 
 
 def controller_manager(place: Place, settings: ControlSettings) -> Component:
-    """The component, not yet started."""
     flags = {**_flags(place), **settings.controller_manager_flags}
     ready = answers((str(place.addresses.host), CONTROLLER_MANAGER_PORT), "/healthz", trusting(place.identities.ca))
     return Component(place.program(NAME, flags, settings.feature_gates), ready)

@@ -16,7 +16,6 @@ NAME: Final = "etcd"
 
 
 def etcd(place: Place, settings: ControlSettings) -> Component:
-    """The component, not yet started."""
     program = place.program(NAME, {**_flags(place), **settings.etcd_flags}, gates={})
     context = trusting(place.identities.etcd_ca, place.identities.etcd_client("readiness"))
     return Component(program, answers((str(place.addresses.host), ETCD_PORT), "/readyz", context))

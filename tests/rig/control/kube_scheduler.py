@@ -15,7 +15,6 @@ NAME: Final = "kube-scheduler"
 
 
 def kube_scheduler(place: Place, settings: ControlSettings) -> Component:
-    """The component, not yet started."""
     flags = {**_flags(place, settings), **settings.kube_scheduler_flags}
     ready = answers((str(place.addresses.host), KUBE_SCHEDULER_PORT), "/readyz", trusting(place.identities.ca))
     return Component(place.program(NAME, flags, settings.feature_gates), ready)

@@ -15,7 +15,6 @@ from rig.machine.cleaning import clean
 
 @contextmanager
 def control_plane(settings: ControlSettings, *, say: Callable[[str], None] = print) -> Generator[ControlPlane]:
-    """One that serves, and is gone afterwards."""
     programs = ensure("etcd", "kubernetes", say=say)
     with slots.claimed(clean) as slot:
         addresses = Addresses(slot.number)

@@ -24,11 +24,7 @@ KUBE_SCHEDULER_PORT: Final = 10259
 
 
 class Programs(Protocol):
-    """Where the programs are, by name."""
-
-    def __getitem__(self, name: str, /) -> Path:
-        """That program."""
-        ...
+    def __getitem__(self, name: str, /) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,6 @@ class ControlSettings:
     pod_admission: bool = True
     """Without it pods may be written as users could before it was installed: for what nodes refuse by themselves."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    """For all components alike."""
     etcd_flags: Flags = field(default_factory=dict[str, str])
     apiserver_flags: Flags = field(default_factory=dict[str, str])
     controller_manager_flags: Flags = field(default_factory=dict[str, str])
@@ -87,5 +82,4 @@ class Place:
         return str(self.identities.kubeconfig(self.identities.client(person), self.url(APISERVER_PORT)))
 
     def url(self, port: int) -> str:
-        """What listens on the host's address."""
         return f"https://{self.addresses.host}:{port}"

@@ -68,7 +68,6 @@ def _set_user_id(base: Image) -> Image:
 
 
 def _users(base: Image) -> dict[str, Image]:
-    """Images that differ in the user they name."""
     users = {"uid": "1002", "username": "www-data", "uid-group": "1003:1004", "username-group": "www-data:1004"}
     return {f"{_STAGING}test-image-user-{what}:latest": base.as_user(user) for what, user in users.items()}
 

@@ -10,8 +10,6 @@ _ENDED: Final = re.compile(r"(?:•|S) (?:\[(?P<how>[A-Z ]+)\] )?\[(?P<seconds>[
 
 
 class Progress:
-    """Counts specs as they end."""
-
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
         self._ended = 0

@@ -17,8 +17,6 @@ from rig.errors import ComponentFailed
 
 
 class Outcome(StrEnum):
-    """How a spec ended."""
-
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -45,7 +43,6 @@ class Run:
     seconds: float
 
     def specs(self, outcome: Outcome) -> frozenset[str]:
-        """Those that ended in this way."""
         return frozenset(spec for spec, result in self.results.items() if result.outcome is outcome)
 
 

@@ -51,7 +51,6 @@ class Selection:
     skip: str = ""
 
     def flags(self) -> list[str]:
-        """As ginkgo takes them."""
         given = {"focus": self.focus, "skip": self.skip}
         return [f"--ginkgo.{name}={value}" for name, value in given.items() if value]
 
@@ -73,7 +72,6 @@ def run(critest: Critest, selection: Selection = EVERYTHING, *, seed: int, timeo
 
 
 def _listed(critest: Critest, selection: Selection) -> tuple[frozenset[str], frozenset[str]]:
-    """All specs, and the selected ones."""
     report = _reported(critest, [*selection.flags(), "--ginkgo.dry-run"], _DRY_WITHIN_S, lambda _: None)
     results: dict[str, Result] = started(report)
     return every_spec(report), frozenset(results)

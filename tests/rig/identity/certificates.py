@@ -26,8 +26,6 @@ _CLOCKS_DIFFER_BY: Final = timedelta(minutes=5)
 
 
 class Use(Enum):
-    """What a certificate is good for."""
-
     CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
     SERVER = (ExtendedKeyUsageOID.SERVER_AUTH,)
     BOTH = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH)
@@ -36,8 +34,6 @@ class Use(Enum):
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its private key, both PEM."""
-
     certificate: bytes
     key: bytes
 
@@ -51,8 +47,6 @@ class SigningKeys:
 
 
 class Authority:
-    """Issues certificates that those who trust `certificate` accept."""
-
     def __init__(self, name: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -93,7 +87,6 @@ class Authority:
 
 
 def signing_keys() -> SigningKeys:
-    """A new pair for service accounts' tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return SigningKeys(private=_private_pem(key), public=public)

@@ -41,11 +41,9 @@ class Identities:
 
     @property
     def admin(self) -> Identity:
-        """Who may do everything."""
         return self.client(ADMIN)
 
     def client(self, person: Person) -> Identity:
-        """Somebody who calls the API server."""
         return Identity(person.user, self.certified(person))
 
     def certified(self, person: Person) -> Certified:
@@ -55,11 +53,9 @@ class Identities:
         return self._clients[person]
 
     def node(self, name: str) -> Identity:
-        """A node's kubelet, calling the API server."""
         return self.client(node(name))
 
     def server(self, name: str, *, ips: Sequence[IPv4Address], names: Sequence[str] = ()) -> Certified:
-        """What a component serves with."""
         pair = self._cluster.issue(Person(name), Use.SERVER, ips=ips, names=names)
         return self._stored(f"{name}-serving", pair)
 
@@ -69,7 +65,6 @@ class Identities:
         return self._stored(f"kubelet-{name}-serving", pair)
 
     def etcd_server(self, ip: IPv4Address) -> Certified:
-        """What etcd serves with, and calls itself with."""
         return self._stored("etcd-serving", self._etcd.issue(Person("etcd"), Use.BOTH, ips=[ip]))
 
     def etcd_client(self, name: str) -> Certified:

@@ -32,7 +32,6 @@ class ServiceAccount:
 
     @property
     def user(self) -> str:
-        """As the API server calls it."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
 

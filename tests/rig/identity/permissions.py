@@ -15,7 +15,6 @@ from rig.identity.people import KUBELET_CLIENT, TEAM
 _RBAC: Final = "rbac.authorization.k8s.io"
 SCHEDULER_FILES: Final = ("scheduler/rbac.yaml", "extender/rbac.yaml")
 PODS_FILE: Final = "scheduler/admission.yaml"
-"""What admission checks of everybody's pods."""
 ADVERTISER_FILES: Final = ("namespace.yaml", "admission.yaml", "rbac.yaml")
 """All of `manifests/advertiser` but what runs it; the namespace is everybody's."""
 

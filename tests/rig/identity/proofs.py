@@ -8,16 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Certified:
-    """A certificate and its key, in files."""
-
     certificate: Path
     key: Path
 
 
 @dataclass(frozen=True)
 class Bearer:
-    """A token; never shown."""
-
     token: str = field(repr=False)
 
 

@@ -24,25 +24,20 @@ INDEX: Final = "application/vnd.oci.image.index.v1+json"
 _NAME: Final = "io.containerd.image.name"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 ARCHITECTURE: Final = _ARCHITECTURES.get(platform.machine(), platform.machine())
-"""The machine's, as images and Go name it."""
 
 _SEARCHED: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
 class Blob:
-    """Bytes that are known by their digest."""
-
     media_type: str
     content: bytes
 
     @cached_property
     def digest(self) -> str:
-        """As in manifests."""
         return "sha256:" + hashlib.sha256(self.content).hexdigest()
 
     def described(self, **more: object) -> dict[str, Any]:
-        """As others refer to it."""
         return {"mediaType": self.media_type, "digest": self.digest, "size": len(self.content), **more}
 
 
@@ -57,7 +52,6 @@ class Settings:
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def document(self) -> dict[str, Any]:
-        """As in an image's configuration."""
         return {
             "Entrypoint": list(self.entrypoint),
             "Cmd": list(self.command),
@@ -70,18 +64,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Image:
-    """Layers, the lowest first, and settings."""
-
     layers: tuple[Blob, ...]
     settings: Settings = Settings()
 
     @classmethod
     def of(cls, entries: Iterable[Entry], settings: Settings | None = None) -> Image:
-        """An image of one layer."""
         return cls(layers=(Blob(LAYER, archive(entries)),), settings=settings or Settings())
 
     def with_entries(self, *entries: Entry) -> Image:
-        """With one more layer on top."""
         return replace(self, layers=(*self.layers, Blob(LAYER, archive(entries))))
 
     def with_files(self, files: Mapping[str, bytes | Path], *, mode: int = 0o755) -> Image:
@@ -110,13 +100,11 @@ class Image:
 
     @cached_property
     def manifest(self) -> Blob:
-        """What registries serve under a name."""
         parts = {"config": self.config.described(), "layers": [layer.described() for layer in self.layers]}
         return Blob(MANIFEST, _json({"schemaVersion": 2, "mediaType": MANIFEST, **parts}))
 
     @property
     def blobs(self) -> tuple[Blob, ...]:
-        """What the manifest refers to."""
         return (*self.layers, self.config)
 
 

@@ -53,7 +53,6 @@ Entry = Folder | File | HardLink | SymbolicLink
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """The layer with these entries."""
     whole = io.BytesIO()
     modes: dict[str, int] = {}
     with tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as tar:

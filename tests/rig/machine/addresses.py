@@ -23,21 +23,16 @@ _NODES: Final = range(1, 16)
 
 @dataclass(frozen=True)
 class NodeAddresses:
-    """Where one node is, and its pods."""
-
     ip: IPv4Address
     pods: IPv4Network
     veth: str
 
     def holds(self, address: str) -> bool:
-        """Whether one of the node's pods has it."""
         return IPv4Address(address) in self.pods
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where one rig is."""
-
     slot: int
 
     @property
@@ -46,12 +41,10 @@ class Addresses:
 
     @property
     def network(self) -> IPv4Network:
-        """What the host and the nodes share."""
         return next(self._whole.subnets(new_prefix=24))
 
     @property
     def host(self) -> IPv4Address:
-        """Where the control plane and the registry listen."""
         return self.network[1]
 
     @property
@@ -60,7 +53,6 @@ class Addresses:
         return f"partage{self.slot}"
 
     def node(self, index: int) -> NodeAddresses:
-        """The node of that index, from 1."""
         if index not in _NODES:
             raise MachineUnfit(f"a rig has room for {len(_NODES)} nodes, not for {index}")
         pods = list(self._whole.subnets(new_prefix=24))[index]

@@ -23,7 +23,6 @@ _PATIENCE_S: Final = 10.0
 
 
 def parent(slot: int, node: str) -> str:
-    """Where a node's containers are."""
     return f"/{OURS}/{slot}/{node}"
 
 

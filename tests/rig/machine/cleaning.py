@@ -24,7 +24,6 @@ _PATIENCE_S: Final = 10.0
 
 
 def clean(slot: Slot) -> None:
-    """Everything of this slot but its folder."""
     _end_processes(slot.folder)
     network.remove(Addresses(slot.number), str(slot.folder))
     cgroups.remove(slot.number, [task.name for task in slot.folder.glob(_TASKS)])

@@ -29,8 +29,6 @@ _WITH_ITS_PARENT: Final = ("setpriv", "--pdeathsig", "KILL", "--")
 
 @dataclass(frozen=True)
 class Program:
-    """How a component is started."""
-
     name: str
     argv: tuple[str, ...]
     log: Path
@@ -55,12 +53,10 @@ class Component:
 
     @property
     def name(self) -> str:
-        """As in messages and logs."""
         return self.program.name
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -71,7 +67,6 @@ class Component:
         return self._child(self._process) if self.program.inside else self._process.pid
 
     def start(self) -> None:
-        """Starts it, without waiting for it to serve."""
         if self.is_running:
             raise ComponentFailed(f"{self.name} is already running")
         self.program.log.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +82,6 @@ class Component:
             )
 
     def wait_ready(self, within_s: float = 60.0) -> None:
-        """Waits until it serves."""
         deadline = time.monotonic() + within_s
         while (why := self._why_not_ready()) is not None:
             self.require_running()
@@ -103,7 +97,6 @@ class Component:
             raise self._failed(f"ended with status {self._process.returncode}")
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to the component itself."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -123,13 +116,11 @@ class Component:
             self.kill()
 
     def restart(self) -> None:
-        """Killed, started, serving again."""
         self.kill()
         self.start()
         self.wait_ready()
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
-        """The end of its log, under a heading."""
         try:
             whole = self.program.log.read_text(errors="replace").splitlines()
             text = [line if len(line) <= _TAIL_WIDTH else line[:_TAIL_WIDTH] + "…" for line in whole[-lines:]]

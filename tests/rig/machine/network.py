@@ -17,11 +17,9 @@ from rig.machine.addresses import Addresses, NodeAddresses
 
 _ALIAS: Final = "partage rig "
 CABLE: Final = "eth0"
-"""The node's end of its cable."""
 
 
 def make_bridge(addresses: Addresses, run_folder: str) -> None:
-    """The host's address among the nodes."""
     _refuse_clash(addresses)
     name = addresses.bridge
     _ip("link", "add", name, "type", "bridge")
@@ -31,17 +29,11 @@ def make_bridge(addresses: Addresses, run_folder: str) -> None:
 
 
 class OnTheNetwork(Protocol):
-    """A node, as far as cables go."""
+    @property
+    def pid(self) -> int: ...
 
     @property
-    def pid(self) -> int:
-        """Its process 1."""
-        ...
-
-    @property
-    def addresses(self) -> NodeAddresses:
-        """Where it is to be."""
-        ...
+    def addresses(self) -> NodeAddresses: ...
 
 
 def connect(addresses: Addresses, newcomer: OnTheNetwork, others: Sequence[OnTheNetwork], run_folder: str) -> None:
@@ -63,7 +55,6 @@ def connect(addresses: Addresses, newcomer: OnTheNetwork, others: Sequence[OnThe
 
 
 def _tell_the_way(listener: OnTheNetwork | None, node: NodeAddresses) -> None:
-    """To a node, or to the host."""
     inside = _inside(listener) if listener else ()
     _ip("route", "replace", str(node.pods), "via", str(node.ip), inside=inside)
 
@@ -81,7 +72,6 @@ def remove(addresses: Addresses, run_folder: str) -> None:
 
 
 def devices_of(run_folder: str) -> list[str]:
-    """The host's devices that carry this rig's name."""
     links = json.loads(_run("ip", "-json", "link", "show"))
     return [link["ifname"] for link in links if link.get("ifalias") == _ALIAS + run_folder]
 

@@ -27,15 +27,12 @@ _TRIES: Final = 1000
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot that this process holds."""
-
     number: int
     base: Path
     fd: int
 
     @property
     def folder(self) -> Path:
-        """Everything that the rig writes lies below."""
         return self.base / str(self.number)
 
 
@@ -66,7 +63,6 @@ def sweep(clean: Clean, base: Path = BASE) -> list[int]:
 
 
 def owners(base: Path = BASE) -> dict[int, Path]:
-    """The folders of the rigs that live."""
     return {number: base / str(number) for number in sorted(_numbers(base)) if not _is_free(number, base)}
 
 

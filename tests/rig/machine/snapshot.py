@@ -39,13 +39,10 @@ _MOVING: Final = (
 _MARK: Final = f"{MARK}=".encode()
 
 Things = Mapping[str, str]
-"""Something's name and what is said of it."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The machine at one moment."""
-
     process: Things
     mount: Things
     device: Things
@@ -55,7 +52,6 @@ class Snapshot:
     file: Things
 
     rigs: frozenset[int]
-    """The slots of the rigs that lived then."""
 
     def what_changed(self, later: Snapshot, own: int | None = None) -> list[str]:
         """One line for each thing that is not as it was; living rigs may do what they like, but for one's own."""
@@ -68,7 +64,6 @@ _KINDS: Final = tuple(name for name in Snapshot.__dataclass_fields__ if name != 
 
 
 def look() -> Snapshot:
-    """The machine as it is now."""
     return Snapshot(
         rigs=frozenset(slots.owners()),
         process=dict(_processes()),

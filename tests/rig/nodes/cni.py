@@ -14,7 +14,6 @@ CONFIG: Final = "/etc/cni/net.d/10-partage.conflist"
 
 
 def network(pods: IPv4Network) -> str:
-    """What the file says."""
     bridge = {
         "type": "bridge",
         "bridge": "pods0",

@@ -14,8 +14,6 @@ _CAP_SYS_RESOURCE: Final = 24
 
 @dataclass(frozen=True)
 class Containerd:
-    """What differs between two of them."""
-
     runc: Path
     cni_plugins: Path
     pause: str

@@ -16,8 +16,6 @@ STATIC_PODS: Final = "/etc/kubernetes/manifests"
 
 @dataclass(frozen=True)
 class Kubelet:
-    """What differs between two of them."""
-
     node: str
     ip: IPv4Address
     runtime_endpoint: str
@@ -29,7 +27,6 @@ class Kubelet:
     kubeconfig: Path
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     config: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Put over the configuration below, key by key."""
 
 
 def config(kubelet: Kubelet) -> str:
@@ -76,7 +73,6 @@ def config(kubelet: Kubelet) -> str:
 
 
 def argv(program: Path, kubelet: Kubelet) -> tuple[str, ...]:
-    """What kubelet takes by flags alone."""
     labels = ",".join(f"{key}={value}" for key, value in kubelet.labels.items())
     return (
         str(program),

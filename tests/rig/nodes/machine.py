@@ -39,8 +39,6 @@ class Place:
 
 
 class Machine:
-    """A node without its daemons."""
-
     def __init__(self, place: Place, addresses: NodeAddresses) -> None:
         self.place = place
         self.addresses = addresses
@@ -57,12 +55,10 @@ class Machine:
 
     @property
     def pid(self) -> int:
-        """Its process 1, as the host sees it."""
         return self._pid
 
     @property
     def component(self) -> Component:
-        """Its process 1, for those who list components."""
         return self._init
 
     def start(self) -> None:
@@ -106,7 +102,6 @@ class Machine:
         return found
 
     def write(self, inside: str, text: str) -> None:
-        """A file of the node, with its folders."""
         path = self.path(inside)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -51,7 +51,6 @@ class Node:
 
     @property
     def name(self) -> str:
-        """As in the API."""
         return self.machine.place.name
 
     @property
@@ -85,7 +84,6 @@ class Node:
 
 
 def inside(machine: Machine, daemon: Daemon) -> Component:
-    """A program in a machine, as a component."""
     program = Program(
         name=f"{machine.place.name}-{daemon.name}",
         argv=daemon.argv,

@@ -26,8 +26,6 @@ FIELD_MANAGER: Final = "partage-rig"
 
 
 class Patch(Enum):
-    """The kinds of patches."""
-
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     JSON = "application/json-patch+json"
@@ -43,11 +41,9 @@ class Api:
         self._connection = Connection(self._way)
 
     def get(self, path: str, query: Query = _NOTHING) -> Json:
-        """One object, or a list with its metadata."""
         return self._object(Request("GET", _target(path, query)))
 
     def list(self, path: str, query: Query = _NOTHING) -> Objects:
-        """The objects of a list."""
         return cast("Objects", self.get(path, query)["items"])
 
     def create(self, path: str, body: Json, query: Query = _NOTHING) -> Json:
@@ -55,7 +51,6 @@ class Api:
         return self._object(_with_body("POST", _target(path, query), body))
 
     def replace(self, path: str, body: Json) -> Json:
-        """The object anew."""
         return self._object(_with_body("PUT", path, body))
 
     def patch(self, path: str, body: Json | Objects, kind: Patch = Patch.MERGE) -> Json:
@@ -68,7 +63,6 @@ class Api:
         return self._object(_with_body("DELETE", path, options or {}))
 
     def text(self, path: str, query: Query = _NOTHING) -> str:
-        """What is no object: logs, metrics, health."""
         return self._asked(Request("GET", _target(path, query))).content.decode(errors="replace")
 
     @contextmanager
@@ -86,7 +80,6 @@ class Api:
             connection.close()
 
     def close(self) -> None:
-        """Lets go of the connection."""
         self._connection.close()
 
     def _object(self, request: Request) -> Json:

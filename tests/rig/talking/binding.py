@@ -25,7 +25,6 @@ _KEY: Final = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([
 
 
 def signed(allocation: Allocation, key: Ed25519PrivateKey) -> dict[str, str]:
-    """The two annotations that carry an allocation."""
     text = encode_allocation(allocation)
     return {ALLOCATION: text, SIGNATURE: sign(text, key)}
 

@@ -30,8 +30,6 @@ _TOKEN_LIFE_S: Final = 3600
 
 
 class Cluster:
-    """One identity's view; without one, the admin's."""
-
     def __init__(self, control: ControlPlane, identity: Identity | None = None) -> None:
         self._control = control
         self.identity = identity or control.identities.admin
@@ -52,11 +50,9 @@ class Cluster:
         return self.as_person(ALICE if name == ALICE.user and not groups else Person(name, groups))
 
     def as_node(self, name: str) -> Cluster:
-        """The identity of that node's kubelet."""
         return self.as_person(node(name))
 
     def as_person(self, person: Person) -> Cluster:
-        """Whoever has a client certificate."""
         return self._as(self._control.identities.client(person))
 
     def as_account(self, account: ServiceAccount, bound_to: Json | None = None) -> Cluster:
@@ -67,7 +63,6 @@ class Cluster:
         return self._as(self._accounts[key])
 
     def with_token(self, account: ServiceAccount, token: str) -> Cluster:
-        """Whoever shows this token of a service account."""
         return self._as(Identity(account.user, Bearer(token)))
 
     def token(self, account: ServiceAccount, bound_to: Json | None = None) -> str:
@@ -78,7 +73,6 @@ class Cluster:
         return str(self.api.create(path, request)["status"]["token"])
 
     def events_of(self, subject: Pod | Json) -> list[ObjectEvent]:
-        """What was reported about an object, oldest first."""
         return events_of(self.api, subject.object if isinstance(subject, Pod) else subject)
 
     def bind(self, pod: Pod, node_name: str, allocation: Allocation, *, signed_by: Ed25519PrivateKey) -> None:

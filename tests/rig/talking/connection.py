@@ -31,8 +31,6 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
-
     status: int
     content: bytes
 
@@ -47,7 +45,6 @@ class Way:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def connect(self, within_s: float = _ANSWERS_WITHIN_S) -> http.client.HTTPSConnection:
-        """A new connection."""
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=within_s, context=self.context)
         try:
             connection.connect()
@@ -65,7 +62,6 @@ class Connection:
         self._open: http.client.HTTPSConnection | None = None
 
     def ask(self, request: Request) -> Answer:
-        """The answer, whatever its status."""
         kept = self._kept()
         connection = self._open = kept or self._way.connect()
         try:
@@ -77,7 +73,6 @@ class Connection:
             raise self._cut_off(request, error) from error
 
     def close(self) -> None:
-        """Closes what is open."""
         if self._open is not None:
             self._open.close()
             self._open = None

@@ -37,7 +37,6 @@ class Kubectl:
         return ran.out
 
     def tried(self, *arguments: str, stdin: str = "", within_s: float = _WITHIN_S) -> Ran:
-        """How it ended, well or not."""
         command = [str(self.program), f"--kubeconfig={self.kubeconfig}", *arguments]
         try:
             done = subprocess.run(
@@ -56,5 +55,4 @@ class Kubectl:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def apply(self, manifests: str) -> str:
-        """Applies manifests, YAML or JSON."""
         return self.run("apply", "-f", "-", stdin=manifests)

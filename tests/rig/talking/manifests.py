@@ -18,8 +18,6 @@ _ENDS_WITHIN_S: Final = 1
 
 
 class ContainerFields(TypedDict, total=False):
-    """What a test says of a container."""
-
     image: str
     command: Sequence[str]
     args: Sequence[str]
@@ -39,7 +37,6 @@ class PodFields(ContainerFields, total=False):
     annotations: Mapping[str, str]
     labels: Mapping[str, str]
     node: str
-    """Binds at once, past every scheduler."""
     scheduler: str
     restart: str
     spec: Mapping[str, Any]
@@ -47,7 +44,6 @@ class PodFields(ContainerFields, total=False):
 
 
 def a_container(name: str = "main", **said: Unpack[ContainerFields]) -> Json:
-    """A container."""
     return {
         "name": name,
         "image": said.get("image", NO_IMAGE),

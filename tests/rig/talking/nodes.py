@@ -13,8 +13,6 @@ from rig.talking.waiting import PATIENCE_S, until
 
 
 class Nodes:
-    """The nodes that one identity sees."""
-
     def __init__(self, speaker: Speaker) -> None:
         self._api = speaker.api
 
@@ -23,11 +21,9 @@ class Nodes:
         return self._api.create(NODES.at(), manifest)
 
     def get(self, name: str) -> Json:
-        """As it is now."""
         return self._api.get(NODES.at(name=name))
 
     def names(self) -> list[str]:
-        """All there are, sorted."""
         return sorted(node["metadata"]["name"] for node in self._api.list(NODES.at()))
 
     def condition(self, name: str, condition: str) -> Json:
@@ -35,11 +31,9 @@ class Nodes:
         return pod_status.condition(self.get(name), condition)
 
     def annotations(self, name: str) -> dict[str, str]:
-        """As they are now."""
         return dict(self.get(name)["metadata"].get("annotations", {}))
 
     def annotate(self, name: str, annotations: Mapping[str, str | None]) -> Json:
-        """Changes annotations; None removes one."""
         return self._api.patch(NODES.at(name=name), {"metadata": {"annotations": dict(annotations)}})
 
     def untaint(self, name: str) -> Json:
@@ -59,7 +53,6 @@ class Nodes:
         until(f"node {name} is not ready", lambda: self._why_ready(name), within_s)
 
     def why_not_ready(self, name: str) -> str | None:
-        """What keeps pods from it."""
         try:
             node = self.get(name)
         except Refused as refused:

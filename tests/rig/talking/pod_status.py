@@ -10,7 +10,6 @@ ENDED: Final = ("Succeeded", "Failed")
 
 
 def phase(pod: Json) -> str:
-    """Pending, Running, Succeeded, Failed or Unknown."""
     return str(pod.get("status", {}).get("phase", "Unknown"))
 
 
@@ -34,7 +33,6 @@ def state(container: Json) -> tuple[str, Json]:
 
 
 def summary(pod: Json) -> str:
-    """In one line: for whoever waited in vain."""
     parts = [f"phase {phase(pod)}", f"node {pod['spec'].get('nodeName', 'none')}"]
     if "deletionTimestamp" in pod["metadata"]:
         parts.append("being deleted")

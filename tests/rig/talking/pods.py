@@ -31,12 +31,10 @@ class Pod:
 
     @property
     def namespace(self) -> str:
-        """Where it is."""
         return str(self.object["metadata"]["namespace"])
 
     @property
     def name(self) -> str:
-        """What it is called there."""
         return str(self.object["metadata"]["name"])
 
     @property
@@ -46,7 +44,6 @@ class Pod:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """As last seen."""
         return dict(self.object["metadata"].get("annotations", {}))
 
     @property
@@ -57,11 +54,9 @@ class Pod:
 
     @property
     def phase(self) -> str:
-        """As last seen."""
         return pod_status.phase(self.object)
 
     def path(self, sub: str | None = None) -> str:
-        """Where it is in the API."""
         return PODS.at(self.namespace, self.name, sub)
 
     def refresh(self) -> Json:
@@ -81,7 +76,6 @@ class Pod:
         return pod_status.condition(self.object, name)
 
     def events(self) -> list[ObjectEvent]:
-        """What was reported about it, oldest first."""
         return events_of(self._speaker.api, self.object)
 
     def logs(self, container: str | None = None, *, previous: bool = False) -> str:
@@ -94,7 +88,6 @@ class Pod:
         return self._speaker.kubectl.run(*self._exec(command, container))
 
     def tried(self, *command: str, container: str = "main") -> Ran:
-        """How a command in a container ended."""
         return self._speaker.kubectl.tried(*self._exec(command, container))
 
     def annotate(self, annotations: Mapping[str, str | None]) -> None:
@@ -122,7 +115,6 @@ class Pod:
         self.wait("succeeds", lambda pod: _why_not_ended(pod, "Succeeded"), within_s)
 
     def wait_failed(self, within_s: float = PATIENCE_S) -> None:
-        """Waits until it has ended otherwise."""
         self.wait("fails", lambda pod: _why_not_ended(pod, "Failed"), within_s)
 
     def wait_waiting(self, reason: str, container: str = "main", within_s: float = PATIENCE_S) -> str:
@@ -140,7 +132,6 @@ class Pod:
         until(f"pod {self.namespace}/{self.name} is gone", self._why_not_gone, within_s)
 
     def delete_and_wait(self, grace_s: int | None = None, within_s: float = PATIENCE_S) -> None:
-        """Ends it; nothing where it is gone already."""
         self.delete_if_there(grace_s)
         self.wait_gone(within_s)
 
@@ -168,8 +159,6 @@ class Pod:
 
 
 class Pods:
-    """The pods that one identity sees and makes."""
-
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
         self.made: list[Pod] = []
@@ -181,7 +170,6 @@ class Pods:
         return pod
 
     def get(self, namespace: str, name: str) -> Pod:
-        """One that is there."""
         return Pod(self._speaker, self._speaker.api.get(PODS.at(namespace, name)))
 
     def list(self, namespace: str | None = None, selector: str = "") -> list[Pod]:

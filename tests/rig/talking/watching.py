@@ -14,8 +14,6 @@ from rig.talking.resources import Json
 
 
 class Change(Enum):
-    """What happened to an object."""
-
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"

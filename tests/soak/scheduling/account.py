@@ -22,7 +22,6 @@ _EVERYTHING: Final = {
 
 
 def account(cluster: Cluster) -> Identity:
-    """Made by the admin."""
     cluster.api.create(SERVICE_ACCOUNTS.at(_ACCOUNT.namespace), {"metadata": {"name": _ACCOUNT.name}})
     cluster.api.create(CLUSTER_ROLE_BINDINGS.at(), _EVERYTHING)
     return cluster.as_account(_ACCOUNT).identity

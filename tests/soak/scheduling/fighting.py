@@ -15,7 +15,6 @@ from soak.scheduling.replicas import Replica
 
 LOOK_S: Final = 0.2
 DOWN_S: Final = 0.5
-"""So long a replica that ended is down."""
 FROZEN_BEYOND_S: Final = 2.0
 """Its Lease: the other one leads by then, and the frozen one wakes in the belief that it does."""
 PATIENCE_S: Final = 180.0

@@ -43,7 +43,6 @@ class Fleet:
         self.changes = self.losses = 0
 
     async def build(self, at_once: int) -> None:
-        """All nodes, whole."""
         names = iter(self._names)
 
         async def work() -> None:
@@ -83,7 +82,6 @@ class Fleet:
         self._away, self.losses = "", self.losses + 1
 
     async def mend_all(self) -> None:
-        """So that whoever still waits can be placed."""
         self._silent_until.clear()
         if self._away:
             await self._create(self._away)
@@ -91,7 +89,6 @@ class Fleet:
             await self._mend(name)
 
     def _some(self) -> str:
-        """One that is there."""
         return self._chance.choice([name for name in self._names if name != self._away])
 
     async def _create(self, name: str) -> None:

@@ -24,8 +24,6 @@ WHOLE_MILLI: Final = 1000
 
 @dataclass
 class Life:
-    """One pod's."""
-
     name: str
     seen_at: float
     bound_at: float | None = None
@@ -33,13 +31,10 @@ class Life:
     was_refused: bool = False
     """At least once it was said to fit nowhere."""
     holds: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    """Share and memory, by card."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A pod that was bound."""
-
     seen_at: float
     bound_at: float
     was_refused: bool
@@ -47,7 +42,6 @@ class Placed:
 
     @property
     def seconds(self) -> float:
-        """That it waited."""
         return self.bound_at - self.seen_at
 
 
@@ -70,7 +64,6 @@ class History:
         return [life for life in self._lives.values() if life.bound_at is None]
 
     def told(self, pod: ApiPod, at: float) -> None:
-        """A pod that came or changed."""
         life = self._lives.get(pod.uid)
         if life is None:
             life = self._lives[pod.uid] = Life(pod.name, at)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 
 class Replica:
-    """One of them."""
-
     def __init__(self, name: str, kubeconfig: Path, root: Path, *, lease_s: float) -> None:
         """A leader gives up by itself after two thirds of the Lease."""
         self.name, self._log = name, root / f"{name}.log"
@@ -24,13 +22,11 @@ class Replica:
         self.starts = 0
 
     def start(self) -> None:
-        """Anew."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stderr=log, stdout=log, env=os.environ)
         self.starts += 1
 
     def send(self, number: signal.Signals) -> None:
-        """To the process."""
         assert self._process is not None
         self._process.send_signal(number)
 
@@ -47,9 +43,7 @@ class Replica:
 
     @property
     def said(self) -> str:
-        """All that it said."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def leads_as(self, identity: str) -> bool:
-        """Whether that is its name in the Lease."""
         return bool(identity) and identity in self.said

@@ -25,8 +25,6 @@ GIB: Final = 1 << 30
 
 
 class Users:
-    """All of them."""
-
     def __init__(self, server: ApiServer, chance: random.Random, *, life_s: float) -> None:
         self._server, self._chance, self._life_s = server, chance, life_s
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -46,7 +44,6 @@ class Users:
             await asyncio.sleep(TICK_S)
 
     def placed(self, pod: ApiPod) -> None:
-        """It will end some day."""
         self._start(self._live(pod.name), slot=False)
 
     def orphaned(self, pod: ApiPod) -> None:
@@ -54,7 +51,6 @@ class Users:
         self._start(self._gone(pod.name, at_once=True), slot=False)
 
     async def stop(self) -> None:
-        """Nobody ends any more."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -44,7 +44,6 @@ LABELS: Final = 30_000
 EXPRESSIONS: Final = 8_000
 LONG_GRACE_S: Final = 315_360_000
 LINGERING: Final = 8
-"""As many as the arena has cards."""
 FLOOD: Final = 60
 TIDIED: Final = 0.7
 CROWDING_MILLI: Final = "240"
@@ -116,24 +115,20 @@ class Attacker:
 
     @property
     def undone(self) -> list[str]:
-        """Acts that never were."""
         return [name for name in self._acts if not self.done[name]]
 
     def wrong(self) -> Iterator[Wrong]:
-        """What must not have come of it."""
         for act, count in self._accepted.items():
             yield Wrong(Verdict.REFUSED, f"{count} times the user could {act}")
         for what, count in self._placed.items():
             yield Wrong(_WAIT[what], f"{count} pods are placed that must wait: {what}")
 
     def bound(self, pod: ApiPod) -> None:
-        """One of its pods is on a node."""
         self._bound[pod.name] = pod
         what = _what(pod)
         self._placed.update([what] if what in _WAIT else [])
 
     def gone(self, pod: ApiPod) -> None:
-        """One of its pods is no more."""
         if self._bound.pop(pod.name, None) is not None and _what(pod) == "lingers":
             self.displaced += 1
 

@@ -51,11 +51,9 @@ class Bare:
 
     @property
     def running(self) -> list[str]:
-        """Those that were started."""
         return [name for name, pod in self._pods.items() if _runs(pod)]
 
     def wrong(self) -> Iterator[Wrong]:
-        """Who has what nobody gave."""
         for name in sorted(MUST_BE_REFUSED - self.refused):
             yield Wrong(Verdict.REFUSED, f"the user could ask for cards by the {name}")
         for name in self.running:

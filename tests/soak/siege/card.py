@@ -41,7 +41,6 @@ LEEWAY_SHARE: Final = 0.05
 ATTEMPTS: Final = frozenset(
     ("leaked capture", "open capture", "context by path", "blocking launches", "memory by every path")
 )
-"""As the program names them."""
 
 
 @dataclass
@@ -55,8 +54,6 @@ class Reading:
 
 @dataclass
 class SharedCard:
-    """The card, and what was seen of it."""
-
     chain: Chain
     neighbour: Pod
     attacker: Pod
@@ -68,12 +65,10 @@ class SharedCard:
 
     @property
     def machine(self) -> Machine:
-        """Of the node."""
         machine: Machine = self.chain.node(str(self.neighbour.node))
         return machine
 
     async def watch(self) -> None:
-        """Twice a second, until it is cancelled."""
         while True:
             await asyncio.to_thread(self._read)
             await asyncio.sleep(EVERY_S)
@@ -144,7 +139,6 @@ class SharedCard:
 
 
 def shared_card(chain: Chain) -> SharedCard:
-    """With both containers on it and at work."""
     program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
     image = images.glibc().with_files({COMMAND: program, LIBDL: Path(LIBDL)})
     chain.rig.registry.push(image, IMAGE)

@@ -19,7 +19,6 @@ _COPIES: Final = ".cache/without"
 _BUILDS: Final = (".cache/simgpu", ".cache/preload")
 """Kept by the state of their sources: what is edited is built again."""
 _PACKAGES: Final = "lib/python*/site-packages/_partage.pth"
-"""Where an environment says which checkout it runs."""
 
 
 def edited(text: str, edit: Edit) -> str:

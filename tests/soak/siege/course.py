@@ -48,8 +48,6 @@ BY_NAME: Final = slice(2 * CARDS, 7 * CARDS)
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be lived through."""
-
     seconds: float
     calm_s: float
     rate: float
@@ -60,8 +58,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class Parties:
-    """Who takes part."""
-
     admin: ApiServer
     user: ApiServer
     chain: Chain
@@ -126,7 +122,6 @@ class Course:
             yield f"{wait:.3f} s, its twin {twin:.3f} s, {came_s:.1f} s after the attacker came: {', '.join(acts)}"
 
     def wrong(self) -> Iterator[Wrong]:
-        """What must not be."""
         yield from (Wrong(Verdict.CARDS, what) for what in self.history.wrong)
         yield from self.card.wrong()
         yield from self.bare.wrong()
@@ -218,12 +213,10 @@ def _times(pair: Pair) -> tuple[float, float, float]:
 
 
 def waits(pairs: Sequence[Pair]) -> list[float]:
-    """Of innocents, sorted."""
     return sorted(_times(pair)[1] for pair in pairs)
 
 
 def twins(pairs: Sequence[Pair]) -> list[float]:
-    """Of their twins, sorted."""
     return sorted(_times(pair)[2] for pair in pairs)
 
 

@@ -33,8 +33,6 @@ _AGAIN_S: Final = 0.1
 
 @dataclass
 class Pair:
-    """An innocent and its twin."""
-
     made_at: float
     waited_s: float | None = None
     twin_s: float | None = None
@@ -52,11 +50,9 @@ class Innocents:
 
     @property
     def waiting(self) -> list[Pair]:
-        """Made, and not bound yet."""
         return [pair for pair in self.pairs if pair.waited_s is None]
 
     async def come(self, seconds: float) -> None:
-        """At the rate, for so long."""
         began, made = time.monotonic(), 0
         while (now := time.monotonic()) < began + seconds:
             for _ in range(int((now - began) * self._rate) - made):
@@ -98,7 +94,6 @@ class Innocents:
         await self._until_done(binding_path(NAMESPACE, name), body)
 
     async def _until_done(self, path: str, body: dict[str, Any]) -> None:
-        """Created, by whichever try."""
         while True:
             try:
                 await self._server.create(path, body, msgspec.Raw)

@@ -15,39 +15,30 @@ _WHOLE: Final = slice(0, 8)
 
 
 def _ticks() -> list[int]:
-    """The columns of /proc/stat of all processors together."""
     return [int(each) for each in Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0].split()[1:]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a run."""
-
     idle: float
-    """Of all processors' time."""
     stolen: float
-    """By other machines."""
     worst_lag_s: float
     """That the soak itself was late; what it says of waits may be so much too long."""
 
 
 @dataclass
 class Machine:
-    """Of all parts, from its making on."""
-
     parts: list[Part] = field(default_factory=list[Part])
     _before: list[int] = field(default_factory=_ticks)
     _worst_lag_s: float = 0.0
 
     async def watch(self) -> None:
-        """Until it is cancelled."""
         while True:
             began = time.monotonic()
             await asyncio.sleep(EVERY_S)
             self._worst_lag_s = max(self._worst_lag_s, time.monotonic() - began - EVERY_S)
 
     def turn(self) -> None:
-        """A part is over."""
         now = _ticks()
         spent = [after - before for before, after in zip(self._before, now, strict=True)]
         whole = max(1, sum(spent[_WHOLE]))

@@ -24,11 +24,8 @@ class Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """One of them."""
-
     what: str
     fails: tuple[Verdict, ...]
-    """One of these at least."""
     edits: tuple[Edit, ...]
     behind: tuple[str, ...] = ()
 

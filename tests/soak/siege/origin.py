@@ -25,7 +25,6 @@ DAEMONS: Final = ("crishim", "advertiser", "broker")
 
 
 def require_own(chain: Chain) -> None:
-    """Raises where anything comes from elsewhere."""
     for what, path in _found(chain):
         if not path.is_relative_to(CHECKOUT):
             raise ComponentFailed(

@@ -19,8 +19,6 @@ CALLER: Final = "system:kube-scheduler"
 
 
 class Papers:
-    """Files below the scheduler's root."""
-
     def __init__(self, root: Path) -> None:
         authority = Authority("extenders")
         pair = authority.issue(Person("partage-extender"), Use.SERVER, ips=(IPv4Address(HOST),))
@@ -38,7 +36,6 @@ class Papers:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Of the daemon."""
         return (
             *("--metrics-address", f"{HOST}:{self.metrics.port}"),
             *("--extender-address", f"{HOST}:{self.extender.port}"),

@@ -11,9 +11,7 @@ REAL: Final = ("n1", "n2")
 ARENA: Final = "n0000"
 """The made-up node that is fought over by priority."""
 CROWDED: Final = "n0001"
-"""The made-up node that the attacker crowds."""
 TWINS: Final = tuple(f"n{number:04}" for number in range(10, 20))
-"""Where innocents' twins go."""
 
 
 def only_on(*nodes: str, expressions: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
@@ -22,7 +20,6 @@ def only_on(*nodes: str, expressions: Sequence[dict[str, Any]] = ()) -> dict[str
 
 
 def not_on(*nodes: str) -> dict[str, Any]:
-    """Fields of a pod's spec."""
     return _hosts("NotIn", nodes, ())
 
 

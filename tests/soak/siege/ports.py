@@ -29,8 +29,6 @@ class Port:
 
 @dataclass
 class Probe:
-    """What a kubelet sees of one daemon."""
-
     port: Port
     answered: int = 0
     failed: int = 0
@@ -39,7 +37,6 @@ class Probe:
     worst_s: float = 0.0
 
     async def run(self) -> None:
-        """Every second, until it is cancelled."""
         while True:
             began = time.monotonic()
             self._count(time.monotonic() - began if await _is_alive(self.port) else None)
@@ -67,7 +64,6 @@ class Squatter:
     _held: list[asyncio.StreamWriter] = field(default_factory=list[asyncio.StreamWriter])
 
     async def run(self) -> None:
-        """Until it is cancelled."""
         try:
             while True:
                 await self._open()

@@ -52,7 +52,6 @@ class Urgent:
 
     @property
     def waiting(self) -> int:
-        """That are on no node."""
         return len(self._waiting)
 
     async def come(self) -> None:
@@ -67,7 +66,6 @@ class Urgent:
             await asyncio.sleep(EVERY_S)
 
     def told(self, pod: ApiPod) -> None:
-        """A pod came or changed, whoever's it is."""
         if pod.namespace == NAMESPACE and pod.name.startswith(CLASS):
             self._note(pod)
         ends = pod.metadata.deletion_timestamp
@@ -79,12 +77,10 @@ class Urgent:
             self._errands.delete(pod, after_s=max(0.0, left_s))
 
     def gone(self, pod: ApiPod) -> None:
-        """A pod is no more."""
         self._ending.pop(pod.uid, None)
         self._waiting.discard(pod.uid)
 
     def wrong(self) -> Iterator[Wrong]:
-        """Who is left over."""
         if self._waiting:
             yield Wrong(Verdict.URGENT, f"{len(self._waiting)} urgent pods, of {self._number}, found no room")
 

@@ -7,22 +7,16 @@ from typing import NamedTuple
 
 
 class Verdict(StrEnum):
-    """What must hold."""
-
     LIVES = "lives"
     """No daemon ends, and kubelet would restart none."""
     ANSWERS = "answers"
-    """Whoever may ask the extender is answered."""
     CONNECTIONS = "connections"
     """The scheduler has no more descriptors than its bounds allow."""
     MEMORY = "memory"
-    """The scheduler's stays within its bound."""
     WATCHES = "watches"
     """Who follows all pods goes on, whatever they are."""
     WAITS = "waits"
-    """Innocents wait hardly longer than alone."""
     PLACED = "placed"
-    """No innocent is left over."""
     URGENT = "urgent"
     """Who is more important than all others is placed, whatever grace those have asked for."""
     CARDS = "cards"
@@ -30,7 +24,6 @@ class Verdict(StrEnum):
     REFUSED = "refused"
     """The API server takes nothing that it is told to refuse."""
     EXCESS = "excess"
-    """A pod that says too much waits."""
     EXCLUSION = "exclusion"
     """Nobody keeps others off a card who does not ask for all of it."""
     NOTHING = "nothing"
@@ -42,7 +35,5 @@ class Verdict(StrEnum):
 
 
 class Wrong(NamedTuple):
-    """Something that must not be."""
-
     verdict: Verdict
     what: str

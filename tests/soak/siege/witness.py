@@ -29,7 +29,6 @@ class Witness:
         """So many times a watch ended by what it told; a scheduler follows pods by the same code."""
 
     async def follow(self) -> None:
-        """Until it is cancelled."""
         while True:
             try:
                 await self._watch(await self._look())

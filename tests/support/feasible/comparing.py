@@ -65,12 +65,9 @@ class Difference:
 
 @dataclass
 class Outcome:
-    """What came of it."""
-
     pairs: int = 0
     differences: list[Difference] = field(default_factory=list[Difference])
     sizes: Counter[int] = field(default_factory=Counter[int])
-    """How many pods had how many nodes."""
     reasons: Counter[str] = field(default_factory=Counter[str])
     """For how many pods and nodes which of our reasons held."""
 
@@ -91,18 +88,15 @@ class Comparison:
         self.outcome = Outcome()
 
     def furnish(self) -> None:
-        """What all clusters have in common."""
         for name, labels in SPACES.items():
             self._api.create(NAMESPACES.at(), {"metadata": {"name": name, "labels": labels}})
         runtime = {"metadata": {"name": HEAVY}, "handler": HEAVY, "overhead": {"podFixed": OVERHEAD}}
         self._api.create(_RUNTIME_CLASSES.at(), {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **runtime})
 
     def close(self) -> None:
-        """Lets go of the API server."""
         self._cluster.close()
 
     def compare(self, seed: int, *, waiting: int = WAITING_EACH) -> None:
-        """One more cluster, which is gone afterwards."""
         made = a_cluster(seed, nodes=NODES_EACH, present=PRESENT_EACH, waiting=waiting)
         self._build(made)
         for pod in made.waiting:
@@ -127,7 +121,6 @@ class Comparison:
                 self._api.delete(PODS.at(pod["metadata"]["namespace"], pod["metadata"]["name"]))
 
     def _require_known(self, nodes: frozenset[str]) -> None:
-        """Asks until kube-scheduler knows all nodes."""
         spec = {"tolerations": [{"operator": "Exists"}]}
 
         def why_not() -> str | None:
@@ -151,7 +144,6 @@ class Comparison:
         return None if decided == count else f"{decided} of {count} pods"
 
     async def _ours(self) -> Brain:
-        """All that there is, as we read it."""
         mind = brain(self._settings, self._registry)
         access = await asyncio.to_thread(Access.find, self._kubeconfig)
         async with ApiServer(access, user_agent="partage-test") as server:

@@ -31,9 +31,7 @@ class Made:
     volumes: list[Json]
     claims: list[Json]
     present: list[Json]
-    """Pods on nodes."""
     going: list[str]
-    """Names of those that are being deleted."""
     waiting: list[Json]
 
 
@@ -199,7 +197,6 @@ class _Maker:
         return found
 
     def node_term(self) -> Json:
-        """One that says something."""
         return self.chance.node_term() or {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
 
     def affinity(self) -> Json:
@@ -257,7 +254,6 @@ class _Maker:
 
 
 def _names(selector: Json | None) -> set[str]:
-    """The labels that a selector speaks of."""
     if selector is None:
         return set()
     return {*selector.get("matchLabels", {}), *(each["key"] for each in selector.get("matchExpressions", ()))}

@@ -16,8 +16,6 @@ _ANSWER: Final = json.dumps({"NodeNames": [], "FailedNodes": {}, "Error": ""}).e
 
 
 class Recorder:
-    """What was told, by the pod's uid."""
-
     def __init__(self, port: int) -> None:
         self.port = port
         self._lock = Lock()
@@ -52,7 +50,6 @@ class Recorder:
 
 @contextmanager
 def recording() -> Generator[Recorder]:
-    """One that listens."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = False
     recorder = _Handler.recorder = Recorder(server.server_address[1])

@@ -25,13 +25,10 @@ def field(number: int, content: bytes) -> bytes:
 
 
 class Plugin(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """Its three calls."""
-
     def __init__(self, card: bytes) -> None:
         self._card = card
 
     def service(self, handler_call_details: Any) -> Any:
-        """Whom a call is for."""
         method = handler_call_details.method.rpartition("/")[2]
         if method == "ListAndWatch":
             return grpc.unary_stream_rpc_method_handler(self._listed)
@@ -47,7 +44,6 @@ class Plugin(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 def main(resource: str, card: str) -> None:
-    """Serves, registers, stays."""
     endpoint = resource.replace("/", "-") + ".sock"
     server = grpc.server(ThreadPoolExecutor(max_workers=8), handlers=[Plugin(card.encode())])
     server.add_insecure_port(f"unix://{FOLDER}/{endpoint}")

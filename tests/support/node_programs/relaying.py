@@ -26,7 +26,6 @@ def carry(source: socket.socket, sink: socket.socket, kept: Path) -> None:
 
 
 def main(listen: str, to: str, folder: str) -> None:
-    """Serves until it is killed."""
     Path(folder).mkdir(parents=True)
     own = socket.socket(socket.AF_UNIX)
     own.bind(listen + ".new")

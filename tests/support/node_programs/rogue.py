@@ -25,8 +25,6 @@ ROGUE = KindType(name=Kind("rogue"), request=Nothing, grant=RogueGrant, part=Not
 
 
 class Rogue:
-    """Owns the kind `rogue`."""
-
     @hookimpl
     def partage_kind(self) -> object:
         return ROGUE

@@ -22,26 +22,20 @@ _SERVICE: Final = "/runtime.v1.RuntimeService/"
 
 
 def digest(data: bytes) -> str:
-    """Says which bytes, however many."""
     return f"{len(data)} {sha256(data).hexdigest()[:16]}"
 
 
 def say(said: dict[str, object]) -> None:
-    """One line."""
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()
 
 
 def plain(data: bytes) -> bytes:
-    """Messages stay bytes."""
     return data
 
 
 class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """By the name of the method."""
-
     def service(self, handler_call_details: Any) -> Any:
-        """Every method is known."""
         method: str = handler_call_details.method
         if method.endswith("GetContainerEvents"):
             return grpc.unary_stream_rpc_method_handler(self.events, plain, plain)
@@ -49,7 +43,6 @@ class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
         return grpc.unary_unary_rpc_method_handler(handlers.get(method.removeprefix(_SERVICE), self.echo), plain, plain)
 
     def echo(self, request: bytes, _: Any) -> bytes:
-        """Answers with what it got."""
         say({"got": digest(request)})
         return request
 
@@ -60,7 +53,6 @@ class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
         return b""
 
     def hang(self, _: bytes, context: Any) -> bytes:
-        """Until it is cancelled."""
         cancelled = threading.Event()
         context.add_callback(cancelled.set)
         say({"hanging": True})
@@ -69,13 +61,11 @@ class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
         return b""
 
     def events(self, request: bytes, _: Any) -> Iterator[bytes]:
-        """Some messages."""
         for number in range(5):
             yield request + b"%d" % number
 
 
 def runtime(socket: str) -> None:
-    """Serves until its stdin ends."""
     server = grpc.server(ThreadPoolExecutor(8), handlers=[Answers()], options=_OPTIONS)
     server.add_insecure_port(f"unix:{socket}")
     server.start()
@@ -93,8 +83,6 @@ def client(socket: str) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """One call."""
-
     method: str
     size: int = 0
     timeout: float = 20
@@ -103,7 +91,6 @@ class Asked:
 
 
 def result(channel: grpc.Channel, asked: Asked) -> dict[str, object]:
-    """What came of one call."""
     method, body = asked.method, (b"0123456789" * (asked.size // 10 + 1))[: asked.size]
     how: dict[str, Any] = {"timeout": asked.timeout, "compression": grpc.Compression.Gzip if asked.gzip else None}
     try:

@@ -19,8 +19,6 @@ MAX_WINDOW = (1 << 31) - 1
 
 @dataclass
 class Call:
-    """One stream, as one end sees it."""
-
     window: int
     unsent: bytes = b""
     is_sent: bool = False

@@ -49,7 +49,6 @@ class World:
     # Steps.
 
     def play(self, story: Iterator[int]) -> None:
-        """Until the numbers are used up."""
         steps: list[Callable[[Iterator[int]], None]] = [
             *(self._open, self._open_held, self._push, self._push, self._push, self._cancel, self._credit),
             *(self._credit_call, self._answer, self._judge, self._judge),
@@ -71,7 +70,6 @@ class World:
         assert self.quota.unasked <= limits.unasked_bytes + (1 << 15), "one frame may be too much, and is then refused"
 
     def finish(self) -> None:
-        """Carries everything through."""
         for _ in range(2000):
             self._carry_all()
             if self.pair.over is not None:
@@ -85,7 +83,6 @@ class World:
             raise AssertionError("it never comes to rest")
 
     def check(self) -> None:
-        """All sums."""
         self.check_bounds()
         assert not self.pair.is_broken, self.pair.over
         assert self.client.window == self.runtime.window == WINDOW, (self.client.window, self.runtime.window)

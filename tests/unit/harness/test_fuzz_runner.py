@@ -76,7 +76,6 @@ def test_a_planted_bug_is_found_made_short_and_kept(folder: Path) -> None:
 
 
 def test_one_seed_goes_one_way(folder: Path) -> None:
-    """Only the times differ between two runs."""
     (folder / "toy.py").write_text(PLANTED)
     first, second = (
         fuzz(folder, "toy", "--seconds", "30", "--seed", "3").out.split(" executions")[0] for _ in range(2)

@@ -9,7 +9,6 @@ from rig.critest.results import Outcome, Result, Run
 
 
 def spec(text: str, state: str = "passed", message: str = "") -> dict[str, Any]:
-    """One spec of a report, below two containers."""
     return {
         "ContainerHierarchyTexts": ["[k8s.io] Things", "when used"],
         "LeafNodeType": "It",
@@ -21,7 +20,6 @@ def spec(text: str, state: str = "passed", message: str = "") -> dict[str, Any]:
 
 
 def named(text: str) -> str:
-    """The full name of such a spec."""
     return f"[k8s.io] Things when used {text}"
 
 
@@ -39,5 +37,4 @@ def a_run(*results: Result, selected: tuple[str, ...] = (), known: tuple[str, ..
 
 
 def result(name: str, outcome: Outcome = Outcome.PASSED, message: str = "") -> Result:
-    """A result of one second."""
     return Result(spec=name, outcome=outcome, message=message, seconds=1.0)

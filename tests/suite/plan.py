@@ -14,7 +14,7 @@ from typing import Final
 from suite.pool import ROOT, Job
 
 BIN: Final = Path(sys.executable).parent
-FUZZ_SECONDS: Final = 3
+FUZZ_SECONDS: Final = 2
 # These share the one rig with two nodes.
 _ON_ONE_RIG: Final = ("cli", "cluster", "permissions", "simgpu")
 # Measured; what is not named here is quicker, and follows in the order of the alphabet.

@@ -6,9 +6,9 @@ back as a whole. Pure: it writes nothing and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -16,12 +16,11 @@ from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refu
 from partage_plugins.vocabulary import Allocation, NodeName, PodRequest
 from partage_plugins.vocabulary.answers import Scores
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.cluster import Cause, Cluster
-from partage_scheduler.deciding import Barred, Decider, Decision
+from partage_scheduler.cluster import NOTHING, Cause, Cluster
+from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.queueing import Waiting
-from partage_scheduler.reading import Reading, Requests
-from partage_scheduler.wording import NEVER, causes_of, in_all, lacks, nowhere, with_gang
+from partage_scheduler.queue import Waiting
+from partage_scheduler.requests import Reading, Requests
 
 _LATER = frozenset((Cause.TIME,))
 _VOLUMES = frozenset((Cause.VOLUME,))
@@ -155,3 +154,53 @@ class Cycle:
             if there is not None:
                 return there
         return self.decider.decide(request, barred, preferences)
+
+
+NO_NODES: Final = "no nodes available to schedule pods"
+
+
+def nowhere(explanation: Explanation) -> str:
+    """One sentence for an event and a condition."""
+    if not explanation.nodes:
+        return NO_NODES
+    return in_all(explanation.nodes, (f"{count} {why}" for why, count in explanation.reasons.items() if count))
+
+
+def in_all(nodes: int, reasons: Iterable[str]) -> str:
+    """The sentence around it."""
+    return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}."
+
+
+def causes_of(pod: ApiPod, explanation: Explanation, *, has_devices: bool) -> frozenset[Cause]:
+    """What may make it fit, as far as is known; too many rather than too few."""
+    causes = {Cause.NODE, Cause.NAMESPACE}
+    if has_devices:
+        causes.add(Cause.INVENTORY)
+    if not all(why.lasts for why, count in explanation.reasons.items() if count):
+        causes.add(Cause.FREED)
+    if pod.spec.volumes:
+        causes.add(Cause.VOLUME)
+    if needs_others(pod):
+        causes.add(Cause.POD)
+    return frozenset(causes)
+
+
+def needs_others(pod: ApiPod) -> bool:
+    """Whether it may fit because another pod has come."""
+    affinity = pod.spec.affinity
+    near = affinity is not None and affinity.pod_affinity is not None and affinity.pod_affinity.required
+    return bool(near or pod.spec.topology_spread_constraints)
+
+
+def lacks(gang: str, lacking: int, size: int) -> str:
+    """What a gang is told that waits for its pods."""
+    return f"gang {gang} is bound all or none: {lacking} of its {size} pods are not there yet."
+
+
+def with_gang(gang: str, pod: str, message: str) -> str:
+    """What the others of a gang are told."""
+    return f"gang {gang} is bound all or none, and pod {pod} fits nowhere: {message}"
+
+
+NEVER: Final = NOTHING
+"""Of a pod that only its owner can help, by changing it."""

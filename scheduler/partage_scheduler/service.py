@@ -16,10 +16,10 @@ import structlog
 from partage_base.daemon import large_pages
 from partage_base.daemon.life import Daemon
 from partage_base.kube import ApiServer
-from partage_scheduler.assembling import Parts, api_server, assemble, signer_of
-from partage_scheduler.brain import plugins
-from partage_scheduler.leading import Leader
-from partage_scheduler.metering import Figures
+from partage_scheduler.assembly import Parts, api_server, assemble, signer_of
+from partage_scheduler.core import plugins
+from partage_scheduler.leader import Leader
+from partage_scheduler.metrics import Figures
 from partage_scheduler.settings import SchedulerSettings
 
 SETTLE_S: Final = 5.0

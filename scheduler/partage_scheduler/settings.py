@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
 from partage_base.keyring import KeyFolders
-from partage_scheduler.extending.trusting import Papers
+from partage_scheduler.extender.callers import Papers
 
 _KEYS = KeyFolders.at_root(Path("/"))
 _NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"

@@ -17,17 +17,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench.decision import MIX, POOL_NODES, fleet
 from bench.harness import Bench
+from partage_cli.simulation.policies import decider_with
+from partage_cli.simulation.synthetic import synthetic
+from partage_cli.simulation.typical import typical_of
+from partage_cli.simulation.workloads import FleetNode
 from partage_plugins.codecs import encode_allocation, encode_inventory, sign
 from partage_plugins.vocabulary import GPU, NodeName, PodRequest, keys
 from partage_scheduler.cluster import Asks, Cluster
 from partage_scheduler.cycle import Bind, Cycle
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
-from partage_scheduler.queueing import Queue
-from partage_scheduler.simulating.policies import decider_with
-from partage_scheduler.simulating.synthetic import synthetic
-from partage_scheduler.simulating.typical import typical_of
-from partage_scheduler.simulating.workloads import FleetNode
+from partage_scheduler.queue import Queue
 
 NODES: Final = 5_000
 PODS: Final = 10_000

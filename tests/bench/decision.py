@@ -18,12 +18,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from bench.harness import Bench
+from partage_cli.simulation.policies import decider_with
+from partage_cli.simulation.synthetic import Mix, synthetic
+from partage_cli.simulation.typical import shape_of, typical_of
+from partage_cli.simulation.workloads import CARD_MEMORY_BYTES, GIB, FleetNode, node_of, pod_ref
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, PodRequest, PodUid, Room
-from partage_scheduler.deciding import Decider
-from partage_scheduler.simulating.policies import decider_with
-from partage_scheduler.simulating.synthetic import Mix, synthetic
-from partage_scheduler.simulating.typical import shape_of, typical_of
-from partage_scheduler.simulating.workloads import CARD_MEMORY_BYTES, GIB, FleetNode, node_of, pod_ref
+from partage_scheduler.decision import Decider
 
 CARDS: Final = 8
 PODS_A_NODE: Final = 12

@@ -18,9 +18,9 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from bench.harness import Bench
-from partage_scheduler.simulating import Job, Protocol, Run, Summary, Workload, replay_all, summarised
-from partage_scheduler.simulating.synthetic import ALL_SHARED, CHOOSY, CPU_HEAVY, MIXED, synthetic
-from partage_scheduler.simulating.traces import read_trace
+from partage_cli.simulation import Job, Protocol, Run, Summary, Workload, replay_all, summarised
+from partage_cli.simulation.synthetic import ALL_SHARED, CHOOSY, CPU_HEAVY, MIXED, synthetic
+from partage_cli.simulation.traces import read_trace
 
 SEEDS: Final = range(42, 52)
 POLICIES: Final = ("fgd", "fgd+")

@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from partage_cli.simulation.policies import decider_with
+from partage_cli.simulation.workloads import GIB, FleetNode, node_of, request_of
 from partage_plugins.vocabulary import GPU, Allocation, GpuRequest, PodName, PodRequest, PodUid, Room
-from partage_scheduler.deciding import Decider
-from partage_scheduler.simulating.policies import decider_with
-from partage_scheduler.simulating.workloads import GIB, FleetNode, node_of, request_of
+from partage_scheduler.decision import Decider
 
 POLICIES: Final = ("binpack", "spread", "kubeshare", "fgd", "fgd+")
 SHARES: Final = (500, 300, 450, 200, 700, 300, 250, 600, 100, 400, 150, 350, 800, 650)

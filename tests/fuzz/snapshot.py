@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from fuzz import _codecs
+from partage_cli.simulation import Job, Protocol
+from partage_cli.simulation.policies import decider_with
+from partage_cli.simulation.runs import Replayer
+from partage_cli.simulation.snapshots import snapshot_of
 from partage_plugins.errors import PartageError
-from partage_scheduler.simulating import Job, Protocol
-from partage_scheduler.simulating.policies import decider_with
-from partage_scheduler.simulating.running import Replayer
-from partage_scheduler.simulating.snapshots import snapshot_of
-from unit.scheduler.simulating.snapshots_made import card, holding, node, pod, printed
+from unit.cli.simulation.snapshots_made import card, holding, node, pod, printed
 
 _, _SIDE = decider_with("binpack")
 _PROTOCOL: Final = Protocol(arrivals_percent=20)

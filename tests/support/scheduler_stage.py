@@ -21,11 +21,11 @@ from partage_base.kube import ApiServer, micro_time
 from partage_plugins.codecs import decode_allocation, encode_inventory, verify
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
-from partage_scheduler.apiserver import patience
-from partage_scheduler.assembling import Parts, assemble, signer_of
-from partage_scheduler.brain import plugins
-from partage_scheduler.leading import Leader
-from partage_scheduler.metering import Figures
+from partage_scheduler.api.streams import patience
+from partage_scheduler.assembly import Parts, assemble, signer_of
+from partage_scheduler.core import plugins
+from partage_scheduler.leader import Leader
+from partage_scheduler.metrics import Figures
 from partage_scheduler.settings import SchedulerSettings
 from support.fake_api import FakeApi
 from support.gpu_fleet import card

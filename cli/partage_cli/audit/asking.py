@@ -23,7 +23,7 @@ from partage_isolation.control.questions import BROKER_SOCKET, Told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from partage_scheduler.apiserver import NOT_ENDED
+from partage_scheduler.api.streams import NOT_ENDED
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 
 _PAGE: Final = 1000

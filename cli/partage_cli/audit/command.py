@@ -19,9 +19,8 @@ from partage_cli.doctor.shown import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.keys import PREFIX
-from partage_scheduler.brain import plugins
 from partage_scheduler.cluster import Asks
-from partage_scheduler.plugged import decider_over
+from partage_scheduler.core import decider_over, plugins
 
 
 @click.command(

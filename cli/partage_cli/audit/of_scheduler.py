@@ -15,8 +15,8 @@ from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import Unseen
 from partage_plugins.vocabulary import GPU, Allocation, Inventory, NodeName
 from partage_scheduler.cluster import Unknown
+from partage_scheduler.cluster.fullness import fullness
 from partage_scheduler.cluster.unknown import everywhere
-from partage_scheduler.fullness import fullness
 from partage_scheduler.objects import ApiPod
 
 Asked = Callable[[ApiPod], Unknown | None]

@@ -11,12 +11,12 @@ from partage_base.keyring import load_public_keys
 from partage_base.kube import ApiServer, NotFound, pod_path
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
-from partage_scheduler.brain import Brain, brain, plugins
-from partage_scheduler.explaining import PodStands, stand
+from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.dry_run import look
+from partage_scheduler.explanation import PodStands, stand
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.once import look
 from partage_scheduler.settings import SchedulerSettings
-from partage_scheduler.unverified import as_written
+from partage_scheduler.signatures import as_written
 
 
 class Answer(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 from partage_cli.amounts import amount, short_id
 from partage_cli.explain.asking import Answer
 from partage_cli.tables import printable, table
-from partage_scheduler.explaining import CardStands, Explained, GivenCard, NodeStands, PodStands
+from partage_scheduler.explanation import CardStands, Explained, GivenCard, NodeStands, PodStands
 
 FEW: Final = 10
 _FEW_HOLDERS: Final = 3

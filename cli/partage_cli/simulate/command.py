@@ -12,11 +12,11 @@ import click
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.simulate.plot import as_svg
 from partage_cli.simulate.shown import as_json, as_table
-from partage_scheduler.simulating import Job, Point, Protocol, Run, Workload, replay_all, summarised
-from partage_scheduler.simulating.policies import DEFAULT, decider_with
-from partage_scheduler.simulating.snapshots import read_snapshot
-from partage_scheduler.simulating.synthetic import synthetic
-from partage_scheduler.simulating.traces import read_trace
+from partage_cli.simulation import Job, Point, Protocol, Run, Workload, replay_all, summarised
+from partage_cli.simulation.policies import DEFAULT, decider_with
+from partage_cli.simulation.snapshots import read_snapshot
+from partage_cli.simulation.synthetic import synthetic
+from partage_cli.simulation.traces import read_trace
 
 _FIRST_SEED: Final = 42
 """With which the published experiments begin."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
+from partage_cli.simulation import Summary, Workload
+from partage_cli.simulation.results import MeanPoint
 from partage_cli.tables import printable
-from partage_scheduler.simulating import Summary, Workload
-from partage_scheduler.simulating.results import MeanPoint
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Told apart by everyone, also by those who see colours differently (Okabe and Ito)."""

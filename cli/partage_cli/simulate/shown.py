@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
+from partage_cli.simulation import Point, Summary, Workload
+from partage_cli.simulation.results import Mean
 from partage_cli.tables import printable, table
-from partage_scheduler.simulating import Point, Summary, Workload
-from partage_scheduler.simulating.results import Mean
 
 _FULL: Final = 100
 

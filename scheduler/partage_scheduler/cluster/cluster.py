@@ -47,13 +47,12 @@ from partage_scheduler.cluster.seats import (
     notes_of,
     says_otherwise,
 )
-from partage_scheduler.cluster.unknown import Closed, everywhere
-from partage_scheduler.cluster.unread import UnreadPods
+from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Verified
 from partage_scheduler.cluster.versions import Versions
-from partage_scheduler.deciding import Barred, Decider, Decision
+from partage_scheduler.decision import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
-from partage_scheduler.predicates.asking import needs
+from partage_scheduler.predicates.needs import needs
 
 Causes = frozenset[Cause]
 _NO_PODS: frozenset[PodUid] = frozenset()

@@ -12,7 +12,7 @@ from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import Seat
 from partage_scheduler.cluster.unknown import Closed
-from partage_scheduler.deciding import Decider
+from partage_scheduler.decision import Decider
 
 
 class Imagined:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from partage_plugins.vocabulary import Gang, NodeName, PodUid
 from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import gang_of
-from partage_scheduler.deciding import Decider, Decision
+from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.objects import ApiPod
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from partage_plugins.vocabulary import NodeName, PodUid, Room, Slot
-from partage_scheduler.deciding import Barred
-from partage_scheduler.deciding.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
+from partage_scheduler.decision import Barred
+from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
 from partage_scheduler.objects import ApiPod
 
 

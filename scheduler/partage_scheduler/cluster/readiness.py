@@ -14,8 +14,8 @@ import numpy as np
 from partage_plugins.codecs.allocation import highest_common_version
 from partage_plugins.vocabulary import Inventory, NodeName, Slot
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import Barred
-from partage_scheduler.deciding.arrays import grown
+from partage_scheduler.decision import Barred
+from partage_scheduler.decision.slots import grown
 
 _READY: Final = 0
 REASONS: Final = (

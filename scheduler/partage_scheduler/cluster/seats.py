@@ -13,7 +13,7 @@ from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodRequest, PodUid, Room, keys
 from partage_plugins.vocabulary.usage import Usage, usages
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.predicates.asking import needs
+from partage_scheduler.predicates.needs import needs
 
 Notes: TypeAlias = tuple[str | None, str | None]
 """What is written on a pod of its allocation: the text and its signature."""

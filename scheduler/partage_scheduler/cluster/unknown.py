@@ -26,9 +26,9 @@ from partage_plugins.vocabulary import (
 )
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.seats import Seat, Unknown
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod, seen
-from partage_scheduler.predicates.asking import asked_by
+from partage_scheduler.predicates.needs import asked_by
 
 CLOSED: Final = Reason("unknown-pod", "node(s) had a pod whose share is not known")
 _NO_KIND: Final[frozenset[Kind]] = frozenset()
@@ -118,3 +118,36 @@ class Closed:
             flags = np.zeros(end, dtype=np.bool_)
             flags[slots] = True
             yield Barred(CLOSED, flags)
+
+
+UNREAD: Final = Reason("unread-pod", "node(s) had a pod that can't be read")
+
+
+class UnreadPods:
+    """All of them; few, if any."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[PodUid, NodeName] = {}
+
+    def put(self, uid: PodUid, node: NodeName) -> None:
+        """One that is on this node."""
+        self._nodes[uid] = node
+
+    def remove(self, uid: PodUid) -> bool:
+        """It can be read again, or is gone; whether it could not be read before."""
+        return self._nodes.pop(uid, None) is not None
+
+    def clear(self) -> bool:
+        """Whoever is still there is told of again; whether there was one."""
+        had_some = bool(self._nodes)
+        self._nodes.clear()
+        return had_some
+
+    def barred(self, end: int, slot: Callable[[NodeName], Slot | None]) -> list[Barred]:
+        """The nodes of such pods, for a request that asks for devices."""
+        slots = [at for node in self._nodes.values() if (at := slot(node)) is not None]
+        if not slots:
+            return []
+        flags = np.zeros(end, dtype=np.bool_)
+        flags[slots] = True
+        return [Barred(UNREAD, flags)]

@@ -18,8 +18,8 @@ from partage_scheduler.objects import (
     ApiVolume,
 )
 from partage_scheduler.predicates import Predicates
-from partage_scheduler.preempting import Budgets
-from partage_scheduler.queueing import Queue
+from partage_scheduler.preemption import Budgets
+from partage_scheduler.queue import Queue
 
 _NAMESPACE: Final = frozenset((Cause.NAMESPACE,))
 _VOLUME: Final = frozenset((Cause.VOLUME,))

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from partage_base.kube.unread import Unread
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.objects import ApiLease, ApiNode
-from partage_scheduler.queueing import Queue
+from partage_scheduler.queue import Queue
 
 Causes = frozenset[Cause]
 Clock = Callable[[], float]

@@ -9,7 +9,7 @@ from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.queueing import Queue
+from partage_scheduler.queue import Queue
 
 
 class Pods:

@@ -11,8 +11,7 @@ from partage_scheduler.objects.others import (
     ApiStorageClass,
     ApiVolume,
 )
-from partage_scheduler.objects.pods import ApiPod
-from partage_scheduler.objects.showing import seen
+from partage_scheduler.objects.pods import ApiPod, seen
 from partage_scheduler.objects.specs import PodSpec, PodStatus
 
 __all__ = [

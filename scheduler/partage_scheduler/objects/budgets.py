@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import force_setattr
 
 from partage_scheduler.objects.base import Identity, Int32, Object
-from partage_scheduler.objects.selecting import LabelSelector
+from partage_scheduler.objects.selectors import LabelSelector
 
 _MOST: Final = 64
 """Labels, expressions, and values of an expression that are read of a selector."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from partage_scheduler.objects.base import Meta
-from partage_scheduler.objects.selecting import Affinity, NodeTerm, PodTerm
+from partage_scheduler.objects.selectors import Affinity, NodeTerm, PodTerm
 from partage_scheduler.objects.specs import PodSpec
 
 MOST_BYTES: Final = 320 << 10

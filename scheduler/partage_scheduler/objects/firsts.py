@@ -21,7 +21,7 @@ from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
 from partage_scheduler.objects.base import Condition, Meta
 from partage_scheduler.objects.excess import AMOUNTS, LABELS, OF_PODS, PORTS, REACHING, VOLUMES, reaches
-from partage_scheduler.objects.selecting import Affinity, PodAffinity, PodTerm
+from partage_scheduler.objects.selectors import Affinity, PodAffinity, PodTerm
 from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus, PodSpec, PodStatus
 
 T = TypeVar("T")

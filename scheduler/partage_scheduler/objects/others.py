@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from partage_scheduler.objects.base import Identity, Int32, Labelled, Object
-from partage_scheduler.objects.selecting import NodeSelector
+from partage_scheduler.objects.selectors import NodeSelector
 
 
 class ApiNamespace(Object, frozen=True, kw_only=True):

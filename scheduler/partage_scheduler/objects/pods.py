@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import force_setattr
 
-from partage_plugins.vocabulary import PodUid
+from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
 from partage_scheduler.objects.base import Meta, Object
 from partage_scheduler.objects.excess import excess
 from partage_scheduler.objects.firsts import (
@@ -16,7 +16,7 @@ from partage_scheduler.objects.firsts import (
     first_of_status,
     with_read_annotations,
 )
-from partage_scheduler.objects.specs import PodSpec, PodStatus
+from partage_scheduler.objects.specs import Container, PodSpec, PodStatus
 
 TERMINAL: Final = frozenset(("Succeeded", "Failed"))
 _TEXT: Final = msgspec.json.Encoder()
@@ -82,3 +82,22 @@ class ApiPod(Object, frozen=True, kw_only=True):
     def is_going(self) -> bool:
         """Whether it is being deleted; until it is gone it holds what it held."""
         return self.metadata.deletion_timestamp is not None
+
+
+def seen(pod: ApiPod) -> Pod:
+    """What they may know; init containers first, in the order in which they start."""
+    meta, spec = pod.metadata, pod.spec
+    ref = PodRef(namespace=Namespace(meta.namespace), name=PodName(meta.name), uid=pod.uid)
+    first = [_shown(each, role_of(each)) for each in spec.init_containers]
+    apps = [_shown(each, "app") for each in spec.containers]
+    return Pod(ref=ref, labels=meta.labels, annotations=meta.annotations, containers=(*first, *apps))
+
+
+def role_of(init: Container) -> Role:
+    """What an init container is: one that is always started again stays beside the others."""
+    return "sidecar" if init.restart_policy == "Always" else "init"
+
+
+def _shown(each: Container, role: Role) -> PodContainer:
+    amounts = each.resources
+    return PodContainer(name=ContainerName(each.name), role=role, limits=amounts.limits, requests=amounts.requests)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import field
 
 from partage_scheduler.objects.base import Condition, Int32, Object
-from partage_scheduler.objects.selecting import Affinity, SpreadConstraint, Toleration
+from partage_scheduler.objects.selectors import Affinity, SpreadConstraint, Toleration
 
 
 class Named(Object, frozen=True, kw_only=True):

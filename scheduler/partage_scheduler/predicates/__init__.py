@@ -8,7 +8,7 @@ answers with `Barred`. `preferring` says which nodes are better (over `images` t
 `asking` counts what a pod needs, as kubelet does.
 """
 
-from partage_scheduler.predicates.asking import needs
+from partage_scheduler.predicates.needs import needs
 from partage_scheduler.predicates.predicates import Predicates
 
 __all__ = ["Predicates", "needs"]

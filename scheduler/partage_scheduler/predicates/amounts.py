@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import INSUFFICIENT, Barred
+from partage_scheduler.decision import INSUFFICIENT, Barred
 from partage_scheduler.objects import ApiNode
-from partage_scheduler.predicates.asking import CPU, MEMORY, counted
 from partage_scheduler.predicates.counters import Counter
+from partage_scheduler.predicates.needs import CPU, MEMORY, counted
 
 TOO_MANY_PODS: Final = Reason("too-many-pods", "Too many pods")
 PODS: Final = "pods"

@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from partage_plugins.cache import Cache
-from partage_scheduler.predicates.choosing import Chooser, Labels
-from partage_scheduler.predicates.namespaces import Namespaces
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.places import Tally
+from partage_scheduler.predicates.pod_selectors import Chooser, Labels, Namespaces
 
 MOST_BYTES: Final = 32 << 20
 _KIND_BYTES: Final = 256

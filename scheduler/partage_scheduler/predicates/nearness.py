@@ -9,12 +9,12 @@ import numpy as np
 
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.predicates.holding import Term, Terms
 from partage_scheduler.predicates.kinds import Kinds
-from partage_scheduler.predicates.namespaces import Namespaces
 from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.pod_selectors import Namespaces
+from partage_scheduler.predicates.terms import Term, Terms
 from partage_scheduler.predicates.wishes import NONE, Wishes
 
 NOT_NEAR: Final = Reason("affinity", "node(s) didn't match pod affinity rules")

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from partage_plugins.vocabulary.answers import Flags
-from partage_scheduler.objects.selecting import Expression, NodeSelector, NodeTerm
+from partage_scheduler.objects.selectors import Expression, NodeSelector, NodeTerm
 from partage_scheduler.predicates.nodes import Nodes
 
 NAME_FIELD: Final = "metadata.name"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags
-from partage_scheduler.deciding.arrays import grown
+from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiNode
 
 NOWHERE: Final = -1

@@ -11,7 +11,7 @@ from typing import Final
 
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.counters import Counter
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from partage_plugins.vocabulary import PodUid, Slot
 from partage_plugins.vocabulary.answers import Scores
 from partage_plugins.vocabulary.keys import PREFIX
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import (
     ApiClaim,
     ApiCsiNode,
@@ -18,20 +18,20 @@ from partage_scheduler.objects import (
     ApiVolume,
 )
 from partage_scheduler.predicates.amounts import Rest
-from partage_scheduler.predicates.asking import Counted, asked_by, leaving_out
-from partage_scheduler.predicates.attaching import Attached
+from partage_scheduler.predicates.attachments import Attached
 from partage_scheduler.predicates.images import Images
 from partage_scheduler.predicates.kinds import KindKey, Kinds
-from partage_scheduler.predicates.lacking import lacking
-from partage_scheduler.predicates.namespaces import Namespaces
 from partage_scheduler.predicates.nearness import Nearness
+from partage_scheduler.predicates.needs import Counted, asked_by, leaving_out
 from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.pod_selectors import Namespaces
 from partage_scheduler.predicates.ports import HostPort, Ports, host_ports
-from partage_scheduler.predicates.preferring import Preferring
+from partage_scheduler.predicates.preferences import Preferring
 from partage_scheduler.predicates.selectors import Selectors
-from partage_scheduler.predicates.spreading import Spreading
+from partage_scheduler.predicates.spread import Spreading
 from partage_scheduler.predicates.storage import ClaimKey, Storage, claims_of
 from partage_scheduler.predicates.taints import Tainted
+from partage_scheduler.predicates.unsupported import lacking
 from partage_scheduler.predicates.volumes import Reach
 from partage_scheduler.predicates.wishes import Wishes, WishReader
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.objects.selecting import NodeSelector
+from partage_scheduler.objects.selectors import NodeSelector
+from partage_scheduler.predicates.memo import Remembered
 from partage_scheduler.predicates.node_terms import any_term, selected
 from partage_scheduler.predicates.nodes import Nodes
-from partage_scheduler.predicates.remembering import Remembered
 
 ANOTHER_NAME: Final = Reason("another-node-name", "node(s) didn't match the requested node name", lasts=True)
 NOT_SELECTED: Final = Reason("node-affinity", "node(s) didn't match Pod's node affinity/selector", lasts=True)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from partage_plugins.cache import Cache
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import Barred
-from partage_scheduler.deciding.arrays import grown
+from partage_scheduler.decision import Barred
+from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiNode, ApiPod, Taint
-from partage_scheduler.objects.selecting import Toleration
-from partage_scheduler.predicates.remembering import digest
+from partage_scheduler.objects.selectors import Toleration
+from partage_scheduler.predicates.memo import digest
 
 CORDONED: Final = Reason("cordoned", "node(s) were unschedulable", lasts=True)
 TAINTED: Final = Reason("tainted-several", "node(s) had untolerated taint(s)", lasts=True)

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiVolume
-from partage_scheduler.objects.selecting import Expression, NodeSelector
+from partage_scheduler.objects.selectors import Expression, NodeSelector
+from partage_scheduler.predicates.memo import Remembered
 from partage_scheduler.predicates.node_terms import holds
 from partage_scheduler.predicates.nodes import Nodes
-from partage_scheduler.predicates.remembering import Remembered
 from partage_scheduler.predicates.selectors import Selectors
 from partage_scheduler.predicates.storage import ClaimKey, Storage
 

@@ -9,9 +9,9 @@ import msgspec
 
 from partage_plugins.cache import Cache, structure_bytes
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.objects.selecting import PodAffinity, SpreadConstraint
-from partage_scheduler.predicates.choosing import Chooser, Labels, of_constraint, of_term
-from partage_scheduler.predicates.remembering import digest_of
+from partage_scheduler.objects.selectors import PodAffinity, SpreadConstraint
+from partage_scheduler.predicates.memo import digest_of
+from partage_scheduler.predicates.pod_selectors import Chooser, Labels, of_constraint, of_term
 
 DO_NOT: Final = "DoNotSchedule"
 ANYWAY: Final = "ScheduleAnyway"

@@ -1,9 +1,10 @@
-/* Every name that the driver exports. Files beside this one define those that are simulated; all others are found, and
- * answer that they are not supported. */
+/* The names that are declared but not simulated: a program finds them, and is told so. */
 #include "abi.h"
 
 CUresult absent(void);
 CUresult absent(void) { return CUDA_ERROR_NOT_SUPPORTED; }
 
-#define NAME(name) __attribute__((visibility("default"), weak, alias("absent"))) CUresult name(void);
-#include "driver/cuda.def"
+#define REAL(name)
+#define ABSENT(name) __attribute__((visibility("default"), weak, alias("absent"))) CUresult name(void);
+
+#include "names.def"

@@ -14,7 +14,7 @@ from rig.rig import Rig
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_pod
 from unit.cli.program import partage
-from unit.scheduler.simulating.snapshots_made import card
+from unit.cli.simulation.snapshots_made import card
 
 
 @pytest.fixture

@@ -91,12 +91,12 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.CONNECTIONS,),
         edits=(
             Edit(
-                "scheduler/partage_scheduler/extending/serving.py",
+                "scheduler/partage_scheduler/extender/server.py",
                 "        made = Connection(self)\n",
                 "        made = Connection(self)\n        guest.known()\n",
             ),
             Edit(
-                "scheduler/partage_scheduler/extending/serving.py",
+                "scheduler/partage_scheduler/extender/server.py",
                 "HANDSHAKE_S: Final = 2.5",
                 "HANDSHAKE_S: Final = 10.0",
             ),
@@ -136,7 +136,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.WAITS,),
         edits=(
             Edit(
-                "scheduler/partage_scheduler/queueing/lines.py",
+                "scheduler/partage_scheduler/queue/lines.py",
                 "        namespace, order = unit.namespace, unit.order\n",
                 '        namespace, order = "", unit.order\n',
             ),

@@ -12,10 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from partage_base.kube import Access, ApiServer
-from partage_scheduler.brain import Brain, brain, plugins
-from partage_scheduler.explaining import explain
+from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.dry_run import look
+from partage_scheduler.explanation import explain
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.once import look
 from partage_scheduler.settings import SchedulerSettings
 from rig.control.plane import ControlPlane
 from rig.control.settings import ControlSettings

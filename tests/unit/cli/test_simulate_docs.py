@@ -10,10 +10,10 @@ import msgspec
 
 from partage_cli.simulate.command import command
 from partage_cli.simulate.shown import as_json, as_table
-from partage_scheduler.simulating import Point, Run, summarised
-from partage_scheduler.simulating.results import Mean, MeanPoint, Summary
-from partage_scheduler.simulating.synthetic import synthetic
-from partage_scheduler.simulating.traces import NODE_COLUMNS, POD_COLUMNS
+from partage_cli.simulation import Point, Run, summarised
+from partage_cli.simulation.results import Mean, MeanPoint, Summary
+from partage_cli.simulation.synthetic import synthetic
+from partage_cli.simulation.traces import NODE_COLUMNS, POD_COLUMNS
 
 PAGE: Final = (Path(__file__).parents[3] / "docs/simulate.md").read_text()
 WORKLOAD: Final = synthetic(1)

@@ -11,8 +11,8 @@ import pytest
 from partage_base.keyring import KeyFolders
 from partage_base.version import VERSION
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES
-from partage_scheduler.apiserver import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
-from partage_scheduler.extending import desk
+from partage_scheduler.api.streams import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
+from partage_scheduler.extender import verbs
 from partage_scheduler.settings import SchedulerSettings
 from rig.identity.delivered import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
@@ -240,8 +240,8 @@ def test_kube_scheduler_asks_at_the_service_by_names_that_are_answered() -> None
     name = f"{SERVICE['metadata']['name']}.{OUR_NAMESPACE}.svc"
     assert EXTENDER["urlPrefix"] == f"https://{name}:{SERVICE['spec']['ports'][0]['port']}"
     assert EXTENDER["tlsConfig"]["serverName"] == name
-    verbs = [EXTENDER[f"{verb}Verb"] for verb in ("filter", "prioritize", "preempt", "bind")]
-    assert verbs == [desk.FILTER, desk.PRIORITIZE, desk.PREEMPT, desk.BIND]
+    asked = [EXTENDER[f"{verb}Verb"] for verb in ("filter", "prioritize", "preempt", "bind")]
+    assert asked == [verbs.FILTER, verbs.PRIORITIZE, verbs.PREEMPT, verbs.BIND]
     assert EXTENDER["nodeCacheCapable"] is True
     assert EXTENDER["ignorable"] is False
 

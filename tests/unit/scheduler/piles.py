@@ -23,8 +23,8 @@ from partage_plugins.vocabulary import (
     Slot,
 )
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
-from partage_scheduler.deciding import Decider
-from partage_scheduler.plugged import decider_over
+from partage_scheduler.core import decider_over
+from partage_scheduler.decision import Decider
 from support.sides import MAIN, THING, Ask, Thing, Things, load_scheduler
 
 TOO_FEW = "too few things"

@@ -11,7 +11,7 @@ from typing import Any
 
 from partage_plugins.codecs import parse_quantity
 from partage_scheduler.objects import ApiClaim, ApiNode, ApiPod, ApiVolume, Taint
-from partage_scheduler.objects.selecting import (
+from partage_scheduler.objects.selectors import (
     Expression,
     LabelSelector,
     NodeTerm,

@@ -7,15 +7,15 @@ from hypothesis import given as given_
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from partage_cli.simulation.policies import decider_with
 from partage_plugins.errors import PluginBroken, PluginFailed
 from partage_plugins.vocabulary import Gang, Namespace, PodUid
 from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.cycle import Bind, Cycle, Filters, Stay
-from partage_scheduler.deciding import Barred
+from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
-from partage_scheduler.queueing import Queue, Waiting
-from partage_scheduler.simulating.policies import decider_with
+from partage_scheduler.queue import Queue, Waiting
 from unit.scheduler.cluster.cards import asks_of, carded, trusted
 from unit.scheduler.cluster_made import node, pod
 

@@ -6,7 +6,7 @@ import pytest
 
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import NodeName
-from partage_scheduler.explaining import Explained, explain
+from partage_scheduler.explanation import Explained, explain
 from partage_scheduler.objects import ApiPod
 from unit.scheduler.cluster.cards import carded, granted
 from unit.scheduler.cluster_made import given, pod

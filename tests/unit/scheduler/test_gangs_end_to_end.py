@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.queueing import Queue, QueueSettings
+from partage_scheduler.queue import Queue, QueueSettings
 from unit.scheduler.cluster_made import given as noted
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.test_deciding_on_pods import Stage

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partage_plugins.vocabulary import CardId, NodeName
-from partage_scheduler.explaining import Displaced, PodStands, stand
+from partage_scheduler.explanation import Displaced, PodStands, stand
 from partage_scheduler.objects import ApiPod
 from unit.scheduler.cluster_made import given, pod
-from unit.scheduler.preempting.stage import Preempted, running
+from unit.scheduler.preemption.stage import Preempted, running
 from unit.scheduler.test_deciding_on_pods import NOW
 
 

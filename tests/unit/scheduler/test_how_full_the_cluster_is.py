@@ -19,7 +19,7 @@ from partage_plugins.vocabulary import (
     PodUid,
     Role,
 )
-from partage_scheduler.fullness import Fullness, fullness
+from partage_scheduler.cluster.fullness import Fullness, fullness
 from support.gpu_fleet import GIB, card
 
 NODE = NodeName("n")

@@ -18,8 +18,8 @@ from partage_plugins.vocabulary import ContainerName, PodRequest, Reason, Slot
 from partage_plugins.vocabulary.answers import Fits, Slots
 from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.cluster import Cause
-from partage_scheduler.deciding.standings import MOST_SAID, Standings
-from partage_scheduler.wording import causes_of, nowhere
+from partage_scheduler.cycle import causes_of, nowhere
+from partage_scheduler.decision.standings import MOST_SAID, Standings
 from support.sides import Thing
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.piles import Piles, World, wanting

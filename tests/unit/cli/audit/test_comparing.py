@@ -14,6 +14,7 @@ from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler
 from partage_cli.audit.seeing import SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.findings import Finding, Status
 from partage_cli.doctor.looking import Unseen
+from partage_cli.simulation.policies import decider_with
 from partage_isolation.control.questions import CardHeld, ContainerTold, Told
 from partage_plugins.codecs import container_key, encode_allocation, encode_container, key_id, sign
 from partage_plugins.vocabulary import (
@@ -33,7 +34,6 @@ from partage_plugins.vocabulary import (
 from partage_plugins.vocabulary.keys import ALLOCATION, CONTAINER, PREFIX, SIGNATURE
 from partage_scheduler.cluster import Asks, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod
-from partage_scheduler.simulating.policies import decider_with
 from unit.scheduler.cluster.cards import carded, granted
 from unit.scheduler.cluster_made import node, pod
 

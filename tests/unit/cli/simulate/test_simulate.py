@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from unit.cli.program import PARTAGE, environment, partage
-from unit.scheduler.simulating.snapshots_made import card, holding, node, pod, printed
-from unit.scheduler.simulating.test_traces import NODES, PODS
+from unit.cli.simulation.snapshots_made import card, holding, node, pod, printed
+from unit.cli.simulation.test_traces import NODES, PODS
 
 pytestmark = pytest.mark.slow  # each test starts processes
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.kube import ApiServer
-from partage_scheduler.binding import Already, Binder, Bound, Failed, Lost, Outcome
-from partage_scheduler.electing import Terms
+from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.api.election import Terms
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
 from support.kube import told
 from support.scheduling import PODS, create_pod, stands

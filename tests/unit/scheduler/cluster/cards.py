@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from partage_cli.simulation.policies import decider_with
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.errors import PartageError
 from partage_plugins.sides.scheduler import SchedulerSide
@@ -27,8 +28,7 @@ from partage_plugins.vocabulary import (
 )
 from partage_scheduler.cluster import Asks, Cluster, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod, seen
-from partage_scheduler.predicates.asking import needs
-from partage_scheduler.simulating.policies import decider_with
+from partage_scheduler.predicates.needs import needs
 from support.gpu_fleet import GIB, card
 from unit.scheduler.cluster.stage import Noted
 from unit.scheduler.cluster_made import node

@@ -16,7 +16,7 @@ from partage_plugins.vocabulary import (
     keys,
 )
 from partage_scheduler.cluster import Cause, Cluster, Unknown
-from partage_scheduler.deciding import Decision
+from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.cluster_made import given, node, pod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_scheduler.deciding import Decision
+from partage_scheduler.decision import Decision
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster.stage import FREED, INVENTORY
 from unit.scheduler.cluster_made import given, pod

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from partage_plugins.vocabulary import GPU, Allocation, GpuGrant, PodUid, keys
-from partage_scheduler.deciding import Decision
+from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster_made import given, pod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_plugins.vocabulary import NodeName
-from partage_scheduler.cluster.unread import UNREAD
+from partage_scheduler.cluster.unknown import UNREAD
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, holding, piled
 
 N = NodeName("n")

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from partage_plugins.vocabulary import PodUid, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI
-from partage_scheduler.deciding import Decision
+from partage_scheduler.decision import Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster_made import given, pod

@@ -10,9 +10,9 @@ from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import Pod, PodRequest, keys
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.objects.excess import AMOUNTS, MOST_BYTES, OF_PODS, REACHING
-from partage_scheduler.predicates.asking import asked_by
+from partage_scheduler.predicates.needs import asked_by
 from partage_scheduler.predicates.ports import host_ports
-from partage_scheduler.reading import Reading
+from partage_scheduler.requests import Reading
 from unit.scheduler.objects_made import HOSTNAME, REQUIRED, Json, apart, labelled, near, node, pod, read
 from unit.scheduler.placing import World
 

@@ -11,6 +11,7 @@ import pytest
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import Nonsense
 from partage_base.kube.pages import page_of
+from partage_cli.simulation.snapshot_objects import Object, pod_of
 from partage_scheduler.objects import (
     ApiClaim,
     ApiCsiNode,
@@ -22,9 +23,8 @@ from partage_scheduler.objects import (
     ApiVolume,
     seen,
 )
-from partage_scheduler.objects.selecting import Expression
+from partage_scheduler.objects.selectors import Expression
 from partage_scheduler.objects.specs import Amounts
-from partage_scheduler.simulating.objects import Object, pod_of
 from unit.scheduler.objects_made import pod
 from unit.scheduler.pods_written import FULL_POD
 

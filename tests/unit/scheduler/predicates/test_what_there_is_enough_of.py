@@ -10,7 +10,7 @@ import pytest
 from partage_plugins.vocabulary import Room
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import needs
-from partage_scheduler.predicates.asking import MOST, asked_by
+from partage_scheduler.predicates.needs import MOST, asked_by
 from unit.scheduler.objects_made import node, pod, read
 from unit.scheduler.placing import World
 

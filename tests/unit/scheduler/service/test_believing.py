@@ -14,10 +14,10 @@ from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from partage_scheduler.assembling import signer_of
+from partage_scheduler.assembly import signer_of
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
-from partage_scheduler.signing import MOST_ANNOTATION_BYTES, Signer, Trust
+from partage_scheduler.signatures import MOST_ANNOTATION_BYTES, Signer, Trust
 from support.scheduling import pod_body
 
 Notes = dict[str, str]

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair
-from partage_scheduler.brain import brain, plugins
 from partage_scheduler.cli import main
-from partage_scheduler.metering import Figures
+from partage_scheduler.core import brain, plugins
+from partage_scheduler.metrics import Figures
 from partage_scheduler.settings import SchedulerSettings
 from support import kubeconfigs
 from support.scheduler_stage import settings_below

@@ -12,7 +12,7 @@ import pytest
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
-from partage_scheduler import clearing
+from partage_scheduler.placement import evictor
 from support.fake_api import FakeApi, Refuse
 from support.gpu_fleet import card
 from support.kube import until
@@ -25,12 +25,12 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks, and asks again, at once."""
-    init: Callable[..., None] = clearing.Clearing.__init__
+    init: Callable[..., None] = evictor.Clearing.__init__
 
-    def quick(self: clearing.Clearing, *args: Any, **more: Any) -> None:
+    def quick(self: evictor.Clearing, *args: Any, **more: Any) -> None:
         init(self, *args, every_s=0.02, again_s=0.05, **more)
 
-    monkeypatch.setattr(clearing.Clearing, "__init__", quick)
+    monkeypatch.setattr(evictor.Clearing, "__init__", quick)
 
 
 def notes(api: FakeApi, reason: str) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
-from partage_scheduler.apiserver import KINDS
-from partage_scheduler.cluster.unread import UNREAD
+from partage_scheduler.api.streams import KINDS
+from partage_scheduler.cluster.unknown import UNREAD
 from support.fake_api import FakeApi, Lists, Refuse
 from support.kube import until
 from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound

@@ -1,0 +1,163 @@
+"""The condition PodScheduled of pods that fit nowhere: written when it says something else than before, not else.
+
+A write costs the API server more than a binding does. One that is under way when its pod is bound might come after the
+binding and deny it: so whoever binds waits for it (`settled`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_status_path
+from partage_plugins.vocabulary import PodUid
+from partage_scheduler.api.outbox import Outbox
+from partage_scheduler.objects import ApiPod, Condition
+
+SCHEDULED: Final = "PodScheduled"
+ConditionReason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
+_MOST_WAITING: Final = 20_000
+_EVERY_S: Final = 20.0
+"""Reasons count nodes, so they change with every node that does; a pod hears of that no more often."""
+_LONGEST_MESSAGE: Final = 2_048
+"""Of as many as wait: what they were told is remembered."""
+_FIRST_AGAIN_S: Final = 0.5
+_MOST_AGAIN_S: Final = 15.0
+_log = structlog.get_logger()
+
+
+class Unplaced(msgspec.Struct, frozen=True):
+    """A pod that is on no node, and why."""
+
+    pod: ApiPod
+    message: str
+    reason: ConditionReason = "Unschedulable"
+
+
+class Conditions:
+    """Of all pods that wait."""
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        written: Callable[[str], None] = lambda _outcome: None,
+        every_s: float = _EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`written` is told what became of each: `done`, `failed` or `gone`."""
+        self._server, self._written = server, written
+        self._clock, self._sleep = clock, sleep
+        self._outbox: Outbox[PodUid, Unplaced] = Outbox(most=_MOST_WAITING, every_s=every_s)
+        self._said: dict[PodUid, tuple[str, str]] = {}
+        self._going: dict[PodUid, asyncio.Future[None]] = {}
+        self._news = asyncio.Event()
+        self._backoff = Backoff(first_s=_FIRST_AGAIN_S, most_s=_MOST_AGAIN_S, random=random.random)
+        self._repeats = Repeats(every_s=60)
+
+    def __len__(self) -> int:
+        return len(self._outbox)
+
+    def tell(self, unplaced: Unplaced) -> None:
+        """The pod is to say this, soon."""
+        if len(unplaced.message) > _LONGEST_MESSAGE:
+            unplaced = replace(unplaced, message=unplaced.message[: _LONGEST_MESSAGE - 1] + "…")
+        said = self._said.get(unplaced.pod.uid) or _stands(unplaced.pod)
+        if said == (unplaced.reason, unplaced.message):
+            self._outbox.withdraw(unplaced.pod.uid)
+            return
+        self._outbox.put(unplaced.pod.uid, unplaced)
+        self._news.set()
+
+    async def settled(self, uid: PodUid) -> None:
+        """Nothing will be written about this pod any more; it is about to be bound."""
+        self._outbox.withdraw(uid)
+        if (going := self._going.get(uid)) is not None:
+            await asyncio.wait([going])
+
+    def forget(self, uid: PodUid) -> None:
+        """It is bound or gone."""
+        self._outbox.withdraw(uid)
+        self._said.pop(uid, None)
+
+    async def run(self) -> None:
+        """Writes what is due, one after the other, for ever."""
+        while True:
+            now = self._clock()
+            if (found := self._outbox.take(now)) is not None:
+                await self._write(*found)
+            else:
+                await self._wait(self._outbox.due(now), now)
+
+    async def _wait(self, due: float | None, now: float) -> None:
+        self._news.clear()
+        try:
+            async with asyncio.timeout(None if due is None else max(0.01, due - now)):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+
+    async def _write(self, uid: PodUid, unplaced: Unplaced) -> None:
+        done = self._going[uid] = asyncio.get_running_loop().create_future()
+        wait_s = 0.0
+        try:
+            await self._patch(unplaced)
+        except NotFound:
+            self._written("gone")
+        except Conflict:  # with who changes it at this moment; or another one has its name, and it is forgotten soon
+            self._written("failed")
+            self._outbox.put(uid, unplaced)
+        except KubeError as error:
+            self._written("failed")
+            self._outbox.put(uid, unplaced)
+            wait_s = self._backoff.after(error)
+            if (silent := self._repeats.due(type(error).__name__)) is not None:
+                _log.warning("a condition was not written; tried again", why=str(error), repeats=silent)
+        else:
+            self._backoff.reset()
+            self._written("done")
+            self._said[uid] = (unplaced.reason, unplaced.message)
+        finally:
+            del self._going[uid]
+            done.set_result(None)
+        if wait_s:
+            await self._sleep(wait_s)
+
+    async def _patch(self, unplaced: Unplaced) -> None:
+        pod = unplaced.pod
+        condition = {
+            "type": SCHEDULED,
+            "status": "False",
+            "reason": unplaced.reason,
+            "message": unplaced.message,
+            "lastTransitionTime": _since(pod) or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = pod_status_path(pod.namespace, pod.name)
+        await self._server.patch(path, body, msgspec.Raw, how="strategic")
+
+
+def _stands(pod: ApiPod) -> tuple[str, str] | None:
+    """What it says as we know it, maybe since the scheduler before us."""
+    found = _unscheduled(pod)
+    return None if found is None else (found.reason, found.message)
+
+
+def _since(pod: ApiPod) -> str | None:
+    """Since when it is so."""
+    found = _unscheduled(pod)
+    return None if found is None else found.last_transition_time
+
+
+def _unscheduled(pod: ApiPod) -> Condition | None:
+    return next((each for each in pod.status.conditions if each.type == SCHEDULED and each.status == "False"), None)

@@ -1,0 +1,148 @@
+"""What is known and what decides, put together; nothing of it does any I/O but reading public keys."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.plugins import load_all
+from partage_base.daemon.repeats import Repeats
+from partage_base.keyring import Keyring
+from partage_plugins.errors import PartageError
+from partage_plugins.hooks import SCHEDULER_GROUP
+from partage_plugins.hooks import scheduler as scheduler_hooks
+from partage_plugins.registry.calls import Activity
+from partage_plugins.registry.finding import blocked_names, installed, tracing
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
+from partage_plugins.vocabulary import Allocation, PodUid
+from partage_plugins.vocabulary.keys import PREFIX
+from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
+from partage_scheduler.cycle import Cycle
+from partage_scheduler.decision import Books, Decider
+from partage_scheduler.intake import Intake
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates import Predicates
+from partage_scheduler.preemption import Budgets, Considering, Preempting
+from partage_scheduler.queue import Queue, QueueSettings
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.signatures import Trust
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brain:
+    """The parts that others need to know."""
+
+    cluster: Cluster
+    queue: Queue
+    cycle: Cycle
+    intake: Intake
+    considering: Considering
+
+
+def plugins() -> Registry:
+    """All plugins of the scheduler, or `BadConfiguration` with every fault."""
+    return load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
+
+
+def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
+    settings: SchedulerSettings,
+    registry: Registry,
+    *,
+    activity: Activity | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    let_go: Callable[[PodUid], None] = lambda _uid: None,
+    told: Callable[[ApiPod, str], None] = lambda _pod, _words: None,
+    trusted: Callable[[ApiPod], Allocation | None] | None = None,
+) -> Brain:
+    """One that knows nothing yet; `let_go` hears of pods that need no place any more.
+
+    `told` hears of pods on which something else stands than what counts for them. `trusted` reads allocations on pods
+    instead of the keys that the settings name.
+    """
+    decider, side = decider_over(
+        registry, settings=SideSettings(traced=tracing(os.environ)), on_renewed=_renewed, activity=activity
+    )
+    ours = (PREFIX, *_answered_for(side))
+    predicates = Predicates(ours=ours)
+    cluster = Cluster(
+        decider,
+        predicates,
+        trusted=trusted or _trust(settings, registry).trusted,
+        asks=Asks(side.requests, ours).of,
+        told=told,
+        settings=ClusterSettings(silent_after_s=settings.silent_after_s),
+        kinds=registry.kinds,
+    )
+    budgets = Budgets()
+    queue = Queue(_queue_settings(settings), seated=cluster.seated)
+    intake = Intake(
+        cluster,
+        predicates,
+        queue,
+        ours=settings.scheduler_name,
+        clock=clock,
+        wall_clock=time.time,
+        let_go=let_go,
+        budgets=budgets,
+    )
+    cycle = Cycle(decider, side, cluster, predicates)
+    considering = Considering(Preempting(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
+    return Brain(cluster=cluster, queue=queue, cycle=cycle, intake=intake, considering=considering)
+
+
+def _answered_for(side: SchedulerSide) -> Iterable[str]:
+    try:
+        return sorted(side.resources())
+    except PartageError as error:
+        raise BadConfiguration(str(error)) from None
+
+
+def _queue_settings(settings: SchedulerSettings) -> QueueSettings:
+    return QueueSettings(
+        first_s=settings.back_off_s, most_s=settings.most_back_off_s, gang_timeout_s=settings.gang_timeout_s
+    )
+
+
+def _trust(settings: SchedulerSettings, registry: Registry) -> Trust:
+    repeats = Repeats(every_s=600)
+
+    def refused(pod: ApiPod, why: str) -> None:
+        if repeats.due(pod.uid) is not None:
+            _log.warning("an allocation is not believed", pod=f"{pod.namespace}/{pod.name}", node=pod.node, why=why)
+
+    return Trust(Keyring(settings.below_root(settings.keys)).current, registry.kinds, on_refused=refused)
+
+
+def _renewed(why: PartageError) -> None:
+    _log.error("a plugin lost count; it was made anew and told everything again", why=str(why))
+
+
+def decider_over(
+    registry: Registry,
+    *,
+    settings: SideSettings | None = None,
+    on_renewed: Callable[[PartageError], None] | None = None,
+    activity: Activity | None = None,
+) -> tuple[Decider, SchedulerSide]:
+    """A decider without nodes, and the façade, which reads requests.
+
+    `on_renewed` is told why a plugin was made anew, for the log; `activity` says which call is running.
+    """
+
+    def renewed(why: PartageError) -> None:
+        decider.renewed()
+        if on_renewed is not None:
+            on_renewed(why)
+
+    books = Books()
+    side = SchedulerSide(registry, books, settings=settings, activity=activity, on_renewed=renewed)
+    decider = Decider(side, books)
+    return decider, side

@@ -1,0 +1,286 @@
+"""One decision: a request becomes a node with grants, or nothing; and the state that decisions are made on.
+
+It decides and keeps count. It writes nothing anywhere, makes no allocation valid by itself (the caller signs and binds,
+then tells of it by `take`), and knows no predicate but room and plugins: other rules come as `Barred`. One thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import (
+    Allocation,
+    ContainerName,
+    Inventory,
+    Kind,
+    NodeName,
+    PodRequest,
+    PodUid,
+    Room,
+    Slot,
+)
+from partage_plugins.vocabulary.answers import Flags, Scores
+from partage_plugins.vocabulary.reasons import SAID, Reason
+from partage_scheduler.decision.ledger import Books, Holding
+from partage_scheduler.decision.reasons import Barred, Explanation, said_of
+from partage_scheduler.decision.rooms import Rooms
+from partage_scheduler.decision.side import Side
+from partage_scheduler.decision.slots import Numbering
+from partage_scheduler.decision.standings import NO_FIT, SHAPES, Standing, Standings, best_of, only
+
+_ATTEMPTS: Final = 8
+"""Owners that refuse what all said fits: after so many nodes the pod waits, rather than the scheduler."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Where a pod goes and what it gets there."""
+
+    request: PodRequest
+    node: NodeName
+    grants: Mapping[ContainerName, Mapping[Kind, Any]]
+
+    def allocation(self, gen: int = 1) -> Allocation:
+        """As it is written on the pod."""
+        return Allocation(gen=gen, pod=self.request.pod.uid, node=self.node, containers=self.grants)
+
+
+class Decider:
+    """Nodes, what is held on them, and where the next pod goes."""
+
+    def __init__(self, side: Side, books: Books, *, shapes: int = SHAPES) -> None:
+        """`books` are the record that `side` tells plugins anew from; empty, and from now on changed here alone."""
+        self._side, self._books = side, books
+        self._numbering = Numbering()
+        self._rooms = Rooms()
+        self._standings = Standings(shapes)
+
+    @property
+    def end(self) -> int:
+        """One more than the highest slot; the length of arrays that callers make by slot."""
+        return self._numbering.end
+
+    def slot(self, node: NodeName) -> Slot | None:
+        """The slot of a node; None where it is not known."""
+        return self._numbering.slot(node)
+
+    def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
+        """Of many nodes at once; -1 where one is not known."""
+        return self._numbering.slots(nodes)
+
+    def free(self, node: NodeName) -> Room:
+        """CPU and memory that no pod holds."""
+        return self._books.room(self._known(node))[1]
+
+    def holding(self, pod: PodUid) -> Holding | None:
+        """What a pod holds, or None."""
+        return self._books.holding(pod)
+
+    def add_node(self, node: NodeName, inventory: Inventory, total: Room) -> None:
+        """A node that pods may be placed on."""
+        self._open(self._numbering.give(node), node, inventory, total)
+
+    def remove_node(self, node: NodeName) -> None:
+        """The node is gone, and with it all that was held there."""
+        slot = self._known(node)
+        self._close(slot)
+        self._numbering.free(node)
+
+    def replace_inventory(self, node: NodeName, inventory: Inventory) -> None:
+        """Its devices are others than before; what is held there stays held."""
+        slot = self._known(node)
+        total, _ = self._books.room(slot)
+        holdings = self._close(slot)
+        self._open(slot, node, inventory, total)
+        for holding in holdings:
+            self._enter(holding)
+
+    def resize_node(self, node: NodeName, total: Room) -> None:
+        """It has more or less CPU and memory than before."""
+        slot = self._known(node)
+        self._books.resize(slot, total)
+        self._tell_room(slot)
+
+    def take(self, allocation: Allocation, needs: Room) -> None:
+        """A pod holds this from now on; `needs` is CPU and memory. Pods without devices have no containers in it."""
+        self._enter(Holding(self._known(allocation.node), allocation, needs))
+
+    def give_back(self, pod: PodUid) -> bool:
+        """A pod holds nothing any more; whether it held anything."""
+        holding = self._books.strike(pod)
+        if holding is None:
+            return False
+        self._side.give_back(holding.slot, holding.allocation)
+        self._tell_room(holding.slot)
+        return True
+
+    def decide(
+        self, request: PodRequest, barred: Sequence[Barred] = (), preferences: Scores | None = None
+    ) -> Decision | None:
+        """The best node and the grants there; None where it fits nowhere, which `explain` explains.
+
+        `preferences` are added to what plugins say, by slot. Among equally good nodes the first by name. Nothing is
+        taken. Raises what plugins raise (it costs this pod), and `Refused` where owners refuse node after node that all
+        said fit.
+        """
+        standing = self._standing(request)
+        refusals = 0
+        while (best := self._best(request, barred, self._liked(standing, preferences))).size:
+            slot = self._numbering.first_by_name(best)
+            try:
+                return Decision(request, self._numbering.name(slot), self._side.allocate(request, slot))
+            except Refused as refusal:
+                standing.refuse(slot, SAID.of(str(refusal)))
+                refusals += 1
+                if refusals == _ATTEMPTS:
+                    raise
+        return None
+
+    def decide_on(self, request: PodRequest, node: NodeName) -> Decision | None:
+        """The grants on a node that others chose, whose CPU and memory are theirs to mind; None where plugins say no.
+
+        Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
+        """
+        slot = self._known(node)
+        standing = self._standing(request, np.array([slot], dtype=np.intp))
+        if standing.scores[slot] == NO_FIT:
+            return None
+        try:
+            return Decision(request, node, self._side.allocate(request, slot))
+        except Refused as refusal:
+            standing.refuse(slot, SAID.of(str(refusal)))
+            raise
+
+    def liked(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Scores:
+        """What plugins alone say: a score for each slot, minus infinity where they say no. A view, until the next.
+
+        With `among` it is right for these slots alone, and plugins are asked about no others.
+        """
+        return self._standing(request, among).scores[: self.end]
+
+    def open(self, scores: Scores, barred: Sequence[Barred]) -> Scores:
+        """The same, and minus infinity where somebody bars; a copy."""
+        scores = scores.copy()
+        for each in barred:
+            scores[each.flags(self.end)] = NO_FIT
+        return scores
+
+    def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[Reason]:
+        """Why plugins say no of each of these slots; they do."""
+        standing = self._said(request)
+        return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
+
+    def weigh(self, request: PodRequest) -> Scores:
+        """A score for each slot, minus infinity where it does not fit; a copy, for those who choose by themselves."""
+        scores = self._standing(request).scores[: self.end]
+        return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
+
+    def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
+        """Why it does not fit, counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
+        slots = self._numbering.all()
+        nodes, reasons = slots.size, Counter[Reason]()
+        for each in barred:
+            out = each.flags(self.end)[slots]
+            reasons[each.reason] += int(np.count_nonzero(out))
+            slots = slots[~out]
+        reasons.update(self._rooms.lacking(request.needs, slots))
+        slots = slots[self._rooms.fit(request.needs, slots)]
+        if slots.size:
+            reasons += said_of(self._said(request), slots)
+        return Explanation(nodes, nodes - reasons.total(), reasons)
+
+    def said_of(self, request: PodRequest, node: NodeName) -> Reason | None:
+        """Why plugins say that it does not fit on one node, whatever room there is; None where they say it does."""
+        slot = np.array([self._known(node)], dtype=np.intp)
+        return next(iter(said_of(self._said(request), slot)), None)
+
+    def names(self, slots: NDArray[np.intp]) -> list[NodeName]:
+        """The nodes in slots that are taken."""
+        return [self._numbering.name(slot) for slot in slots.tolist()]
+
+    def renewed(self) -> None:
+        """A plugin was made anew: what it said before may have been wrong."""
+        self._standings.forget()
+
+    def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
+        """The best nodes that are possible. Mostly some of the best of all are, so these are looked at first."""
+        best = best_of(liked)
+        if not best.size:
+            return best
+        possible = self._rooms.fit(request.needs, best)
+        for each in barred:
+            possible &= ~each.at(best)
+        if possible.any():
+            return best[possible]
+        return best_of(only(self._possible(request, barred), liked))
+
+    def _liked(self, standing: Standing, preferences: Scores | None) -> Scores:
+        scores = standing.scores[: self.end]
+        return scores if preferences is None else scores + preferences[: self.end]
+
+    def _said(self, request: PodRequest) -> Standing:
+        """A standing with the reasons why it does not fit, right for all nodes."""
+        standing = self._standing(request)
+        stale = self._numbering.taken(self._standings.unexplained(standing))
+        if stale.size:
+            verdict = self._side.fits(request, stale.astype(np.int32))
+            codes, table = verdict.reasons()
+            standing.explain(stale, np.where(verdict.fits, 0, codes + np.uint16(1)), table)
+        self._standings.explained(standing)
+        return standing
+
+    def _standing(self, request: PodRequest, among: NDArray[np.intp] | None = None) -> Standing:
+        def ask(stale: NDArray[np.int32], scores: Scores) -> None:
+            self._score(request, stale, scores)
+
+        return self._standings.of(self._side.shape(request), ask, among)
+
+    def _score(self, request: PodRequest, stale: NDArray[np.int32], scores: Scores) -> None:
+        asked = self._numbering.taken(stale)
+        if not asked.size:
+            return
+        fitting = asked[self._side.fits(request, asked).fits]
+        if fitting.size:
+            scores[fitting] = self._side.scores(request, fitting)
+
+    def _possible(self, request: PodRequest, barred: Sequence[Barred]) -> Flags:
+        """Where plugins are not all that counts: nodes with room for it that nobody bars."""
+        possible = self._rooms.fit(request.needs, slice(self.end))
+        for each in barred:
+            possible &= ~each.flags(self.end)
+        return possible
+
+    def _open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:
+        self._books.open(slot, node, inventory, total)
+        self._side.node_added(slot, node, inventory)
+        self._tell_room(slot)
+
+    def _close(self, slot: Slot) -> Sequence[Holding]:
+        holdings = self._books.close(slot)
+        self._side.node_removed(slot)
+        self._standings.changed(slot)
+        return holdings
+
+    def _enter(self, holding: Holding) -> None:
+        self._books.enter(holding)
+        self._side.take(holding.slot, holding.allocation)
+        self._tell_room(holding.slot)
+
+    def _tell_room(self, slot: Slot) -> None:
+        total, free = self._books.room(slot)
+        self._rooms.set(slot, free)
+        self._side.node_room(slot, total, free)
+        self._standings.changed(slot)
+
+    def _known(self, node: NodeName) -> Slot:
+        slot = self._numbering.slot(node)
+        if slot is None:
+            raise ValueError(f"node {node} is not known; add it first")
+        return slot

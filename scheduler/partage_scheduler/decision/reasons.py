@@ -1,0 +1,66 @@
+"""Why a pod fits nowhere, in one sentence for people: reasons counted over nodes, most frequent first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.decision.standings import Standing
+
+
+@dataclass(frozen=True)
+class Barred:
+    """Nodes that are out of the question for a pod, by a rule that plugins know nothing of."""
+
+    reason: Reason
+    slots: Flags
+    """By slot; slots beyond its end are not barred."""
+
+    def at(self, slots: NDArray[np.intp]) -> Flags:
+        """The flags of these slots."""
+        if slots.size and slots.max() >= self.slots.size:
+            return self.flags(int(slots.max()) + 1)[slots]
+        return self.slots.take(slots)
+
+    def has(self, slot: int) -> bool:
+        """Whether one slot is barred."""
+        return slot < self.slots.size and bool(self.slots[slot])
+
+    def flags(self, size: int) -> Flags:
+        """As many flags as there are slots."""
+        whole = np.zeros(size, dtype=np.bool_)
+        whole[: min(size, self.slots.size)] = self.slots[:size]
+        return whole
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """On how many nodes a pod does not fit, by reason; a node counts once, for the first that was found."""
+
+    nodes: int
+    fitting: int
+    reasons: Mapping[Reason, int]
+
+    def __str__(self) -> str:
+        if not self.nodes:
+            return "there is no node"
+        counted = sorted(((-count, str(reason)) for reason, count in self.reasons.items() if count))
+        why = ", ".join(f"{-count} {reason}" for count, reason in counted)
+        return f"{self.fitting}/{self.nodes} nodes" + (f": {why}" if why else "")
+
+
+def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[Reason]:
+    """On how many of these nodes plugins say no, by reason: to begin with, or when it came to allocating."""
+    counts = np.bincount(standing.codes[slots])
+    refusing = [code for code in np.flatnonzero(counts).tolist() if code]
+    found = Counter({standing.said[code]: int(counts[code]) for code in refusing})
+    if standing.refused:
+        fitting = slots[standing.codes[slots] == 0]
+        found.update(standing.refused[slot] for slot in fitting.tolist() if slot in standing.refused)
+    return found

@@ -1,0 +1,170 @@
+"""How every node stands with each shape of request: the scores, kept, and asked again only where something changed.
+
+Each change has a tick, and each slot that of its last change. A standing has the tick up to which it knows of changes,
+so news are the last few, or after many of them one comparison over all slots. What changed is asked again when somebody
+wants to know: mostly of the few nodes that changed since a pod of this shape came last, of fewer where only some nodes
+matter. CPU and memory are no part of a shape
+unless a plugin says so: the core compares them anew for each pod, which costs less than a standing for each amount of
+memory that somebody thought of. What is remembered is bounded: the standing that nobody asked for longest goes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary import Slot
+from partage_plugins.vocabulary.answers import Flags, Scores
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.decision.slots import grown
+
+NO_FIT: Final = -math.inf
+"""The score of a node where a request does not fit, and of a slot without a node."""
+_NO_FIT: Final = np.float32(NO_FIT)
+SHAPES: Final = 512
+"""Standings that are kept: 13 MB for each 5,000 nodes."""
+_CHANGES: Final = 512
+"""Changes that are told one by one to a standing that was right before them."""
+MOST_SAID: Final = 4096
+"""Different reasons that a standing remembers: a plugin whose words have figures may find new ones for ever."""
+_NONE: Final = Reason("none", "nothing is in the way")
+Ask = Callable[[NDArray[np.int32], Scores], None]
+"""Scores these slots, into an array by slot that says everywhere that nothing fits."""
+
+
+class Standing:
+    """The scores of one shape, by slot."""
+
+    __slots__ = ("codes", "known_until", "refused", "said", "said_until", "scores", "unasked")
+
+    def __init__(self) -> None:
+        self.scores: Scores = np.zeros(0, dtype=np.float32)
+        self.unasked: Flags = np.zeros(0, dtype=np.bool_)
+        """Slots that changed, and that nobody wanted to know of since."""
+        self.known_until = 0
+        self.refused: dict[int, Reason] = {}
+        """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
+        self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
+        """Why it does not fit, as places in `said`; 0 where it does, or where nobody asked. Kept up only when asked."""
+        self.said: list[Reason] = [_NONE]
+        self.said_until = 0
+
+    def refuse(self, slot: Slot, why: Reason) -> None:
+        """It does not fit there after all."""
+        self.scores[slot] = NO_FIT
+        self.refused[slot] = why
+
+    def forget(self, slots: NDArray[np.int32], size: int) -> None:
+        """What is known of these slots no longer holds; there are `size` slots now."""
+        self.scores = grown(self.scores, size, NO_FIT)
+        self.scores[slots] = NO_FIT
+        self.unasked = grown(self.unasked, size, fill=False)
+        self.unasked[slots] = True
+        if self.refused:
+            for slot in slots.tolist():
+                self.refused.pop(slot, None)
+
+    def to_ask(self, among: NDArray[np.intp] | None) -> NDArray[np.int32]:
+        """The slots of which plugins must be asked, so that all of these are right."""
+        found = np.flatnonzero(self.unasked) if among is None else among[self.unasked[among]]
+        return found.astype(np.int32)
+
+    def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[Reason, ...]) -> None:
+        """Plugins said this of these slots: 0 for nothing, or one more than a reason's place in the table."""
+        places = {reason: place for place, reason in enumerate(self.said)}
+        for reason in table:
+            if reason not in places:
+                places[reason] = len(self.said)
+                self.said.append(reason)
+        self.codes[slots] = np.array([0, *(places[reason] for reason in table)], dtype=np.uint16)[codes]
+
+
+def best_of(scores: Scores) -> NDArray[np.intp]:
+    """The places with the highest score; none where it fits nowhere."""
+    highest = scores.item(scores.argmax()) if scores.size else NO_FIT
+    if highest == NO_FIT:
+        return np.zeros(0, dtype=np.intp)
+    places: NDArray[np.intp] = np.equal(scores, highest).nonzero()[0]
+    return places
+
+
+def only(possible: Flags, scores: Scores) -> Scores:
+    """The scores of possible places."""
+    return np.where(possible, scores, _NO_FIT)
+
+
+class Standings:
+    """All shapes, and when each slot changed last."""
+
+    def __init__(self, shapes: int = SHAPES) -> None:
+        self._shapes = shapes
+        self._by_shape: OrderedDict[Hashable, Standing] = OrderedDict()
+        self._changed = np.zeros(0, dtype=np.int64)
+        self._last: list[Slot] = []
+        """The slots of the last changes, one for each tick after `_told`."""
+        self._told = 0
+        self._tick = 0
+        self._end = 0
+
+    def __len__(self) -> int:
+        return len(self._by_shape)
+
+    def changed(self, slot: Slot) -> None:
+        """Something on this node is not what it was."""
+        self._tick += 1
+        self._changed = grown(self._changed, slot + 1, 0)
+        self._changed[slot] = self._tick
+        self._end = max(self._end, slot + 1)
+        self._last.append(slot)
+        if len(self._last) > 2 * _CHANGES:
+            del self._last[:_CHANGES]
+            self._told += _CHANGES
+
+    def forget(self) -> None:
+        """Nothing that was remembered holds any more."""
+        self._by_shape.clear()
+
+    def of(self, shape: Hashable, ask: Ask, among: NDArray[np.intp] | None = None) -> Standing:
+        """How all nodes stand with this shape now, or those in some slots. If asking fails, it is asked next time."""
+        standing = self._by_shape.get(shape)
+        if standing is None:
+            standing = self._made(shape)
+        else:
+            self._by_shape.move_to_end(shape)
+        if standing.known_until < self._tick:
+            standing.forget(self._changed_since(standing.known_until), self._end)
+            standing.known_until = self._tick
+        asked = standing.to_ask(among)
+        if asked.size:
+            ask(asked, standing.scores)
+            standing.unasked[asked] = False
+        return standing
+
+    def unexplained(self, standing: Standing) -> NDArray[np.intp]:
+        """The slots of which it is to be asked anew why nothing fits; `explained` when that is done."""
+        if len(standing.said) > MOST_SAID:
+            standing.said, standing.said_until = [_NONE], 0
+        stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)
+        standing.codes = grown(standing.codes, self._end, 0)
+        standing.codes[stale] = 0
+        return stale
+
+    def _changed_since(self, tick: int) -> NDArray[np.int32]:
+        if tick >= self._told:
+            return np.array(sorted(set(self._last[tick - self._told :])), dtype=np.int32)
+        return np.flatnonzero(self._changed[: self._end] > tick).astype(np.int32)
+
+    def explained(self, standing: Standing) -> None:
+        """Its reasons are right now."""
+        standing.said_until = self._tick
+
+    def _made(self, shape: Hashable) -> Standing:
+        if len(self._by_shape) >= self._shapes:
+            self._by_shape.popitem(last=False)
+        standing = self._by_shape[shape] = Standing()
+        return standing

@@ -1,0 +1,74 @@
+"""What the command can do once instead of living: say where each pod that waits would go, and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from partage_base.daemon import logs
+from partage_base.daemon.cli import Instead
+from partage_base.kube import ApiServer
+from partage_scheduler.api import streams
+from partage_scheduler.api.streams import Sink, Stream, T
+from partage_scheduler.assembly import api_server
+from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.cycle import Bind
+from partage_scheduler.settings import SchedulerSettings
+
+DRY_RUN: Final = "dry-run"
+_PAGE: Final = 1000
+
+
+def _do(settings: SchedulerSettings, _modes: frozenset[str]) -> int:
+    logs.configure("scheduler", level="warning", log_format="text")
+    asyncio.run(_show(settings))
+    return 0
+
+
+INSTEAD: Final = Instead[SchedulerSettings](
+    flags={DRY_RUN: "Look once, say where each pod that waits would go or why nowhere, and write nothing."},
+    words=(),
+    do=_do,
+)
+
+
+async def _show(settings: SchedulerSettings) -> None:
+    mind = brain(settings, plugins())
+    async with await api_server(settings) as server:
+        await look(server, mind, namespace=settings.namespace)
+    for line in would_be(mind):
+        click.echo(line)
+
+
+async def look(server: ApiServer, mind: Brain, *, namespace: str) -> None:
+    """All that there is, once."""
+    intake = mind.intake
+
+    async def listed(stream: Stream[T], sink: Sink[T]) -> None:
+        listing = await server.list(stream.path, stream.item_type, fields=stream.fields, limit=_PAGE)
+        sink.listed(listing.items, listing.unread)
+        for each in listing.unread:
+            sink.unread(each)
+
+    await listed(streams.NODES, intake.nodes)
+    await listed(streams.heartbeats(namespace), intake.heartbeats)
+    await listed(streams.NAMESPACES, intake.namespaces)
+    await listed(streams.VOLUMES, intake.volumes)
+    await listed(streams.CLAIMS, intake.claims)
+    await listed(streams.CLASSES, intake.classes)
+    await listed(streams.CSI_NODES, intake.csi_nodes)
+    await listed(streams.BUDGETS, intake.budgets)
+    await listed(streams.PODS, intake.pods)
+
+
+def would_be(mind: Brain) -> Iterator[str]:
+    """A line for each pod that waits, in the order in which they would be placed."""
+    while (waiting := mind.queue.next(now := time.monotonic())) is not None:
+        for verdict in mind.cycle.decide(waiting, now):
+            pod = verdict.pod
+            where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"
+            yield f"{pod.namespace}/{pod.name}  {where}"

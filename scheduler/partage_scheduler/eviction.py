@@ -1,0 +1,129 @@
+"""Pods that should leave, since when, and which of them are to be evicted now.
+
+A card that recovers, or a node that is resumed, in time costs nobody his place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import GPU, Allocation, Card, CardId, HealthCause, Inventory, NodeName, PodUid
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.objects import ApiPod
+
+
+class EvictingSettings(Struct, frozen=True, kw_only=True):
+    """What the operator decides."""
+
+    lost: bool = False
+    """Whether pods on lost cards are evicted; they are told anyway."""
+    paused: bool = False
+    """Whether pods with cards are evicted from nodes that are to rest."""
+    after_s: float = 300.0
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """One pod that should leave."""
+
+    pod: ApiPod
+    trouble: Trouble
+    is_news: bool
+    """Its owner was not told yet."""
+    is_due: bool
+    """It is to be evicted now."""
+
+
+class _Since(Struct, frozen=True):
+    trouble: Trouble
+    at: float
+
+
+class Leaving:
+    """Of all nodes."""
+
+    def __init__(self, cluster: Cluster, settings: EvictingSettings) -> None:
+        self._cluster, self._settings = cluster, settings
+        self._since: dict[PodUid, _Since] = {}
+        self._known: dict[NodeName, tuple[Inventory, Troubles]] = {}
+
+    def look(self, now: float) -> list[Notice]:
+        """Everybody who should leave, as of now."""
+        found = list(self._found())
+        since = self._since
+        self._since = {pod.uid: self._noticed(pod, trouble, now) for pod, trouble in found}
+        return [self._notice(pod, trouble, since.get(pod.uid), now) for pod, trouble in found]
+
+    def is_evicted(self, reason: TroubleCode) -> bool:
+        """Whether that is a reason to evict, by the settings."""
+        return self._settings.lost if reason == LOST else self._settings.paused
+
+    def _found(self) -> Iterator[tuple[ApiPod, Trouble]]:
+        for node, troubles in self._troubled():
+            for pod, allocation in self._cluster.holders(node):
+                if not pod.is_going and (trouble := trouble_of(allocation, troubles)) is not None:
+                    yield pod, trouble
+
+    def _troubled(self) -> Iterable[tuple[NodeName, Troubles]]:
+        """Nodes in trouble; an inventory is read once."""
+        known, self._known = self._known, {}
+        for node in self._cluster.nodes:
+            inventory, before = self._cluster.inventory(node.name), known.get(node.name)
+            is_same = before is not None and before[0] is inventory
+            self._known[node.name] = before if before and is_same else (inventory, troubles_of(inventory))
+        return [(name, troubles) for name, (_, troubles) in self._known.items() if troubles]
+
+    def _noticed(self, pod: ApiPod, trouble: Trouble, now: float) -> _Since:
+        before = self._since.get(pod.uid)
+        same = before is not None and before.trouble.reason == trouble.reason
+        return _Since(trouble, before.at if before is not None and same else now)
+
+    def _notice(self, pod: ApiPod, trouble: Trouble, before: _Since | None, now: float) -> Notice:
+        waited_s = now - self._since[pod.uid].at
+        return Notice(
+            pod=pod,
+            trouble=trouble,
+            is_news=before is None or before.trouble != trouble,
+            is_due=self.is_evicted(trouble.reason) and waited_s >= self._settings.after_s,
+        )
+
+
+TroubleCode = Literal["CardLost", "NodePaused"]
+LOST: Final[TroubleCode] = "CardLost"
+PAUSED: Final[TroubleCode] = "NodePaused"
+
+
+class Trouble(Struct, frozen=True):
+    """Why whoever holds a card should leave."""
+
+    reason: TroubleCode
+    words: str
+
+
+Troubles = Mapping[CardId, Trouble]
+
+
+def troubles_of(inventory: Inventory) -> Troubles:
+    """Of a node, by card."""
+    part = inventory.part(GPU)
+    found: dict[CardId, Trouble] = {}
+    for card in part.cards if part is not None else ():
+        if card.is_lost:
+            found[card.id] = Trouble(LOST, f"card {card.id} is {card.condition}")
+        elif card.cause == HealthCause.PAUSED:
+            found[card.id] = Trouble(PAUSED, f"its node's cards are to rest: {_asked(card)}")
+    return found
+
+
+def _asked(card: Card) -> str:
+    """In the words of who asks: that it is a pause is said already."""
+    return (card.condition.why or "").removeprefix("paused: ")
+
+
+def trouble_of(allocation: Allocation, troubles: Troubles) -> Trouble | None:
+    """Of one pod; a lost card before anything else."""
+    cards = (grant.card for grants in allocation.of(GPU).values() for grant in grants)
+    found = [troubles[card] for card in cards if card in troubles]
+    return min(found, key=lambda each: each.reason, default=None)

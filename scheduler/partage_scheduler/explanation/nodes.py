@@ -1,0 +1,87 @@
+"""One pod against every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Reason, Room
+from partage_scheduler.cycle import Cycle, Stay
+from partage_scheduler.decision import Barred
+from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
+from partage_scheduler.explanation.cards import CardStands, cards_of
+from partage_scheduler.explanation.remedies import Help, helps
+from partage_scheduler.objects import ApiPod
+
+
+class NodeStands(Struct, frozen=True, kw_only=True):
+    """One node."""
+
+    node: NodeName
+    reasons: tuple[str, ...]
+    """All that is in the way, not only the first; nothing where the pod fits."""
+    codes: tuple[str, ...]
+    """The same for programs."""
+    free: Room
+    """CPU and main memory that no pod holds."""
+    cards: tuple[CardStands, ...]
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """One pod."""
+
+    message: str
+    """What its owner is told; empty where it fits."""
+    goes_to: NodeName | None
+    """Where it would go now."""
+    needs: Room
+    nodes: tuple[NodeStands, ...]
+    """Those with the fewest reasons first, then by name."""
+    helps: tuple[Help, ...]
+    """Single changes after which it would fit."""
+
+
+def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
+    """Everything about one pod that waits; raises where what it asks for is written wrongly. Nothing is taken."""
+    request = cycle.request(pod)
+    verdict = cycle.weigh(pod, now)
+    barred = cycle.barred(pod, request, now)
+    stays = isinstance(verdict, Stay)
+    nodes = (_node_stands(cycle, request, barred, each.name) for each in cycle.cluster.nodes)
+    return Explained(
+        message=verdict.message if isinstance(verdict, Stay) else "",
+        goes_to=None if isinstance(verdict, Stay) else verdict.node,
+        needs=request.needs,
+        nodes=tuple(sorted(nodes, key=lambda each: (len(each.reasons), each.node))),
+        helps=tuple(helps(cycle.decider, request, barred)) if stays else (),
+    )
+
+
+def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> NodeStands:
+    reasons = tuple(dict.fromkeys(_reasons(cycle, request, barred, node)))
+    return NodeStands(
+        node=node,
+        reasons=tuple(map(str, reasons)),
+        codes=tuple(each.code for each in reasons),
+        free=cycle.decider.free(node),
+        cards=cards_of(cycle.cluster.inventory(node), cycle.cluster.holders(node), _largest(request)),
+    )
+
+
+def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> Iterator[Reason]:
+    decider, slot = cycle.decider, cycle.decider.slot(node)
+    yield from (each.reason for each in barred if slot is not None and each.flags(decider.end)[slot])
+    free, needs = decider.free(node), request.needs
+    if 0 < needs.cpu_milli > free.cpu_milli:
+        yield INSUFFICIENT_CPU
+    if 0 < needs.memory_bytes > free.memory_bytes:
+        yield INSUFFICIENT_MEMORY
+    said = decider.said_of(request, node)
+    if said is not None:
+        yield said
+
+
+def _largest(request: PodRequest) -> GpuRequest | None:
+    """Of several containers the one that is hardest to place stands for all."""
+    return max(request.of(GPU).values(), key=lambda ask: (ask.count, ask.share_milli), default=None)

@@ -1,0 +1,145 @@
+"""How one pod stands, whatever its state: on a node with what it was given, held back, or waiting, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodUid
+from partage_scheduler.cluster.seats import gang_of
+from partage_scheduler.cycle import lacks
+from partage_scheduler.explanation.nodes import Explained, explain
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.preemption import Preempting, Victims
+
+State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "waits", "fits"]
+
+
+class GivenCard(Struct, frozen=True, kw_only=True):
+    """A card that one of its containers has."""
+
+    container: str
+    card: CardId
+    share_milli: int
+    limit_milli: int
+    memory_bytes: int
+
+
+class Displaced(Struct, frozen=True, kw_only=True):
+    """Who would leave for it."""
+
+    node: NodeName
+    pods: tuple[str, ...]
+    """As namespace/name."""
+    violations: int
+    """Of budgets."""
+
+
+class PodStands(Struct, frozen=True, kw_only=True):
+    """One pod."""
+
+    pod: str
+    """As namespace/name."""
+    uid: str
+    scheduler: str
+    priority: int
+    state: State
+    message: str
+    """One sentence."""
+    node: str = ""
+    """Where it is, or where it is nominated."""
+    given: tuple[GivenCard, ...] = ()
+    explained: Explained | None = None
+    displaces: Displaced | None = None
+    """By preemption, which comes after all else."""
+
+
+def stand(
+    preempting: Preempting, pod: ApiPod, now: float, *, lacking: Callable[[ApiPod], int], flagged: Mapping[PodUid, str]
+) -> PodStands:
+    """Everything about it; raises what plugins raise. `lacking`: of its gang, so many."""
+    if pod.node or pod.is_terminal or pod.is_going:
+        return _placed(preempting, pod, flagged)
+    if pod.spec.scheduling_gates:
+        names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return _stands(pod, "gated", f"it is not to be placed while it has scheduling gates: {names}")
+    gang = gang_of(pod)
+    if gang is not None and (number := lacking(pod)) > 0:
+        return _stands(pod, "gathering", lacks(gang.name, number, gang.size))
+    try:
+        return _waiting(preempting, pod, now, may_displace=gang is None)
+    except DecodeError as error:
+        return _stands(pod, "waits", f"it is written wrongly: {error}")
+
+
+def _placed(preempting: Preempting, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodStands:
+    if pod.is_terminal:
+        return _stands(pod, "ended", f"it has ended: {pod.status.phase}")
+    if not pod.node:
+        return _stands(pod, "being deleted", "it is being deleted and was never placed")
+    seat = preempting.cluster.seat(pod.uid)
+    given = () if seat is None else _given(seat.allocation)
+    words = flagged.get(pod.uid) or f"it is on node {pod.node}" + ("" if given else ", without cards")
+    return _stands(pod, "on a node", words, node=pod.node, given=given)
+
+
+def _waiting(preempting: Preempting, pod: ApiPod, now: float, *, may_displace: bool) -> PodStands:
+    explained = explain(preempting.cycle, pod, now)
+    if explained.goes_to is not None:
+        return _stands(pod, "fits", f"it fits, and would go to {explained.goes_to} now", explained=explained)
+    found = preempting.victims(pod, now) if may_displace else None
+    displaced = _displaced(found) if isinstance(found, Victims) else None
+    return _stands(
+        pod,
+        "waits",
+        explained.message,
+        explained=explained,
+        displaces=displaced,
+        node=pod.status.nominated_node_name,
+    )
+
+
+def _displaced(victims: Victims) -> Displaced:
+    names = tuple(f"{each.namespace}/{each.name}" for each in victims.pods)
+    return Displaced(node=victims.node, pods=names, violations=victims.violations)
+
+
+def _given(allocation: Allocation) -> tuple[GivenCard, ...]:
+    return tuple(
+        GivenCard(
+            container=name,
+            card=grant.card,
+            share_milli=grant.share_milli,
+            limit_milli=grant.limit_milli,
+            memory_bytes=grant.memory_bytes,
+        )
+        for name, grants in allocation.of(GPU).items()
+        for grant in grants
+    )
+
+
+def _stands(  # noqa: PLR0913 - what is not said is empty
+    pod: ApiPod,
+    state: State,
+    message: str,
+    *,
+    node: str = "",
+    given: tuple[GivenCard, ...] = (),
+    explained: Explained | None = None,
+    displaces: Displaced | None = None,
+) -> PodStands:
+    return PodStands(
+        pod=f"{pod.namespace}/{pod.name}",
+        uid=pod.uid,
+        scheduler=pod.spec.scheduler_name,
+        priority=pod.priority,
+        state=state,
+        message=message,
+        node=node,
+        given=given,
+        explained=explained,
+        displaces=displaces,
+    )

@@ -1,0 +1,137 @@
+"""The extender as a whole: a port, a desk behind it, and the placer behind that."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from partage_base.daemon.tasks import Tasks
+from partage_base.kube import ApiServer
+from partage_plugins.errors import PluginBroken
+from partage_plugins.vocabulary import NodeName, PodUid
+from partage_scheduler.api.binder import Binder
+from partage_scheduler.cluster import Cause
+from partage_scheduler.core import Brain
+from partage_scheduler.cycle import Stay
+from partage_scheduler.extender.bind import Placer
+from partage_scheduler.extender.callers import Trust
+from partage_scheduler.extender.filter import Chooser
+from partage_scheduler.extender.messages import FilterResult
+from partage_scheduler.extender.preempt import Yielding
+from partage_scheduler.extender.reminders import Reminder
+from partage_scheduler.extender.server import Port
+from partage_scheduler.extender.verbs import Desk, Observe
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.placement.preemptor import Displacer
+from partage_scheduler.settings import SchedulerSettings
+from partage_scheduler.signatures import Signer
+
+_MAY_LEAVE: Final = frozenset((Cause.FREED,))
+
+
+class Extender:
+    """Answers kube-scheduler."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        settings: SchedulerSettings,
+        *,
+        brain: Brain,
+        signer: Signer,
+        binder: Binder,
+        server: ApiServer,
+        displacer: Displacer,
+        why_not: Callable[[], str | None],
+        observe: Observe,
+        reminded: Callable[[str], None],
+    ) -> None:
+        """`why_not` says why nothing may be decided now; `reminded` is told what became of each reminder.
+
+        Raises `BadConfiguration` where certificates can't be read.
+        """
+        chooser = Chooser(brain.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
+        self._placer = Placer(
+            brain=brain,
+            chooser=chooser,
+            signer=signer,
+            binder=binder,
+            server=server,
+            answered_within_s=settings.extender_answers_within_s,
+        )
+        self._broken: list[PluginBroken] = []
+        self._ended = asyncio.Event()
+        self._displacer, self._sends_away = displacer, settings.extender_preempts
+
+        def is_known(node: NodeName) -> bool:
+            return brain.cycle.decider.slot(node) is not None
+
+        def is_helped(uid: PodUid) -> bool:
+            return brain.cluster.kept_on(uid) is not None
+
+        desk = Desk(
+            chooser=chooser,
+            placer=self._placer,
+            yielding=Yielding(brain.considering.preempting, is_known=is_known, is_helped=is_helped),
+            why_not=why_not,
+            observe=observe,
+            answered=self._answered,
+            broken=self._break,
+        )
+        self._reminder = Reminder(
+            server,
+            fits=chooser.fits,
+            is_placed=lambda uid: brain.cluster.node_of(uid) is not None,
+            why_not=why_not,
+            ended=reminded,
+        )
+        papers = settings.papers
+        self._trust = None if papers is None else Trust(papers, settings.extender_caller_names)
+        self._port = Port(settings.extender_address, desk.answer, trust=self._trust)
+
+    @property
+    def port(self) -> int:
+        """Where it listens, which matters where any port was asked for."""
+        return self._port.port
+
+    async def open(self, tasks: Tasks) -> None:
+        """Listens; before this scheduler leads, callers are told so."""
+        await self._port.open()
+        tasks.start(self._watch(), name="extender")
+        tasks.start(self._reminder.run(), name="reminding")
+        if self._trust is not None:
+            tasks.start(self._trust.keep_fresh(self._port.part), name="the extender's certificates")
+
+    async def settle(self, within_s: float) -> None:
+        """Takes no more questions, and waits for bindings that are under way."""
+        await self._port.close()
+        if tasks := self._placer.tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+
+    async def close(self) -> None:
+        """Ends every connection."""
+        await self._port.abort()
+
+    def _answered(self, pod: ApiPod, result: FilterResult) -> None:
+        """kube-scheduler finds nobody to leave where shares alone are lacking, so we do, once it has its answer."""
+        if result.node_names:
+            self._reminder.fits_somewhere(pod.uid)
+            return
+        self._reminder.fits_nowhere(pod)
+        if result.failed_nodes and self._sends_away:
+            asyncio.get_running_loop().call_soon(self._make_room, pod)
+
+    def _make_room(self, pod: ApiPod) -> None:
+        try:
+            self._displacer.consider(Stay(pod, "", _MAY_LEAVE), time.monotonic())
+        except PluginBroken as error:
+            self._break(error)
+
+    def _break(self, error: PluginBroken) -> None:
+        self._broken.append(error)
+        self._ended.set()
+
+    async def _watch(self) -> None:
+        await self._ended.wait()
+        raise self._broken[0]

@@ -1,0 +1,227 @@
+"""Where a pod's devices fit, and where best, among the nodes that kube-scheduler left. Pure, and changes nothing.
+
+Where it can't be is asked of plugins and heartbeats alone: all other rules, CPU and memory too, are kube-scheduler's
+own, which knows better what it is about to bind. How good nodes are is what standalone mode goes by. What plugins said
+of a shape is remembered, and they are asked about no other nodes than these, so most questions cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from partage_plugins.cache import Cache, structure_bytes
+from partage_plugins.codecs import read_gang
+from partage_plugins.errors import PartageError, PluginError
+from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
+from partage_plugins.vocabulary.answers import Scores
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.cycle import Cycle
+from partage_scheduler.decision import Barred, Decision
+from partage_scheduler.extender.messages import Args, FilterResult, Host, PrioritizeArgs
+from partage_scheduler.objects import ApiPod
+
+BEST: Final = 10
+"""What the best node gets; by the protocol there is nothing above it."""
+UNKNOWN: Final = Reason("unknown", "node(s) were not known to partage yet", lasts=True)
+GANG: Final = "gangs are bound by partage's own scheduler alone: name it in schedulerName"
+OURS: Final = (
+    "schedulerName is the one of partage's own scheduler, which binds this pod: give kube-scheduler's profile another"
+)
+GATED: Final = "the pod has scheduling gates, so nobody may bind it yet"
+NOTHING_OF_OURS: Final = (
+    "the pod asks for nothing that partage gives: name its resources in managedResources, so that others bind it"
+)
+NO_MORE: Final = "the node has no room for the pod's devices any more"
+_MOST_BYTES: Final = 32 << 20
+_NAME_BYTES: Final = 128
+_NOWHERE: Final = np.float32("-inf")
+_NOTHING: Final = Room()
+
+
+class Asked(NamedTuple):
+    """What filter was asked and said, for what comes next of the same pod."""
+
+    pod: ApiPod
+    request: PodRequest
+    names: tuple[NodeName, ...]
+    """Where it can be."""
+    scores: Scores
+    """How good each of them was."""
+
+
+class Offers(NamedTuple):
+    """What is to be said of the nodes that were named, by place."""
+
+    request: PodRequest
+    slots: NDArray[np.intp]
+    barred: Sequence[Barred]
+    scores: Scores
+    """Minus infinity where it can't be."""
+
+
+class Chooser:
+    """Asks the brain."""
+
+    def __init__(self, cycle: Cycle, *, ours: str = "", most_nodes: int = 0) -> None:
+        """`ours` is our own schedulerName; of more nodes than `most_nodes` the best are left, 0 leaves all."""
+        self._cycle, self._ours, self._most_nodes = cycle, ours, most_nodes
+        self._asked = Cache[PodUid, Asked](_MOST_BYTES)
+
+    def asked(self, uid: PodUid) -> ApiPod | None:
+        """A pod that fitted somewhere when it was asked about; a binding has its name alone."""
+        found = self._asked.get(uid)
+        return None if found is None else found.pod
+
+    def forget(self, uid: PodUid) -> None:
+        """It is bound."""
+        self._asked.pop(uid)
+
+    def against(self, pod: ApiPod) -> str | None:
+        """Why it is not kube-scheduler's to place."""
+        return OURS if pod.spec.scheduler_name == self._ours else None
+
+    def against_binding(self, pod: ApiPod) -> str | None:
+        """Why it is not bound for kube-scheduler, whoever asks."""
+        if pod.spec.scheduling_gates:
+            return GATED
+        asked = self._asked.get(pod.uid)
+        request = self._request(pod) if asked is None else asked.request
+        if isinstance(request, str):
+            return request
+        return self.against(pod) or (None if request.containers else NOTHING_OF_OURS)
+
+    def filter(self, args: Args, now: float) -> FilterResult:
+        """Where it can be; the reasons are told where that is nowhere."""
+        names, request = args.node_names or (), self._request(args.pod)
+        if isinstance(request, str):
+            return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
+        with self._cycle.cluster.room_for(args.pod):
+            offers = self._offers(args.pod, request, names, now)
+        places = np.flatnonzero(offers.scores > _NOWHERE)
+        if not places.size:
+            return self._nowhere(offers, names)
+        if 0 < self._most_nodes < places.size:
+            places = _best_of(names, offers.scores, places, self._most_nodes)
+        if places.size < len(names):
+            names = tuple([names[place] for place in places.tolist()])
+        self._remember(Asked(args.pod, request, names, offers.scores[places]))
+        return FilterResult(node_names=names)
+
+    def prioritize(self, args: PrioritizeArgs) -> tuple[Host, ...]:
+        """How good they are, as filter saw them. One is best alone, so that kube-scheduler does not draw lots."""
+        asked = self._asked.get(args.pod.metadata.uid)
+        if asked is None or not args.node_names:
+            return ()
+        names, scores = args.node_names, asked.scores
+        if names != asked.names:
+            known = dict(zip(asked.names, scores.tolist(), strict=True))
+            names = tuple([name for name in names if name in known])
+            scores = np.array([known[name] for name in names], dtype=np.float32)
+        return _hosts(names, scores) if names else ()
+
+    def on(self, pod: ApiPod, node: NodeName, now: float) -> Decision | str:
+        """What it gets on one node; in words, why it can't be there now."""
+        asked = self._asked.get(pod.uid)
+        request = self._request(pod) if asked is None else asked.request
+        if isinstance(request, str):
+            return request
+        decider = self._cycle.decider
+        with self._cycle.cluster.room_for(pod):
+            slot = decider.slot(node)
+            if slot is not None and not any(each.has(slot) for each in self._barred(pod, request, now)):
+                decision = decider.decide_on(request, node)
+                if decision is not None:
+                    return decision
+            (why,) = self._reasons(self._offers(pod, request, (node,), now))
+        return f"{NO_MORE}: {why}"
+
+    def fits(self, pod: ApiPod, now: float) -> bool:
+        """Whether it can be on any node at all."""
+        request, decider = self._request(pod), self._cycle.decider
+        if isinstance(request, str) or not decider.end:
+            return False
+        with self._cycle.cluster.room_for(pod):
+            scores = decider.open(decider.liked(request), self._barred(pod, request, now))
+        return bool(np.any(scores > _NOWHERE))
+
+    def _remember(self, asked: Asked) -> None:
+        size = structure_bytes(asked.pod.bytes) + _NAME_BYTES * len(asked.names) + asked.scores.nbytes
+        self._asked.put(asked.pod.uid, asked, size)
+
+    def _request(self, pod: ApiPod) -> PodRequest | str:
+        """What it asks for, or what is wrong with that."""
+        try:
+            if read_gang(pod.namespace, pod.metadata.annotations) is not None:
+                return GANG
+            return self._cycle.request(pod)
+        except PluginError:
+            raise
+        except PartageError as error:
+            return str(error)
+
+    def _barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
+        return self._cycle.cluster.barred(pod, replace(request, needs=_NOTHING), now)
+
+    def _offers(self, pod: ApiPod, request: PodRequest, names: Sequence[NodeName], now: float) -> Offers:
+        decider = self._cycle.decider
+        slots = decider.slots(names)
+        barred = self._barred(pod, request, now)
+        if not decider.end:
+            return Offers(request, slots, barred, np.full(slots.shape, _NOWHERE))
+        scores = decider.open(self._liked(pod, request, slots[slots >= 0]), barred)
+        return Offers(request, slots, barred, np.where(slots < 0, _NOWHERE, scores[slots]))
+
+    def _liked(self, pod: ApiPod, request: PodRequest, among: NDArray[np.intp]) -> Scores:
+        """What plugins say of these slots, and what the pod itself prefers, as in standalone mode."""
+        scores, preferences = self._cycle.decider.liked(request, among), self._cycle.preferences(pod)
+        return scores if preferences is None else scores + preferences[: scores.size]
+
+    def _nowhere(self, offers: Offers, names: Sequence[NodeName]) -> FilterResult:
+        found = list(zip(names, self._reasons(offers), strict=True))
+        return FilterResult(
+            failed_nodes={name: str(why) for name, why in found if not why.lasts},
+            failed_and_unresolvable_nodes={name: str(why) for name, why in found if why.lasts},
+        )
+
+    def _reasons(self, offers: Offers) -> list[Reason]:
+        """Of each node, why it can't be there: the first that is found."""
+        slots = offers.slots.tolist()
+        reasons: dict[int, Reason] = {place: UNKNOWN for place, slot in enumerate(slots) if slot < 0}
+        for each in offers.barred:
+            flags = each.flags(self._cycle.decider.end)
+            for place, slot in enumerate(slots):
+                if place not in reasons and flags[slot]:
+                    reasons[place] = each.reason
+        rest = [place for place in range(len(slots)) if place not in reasons]
+        reasons.update(zip(rest, self._cycle.decider.disliked(offers.request, offers.slots[rest]), strict=True))
+        return [reasons[place] for place in range(len(slots))]
+
+
+def _best_of(names: Sequence[NodeName], scores: Scores, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """The best places, in the order in which they came; of equal ones the first by name."""
+    found = scores[places]
+    last = found.max() if most == 1 else np.partition(found, -most)[-most]
+    better = places[found > last]
+    equal = nsmallest(most - better.size, places[found == last].tolist(), key=names.__getitem__)
+    return np.sort(np.append(better, equal))
+
+
+def _hosts(names: Sequence[NodeName], scores: Scores) -> tuple[Host, ...]:
+    best = min(np.flatnonzero(scores == scores.max()).tolist(), key=names.__getitem__)
+    levels = enumerate(_levels(scores).tolist())
+    rest = (Host(host=names[place], score=level) for place, level in levels if level and place != best)
+    return (Host(host=names[best], score=BEST), *rest)
+
+
+def _levels(scores: Scores) -> NDArray[np.intp]:
+    """From 0 for the worst to one below `BEST`."""
+    low, high = float(scores.min()), float(scores.max())
+    if low == high:
+        return np.zeros(scores.shape, dtype=np.intp)
+    return ((scores - low) * ((BEST - 1) / (high - low))).astype(np.intp)

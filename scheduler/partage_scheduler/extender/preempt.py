@@ -1,0 +1,64 @@
+"""Who must leave a node for a pod's devices, beside those whom kube-scheduler chose for all else. Pure.
+
+kube-scheduler asks only of nodes on which it found somebody to leave itself, by the rules that it knows. Whom it chose
+stay chosen; if the devices need it, more are added, as few and as little as in standalone mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from partage_plugins.vocabulary import NodeName, PodUid
+from partage_scheduler.extender.messages import MetaPod, PreemptionArgs, Victims
+from partage_scheduler.objects import ApiPod
+
+
+class Found(Protocol):
+    """Who would have to leave one node."""
+
+    @property
+    def pods(self) -> Sequence[ApiPod]:
+        """All of them."""
+        ...
+
+    @property
+    def violations(self) -> int:
+        """How many disruption budgets that breaks."""
+        ...
+
+
+class Finder(Protocol):
+    """Who chooses victims in standalone mode."""
+
+    def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid]) -> Found | None:
+        """On one node that is known; None where it would not do."""
+        ...
+
+
+class Yielding:
+    """Chooses victims."""
+
+    def __init__(
+        self, finder: Finder, *, is_known: Callable[[NodeName], bool], is_helped: Callable[[PodUid], bool]
+    ) -> None:
+        """`is_helped` says whether others leave for a pod already, by our own choice."""
+        self._finder, self._is_known, self._is_helped = finder, is_known, is_helped
+
+    def victims(self, args: PreemptionArgs, now: float) -> Mapping[NodeName, Victims]:
+        """By node; nodes where nothing helps are left out."""
+        if self._is_helped(args.pod.uid):
+            return {}
+        asked = args.node_name_to_meta_victims or {}
+        known = {node: victims for node, victims in asked.items() if self._is_known(node)}
+        found = ((node, self._on(args.pod, node, victims, now)) for node, victims in known.items())
+        return {node: victims for node, victims in found if victims is not None}
+
+    def _on(self, pod: ApiPod, node: NodeName, victims: Victims, now: float) -> Victims | None:
+        chosen = dict.fromkeys(each.uid for each in victims.pods)
+        found = self._finder.victims_on(pod, node, now, chosen=chosen)
+        if found is None:
+            return None
+        all_of_them = chosen | dict.fromkeys(each.uid for each in found.pods)
+        pods = tuple(MetaPod(uid=uid) for uid in all_of_them)
+        return Victims(pods=pods, violations=max(found.violations, victims.violations))

@@ -1,0 +1,157 @@
+"""Which question is whose: a path and a body come in, an answer goes out.
+
+While this scheduler doesn't lead, or what it knows may be out of date, nothing is answered but why: kube-scheduler then
+tries the pod again later. What plugins do wrong costs the pod that was asked about.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_plugins.errors import PartageError, PluginBroken
+from partage_scheduler.extender.bind import Placed, Placer
+from partage_scheduler.extender.filter import Chooser
+from partage_scheduler.extender.messages import (
+    Args,
+    BindingArgs,
+    FilterResult,
+    PreemptionArgs,
+    PreemptionResult,
+    PrioritizeArgs,
+    Result,
+    T,
+    Unreadable,
+    read,
+    write,
+)
+from partage_scheduler.extender.preempt import Yielding
+from partage_scheduler.extender.wire import Ask, Unfit
+from partage_scheduler.objects import ApiPod
+
+FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
+FITS, NOWHERE, ERROR = "fits", "nowhere", "error"
+NO_NAMES: Final = "nodes came otherwise than by their names alone: set nodeCacheCapable: true for this extender"
+_log = structlog.get_logger()
+Observe = Callable[[str, str, float], None]
+"""A question, how it ended, and its seconds."""
+
+
+class Answer(NamedTuple):
+    """What is sent, and how it is counted."""
+
+    how: str
+    message: object
+
+
+class Desk:
+    """Answers."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        *,
+        chooser: Chooser,
+        placer: Placer,
+        yielding: Yielding,
+        why_not: Callable[[], str | None],
+        observe: Observe,
+        answered: Callable[[ApiPod, FilterResult], None],
+        broken: Callable[[PluginBroken], None],
+    ) -> None:
+        """`why_not` says why nothing may be decided now.
+
+        `answered` is told what filter said of a pod; `broken` ends the process.
+        """
+        self._chooser, self._placer, self._yielding = chooser, placer, yielding
+        self._why_not, self._observe = why_not, observe
+        self._answered, self._broken = answered, broken
+        self._repeats = Repeats(every_s=10)
+        self._reading: dict[str, Callable[[bytes], Answer]] = {
+            FILTER: self._filter,
+            PRIORITIZE: self._prioritize,
+            PREEMPT: self._preempt,
+        }
+
+    def answer(self, ask: Ask) -> bytes | Awaitable[bytes]:
+        """The body of an answer; raises `Unfit` where there is none."""
+        name = ask.path[1:]
+        if name == BIND:
+            return self._bind(_read(ask.body, BindingArgs))
+        question = self._reading.get(name)
+        if question is None:
+            raise Unfit(404, f"there are /{FILTER}, /{PRIORITIZE}, /{PREEMPT} and /{BIND}")
+        started = time.perf_counter()
+        how, message = question(ask.body)
+        body = write(message)
+        self._observe(name, how, time.perf_counter() - started)
+        return body
+
+    def _filter(self, body: bytes) -> Answer:
+        args = _read(body, Args)
+        why = self._against(args.pod) or (NO_NAMES if args.node_names is None else None)
+        if why is not None:
+            return Answer(ERROR, FilterResult(error=why))
+        try:
+            result = self._chooser.filter(args, time.monotonic())
+        except PartageError as error:
+            return Answer(ERROR, FilterResult(error=self._told(_name(args.pod), error)))
+        self._answered(args.pod, result)
+        return Answer(FITS if result.node_names else NOWHERE, result)
+
+    def _prioritize(self, body: bytes) -> Answer:
+        """Of a pod that filter was not asked about there is no opinion: all nodes are alike."""
+        found = self._chooser.prioritize(_read(body, PrioritizeArgs))
+        return Answer(FITS if found else NOWHERE, found)
+
+    def _preempt(self, body: bytes) -> Answer:
+        args = _read(body, PreemptionArgs)
+        why = self._against(args.pod)
+        if why is not None:
+            raise Unfit(503, why)
+        try:
+            found = self._yielding.victims(args, time.monotonic())
+        except PartageError as error:
+            raise Unfit(503, self._told(_name(args.pod), error)) from None
+        return Answer(FITS if found else NOWHERE, PreemptionResult(node_name_to_meta_victims=found))
+
+    async def _bind(self, args: BindingArgs) -> bytes:
+        started = time.perf_counter()
+        pod = f"{args.pod_namespace}/{args.pod_name}"
+        how, error = await self._placed(args, pod)
+        self._observe(BIND, how, time.perf_counter() - started)
+        if error and (silent := self._repeats.due(how)) is not None:
+            _log.info("a pod is not bound as asked", pod=pod, node=args.node, how=how, why=error, repeats=silent)
+        return write(Result(error=error))
+
+    async def _placed(self, args: BindingArgs, pod: str) -> Placed:
+        if (why := self._why_not()) is not None:
+            return Placed(ERROR, why)
+        try:
+            return await self._placer.bind(args)
+        except PartageError as error:
+            return Placed(ERROR, self._told(pod, error))
+
+    def _against(self, pod: ApiPod) -> str | None:
+        return self._chooser.against(pod) or self._why_not()
+
+    def _told(self, pod: str, error: PartageError) -> str:
+        if isinstance(error, PluginBroken):
+            self._broken(error)
+        if (silent := self._repeats.due(type(error).__name__)) is not None:
+            _log.warning("a pod could not be decided on", pod=pod, why=str(error), repeats=silent)
+        return str(error)
+
+
+def _name(pod: ApiPod) -> str:
+    return f"{pod.namespace}/{pod.name}"
+
+
+def _read(body: bytes, type_: type[T]) -> T:
+    try:
+        return read(body, type_)
+    except Unreadable as error:
+        raise Unfit(400, str(error)) from None

@@ -1,0 +1,190 @@
+"""The scheduler's figures: how long pods wait and why, what deciding and binding cost, and how full the cluster is."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal
+
+from partage_base.daemon.exposition import Family, Sample
+from partage_base.daemon.metrics import Metrics
+from partage_base.kube import Answered, KubeError
+from partage_plugins.registry.calls import Activity, Call
+from partage_plugins.vocabulary import Allocation, Inventory
+from partage_plugins.vocabulary.names import PluginName
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.cluster.fullness import Fullness, fullness
+
+PluginSeconds = dict[tuple[PluginName, str], float]
+_FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
+_COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
+_COARSE_AND_FINE: Final = (*_FINE, 1.0, 5.0, 30.0)
+_COUNTED_EVERY_S: Final = 15.0
+"""To count what all pods hold takes a while in a large cluster."""
+
+
+class TimedActivity(Activity):
+    """Adds up the time that each hook of each plugin takes."""
+
+    __slots__ = ("_seconds", "_since")
+
+    def __init__(self, seconds: PluginSeconds) -> None:
+        super().__init__()
+        self._seconds, self._since = seconds, 0.0
+
+    def enter(self, call: Call) -> None:
+        """A call begins."""
+        super().enter(call)
+        self._since = time.perf_counter()
+
+    def leave(self) -> None:
+        """It ends."""
+        call = self.current
+        if call is not None:
+            key = call.plugin, call.hook
+            self._seconds[key] = self._seconds.get(key, 0.0) + time.perf_counter() - self._since
+        super().leave()
+
+
+class Figures:
+    """Everything of one scheduler."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.attempts: Counter[str] = Counter()
+        self.plugin_seconds: PluginSeconds = {}
+        self._errors: Counter[str] = Counter()
+        self._events: Counter[str] = Counter()
+        self._conditions: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
+        self._reminders: Counter[str] = Counter()
+        self._unread: Counter[str] = Counter()
+        self.decide_seconds = metrics.histogram(
+            "partage_scheduler_decide_seconds", "What deciding on a pod, or a gang, took.", buckets=_FINE
+        )
+        self.bind_seconds = metrics.histogram(
+            "partage_scheduler_bind_seconds", "From a decision until it was known what became of it.", buckets=_COARSE
+        )
+        self.placing_seconds = metrics.histogram(
+            "partage_scheduler_placing_seconds", "From when a pod was heard of until it was bound.", buckets=_COARSE
+        )
+        self._asked_seconds = metrics.histogram(
+            "partage_scheduler_extender_seconds",
+            "What answering kube-scheduler took, by question and what came of it.",
+            buckets=_COARSE_AND_FINE,
+            labels=("question", "result"),
+        )
+        self._registry = metrics.registry
+
+    def sent(self, outcome: str) -> None:
+        """An event."""
+        self._events[outcome] += 1
+
+    def written(self, outcome: str) -> None:
+        """A condition."""
+        self._conditions[outcome] += 1
+
+    def asked(self, question: str, result: str, seconds: float) -> None:
+        """Something, by kube-scheduler."""
+        self._asked_seconds.labels(question=question, result=result).observe(seconds)
+
+    def removed(self, outcome: str) -> None:
+        """A pod that was to leave its node."""
+        self._removed[outcome] += 1
+
+    def reminded(self, outcome: str) -> None:
+        """kube-scheduler, of a pod that fits now."""
+        self._reminders[outcome] += 1
+
+    def passed_over(self, kind: str) -> None:
+        """An object that can't be read."""
+        self._unread[kind] += 1
+
+    def erred(self, error: KubeError) -> None:
+        """A binding, or a look at what became of it."""
+        self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
+
+    def ask(
+        self,
+        *,
+        sizes: Callable[[], Mapping[str, int]],
+        ages: Callable[[], Mapping[str, float]],
+        in_flight: Callable[[], int],
+        leads: Callable[[], bool],
+        cluster: Cluster,
+    ) -> None:
+        """From now on these are on the page, too."""
+        self._registry.register(_Page(sizes, ages, in_flight, leads, cluster))
+        self._registry.register(self)
+
+    def collect(self) -> Iterator[Family]:
+        """What was counted."""
+        yield _family(
+            "attempts_total", "counter", "Tries to place a pod, by what came of them.", "result", self.attempts
+        )
+        yield _family("binding_errors_total", "counter", "Answers to bindings other than yes.", "error", self._errors)
+        yield _family("events_total", "counter", "Events on pods.", "outcome", self._events)
+        yield _family(
+            "conditions_total", "counter", "Writes of the condition PodScheduled.", "outcome", self._conditions
+        )
+        yield _family("removed_pods_total", "counter", "Pods that were to leave nodes.", "outcome", self._removed)
+        yield _family("reminders_total", "counter", "kube-scheduler, of pods that fit now.", "outcome", self._reminders)
+        sentence = "How often objects were told that can't be read, by kind."
+        yield _family("unread_objects_total", "counter", sentence, "kind", self._unread)
+        samples = tuple(
+            Sample(seconds, {"plugin": plugin, "hook": hook})
+            for (plugin, hook), seconds in sorted(self.plugin_seconds.items())
+        )
+        yield Family("partage_scheduler_plugin_seconds_total", "counter", "Time in plugins.", samples)
+
+
+class _Page:
+    """What is asked for when somebody looks."""
+
+    def __init__(
+        self,
+        sizes: Callable[[], Mapping[str, int]],
+        ages: Callable[[], Mapping[str, float]],
+        in_flight: Callable[[], int],
+        leads: Callable[[], bool],
+        cluster: Cluster,
+    ) -> None:
+        self._sizes, self._ages, self._in_flight, self._leads, self._cluster = sizes, ages, in_flight, leads, cluster
+        self._fullness, self._counted_at = Fullness(), float("-inf")
+
+    def collect(self) -> Iterator[Family]:
+        """One look at everything."""
+        yield _family("queue_pods", "gauge", "Pods that are to be placed.", "place", self._sizes())
+        sentence = "For how long what is known of a kind may be out of date; what is followed is not here."
+        yield _family("cache_age_seconds", "gauge", sentence, "kind", self._ages())
+        yield _gauge("leads", "1 while this scheduler leads.", self._leads())
+        yield _gauge("in_flight_pods", "Bindings under way.", self._in_flight())
+        full = self._how_full()
+        yield _gauge("cards", "Cards that are shared.", full.cards)
+        yield _gauge("free_cards", "Cards that nobody is on.", full.free_cards)
+        yield _gauge("allocated_share_ratio", "Part of all cards' time given away.", full.share_given)
+        yield _gauge("allocated_memory_ratio", "Part of their memory given away.", full.memory_given)
+        sentence = "Part of the free time that is on cards in use, where nobody gets a whole card."
+        yield _gauge("fragmented_share_ratio", sentence, full.share_in_pieces)
+
+    def _how_full(self) -> Fullness:
+        now = time.monotonic()
+        if now - self._counted_at >= _COUNTED_EVERY_S:
+            self._fullness, self._counted_at = fullness(_held_on(self._cluster)), now
+        return self._fullness
+
+
+def _held_on(cluster: Cluster) -> Iterator[tuple[Inventory, Iterator[Allocation]]]:
+    for node in cluster.nodes:
+        yield cluster.inventory(node.name), (allocation for _, allocation in cluster.holders(node.name))
+
+
+def _gauge(name: str, sentence: str, value: float) -> Family:
+    return Family(f"partage_scheduler_{name}", "gauge", sentence, (Sample(value),))
+
+
+def _family(
+    name: str, kind: Literal["counter", "gauge"], sentence: str, label: str, values: Mapping[str, float]
+) -> Family:
+    samples = tuple(Sample(value, {label: each}) for each, value in sorted(values.items()))
+    return Family(f"partage_scheduler_{name}", kind, sentence, samples)

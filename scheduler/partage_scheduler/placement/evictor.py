@@ -1,0 +1,104 @@
+"""Tells pods that should leave their nodes so, and evicts them when it is time, as their budgets allow it.
+
+Eviction is the API server's: it refuses (429) while a PodDisruptionBudget says no, and is then asked again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled, eviction_path
+from partage_plugins.vocabulary import PodUid
+from partage_scheduler.api import Events
+from partage_scheduler.eviction import LOST, Leaving, Notice
+from partage_scheduler.objects import ApiPod
+
+EVERY_S: Final = 5.0
+AGAIN_S: Final = 15.0
+"""After the API server said no."""
+_log = structlog.get_logger()
+
+
+class Clearing:
+    """Of one scheduler."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        leaving: Leaving,
+        events: Events,
+        *,
+        may_act: Callable[[], bool],
+        ended: Callable[[str], None] = lambda _outcome: None,
+        every_s: float = EVERY_S,
+        again_s: float = AGAIN_S,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`may_act`: this one leads, and knows all that there is. `ended`: `evicted`, `gone`, `refused` or `failed`."""
+        self._server, self._leaving, self._events = server, leaving, events
+        self._may_act, self._ended, self._clock, self._sleep = may_act, ended, clock, sleep
+        self._every_s, self._again_s = every_s, again_s
+        self._not_before: dict[PodUid, float] = {}
+        self._repeats = Repeats(every_s=60)
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            if self._may_act():
+                await self.look()
+            await self._sleep(self._every_s)
+
+    async def look(self) -> None:
+        """Once."""
+        notices = self._leaving.look(self._clock())
+        there = {notice.pod.uid for notice in notices}
+        self._not_before = {uid: at for uid, at in self._not_before.items() if uid in there}
+        for notice in notices:
+            is_evicted = self._leaving.is_evicted(notice.trouble.reason)
+            if notice.is_news and (is_evicted or notice.trouble.reason == LOST):
+                self._tell(notice, is_evicted=is_evicted)
+            if notice.is_due and self._clock() >= self._not_before.get(notice.pod.uid, 0.0) and self._may_act():
+                await self._evict(notice)
+
+    def _tell(self, notice: Notice, *, is_evicted: bool) -> None:
+        end = "; the pod will be evicted unless that changes" if is_evicted else ""
+        self._events.failed(notice.pod, f"{notice.trouble.words}{end}", reason=notice.trouble.reason)
+
+    async def _evict(self, notice: Notice) -> None:
+        pod = notice.pod
+        outcome = await self._asked(pod)
+        self._ended(outcome)
+        self._not_before[pod.uid] = self._clock() + self._again_s
+        if outcome == "evicted":
+            self._events.happened(pod, "Evicted", f"Evicted: {notice.trouble.words}", "Evicting")
+
+    async def _asked(self, pod: ApiPod) -> str:
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        try:
+            await self._server.create(eviction_path(pod.namespace, pod.name), body, msgspec.Raw)
+        except (NotFound, Conflict):
+            return "gone"
+        except Throttled as error:
+            self._say("a pod is not evicted yet", pod, str(error))
+            return "refused"
+        except KubeError as error:
+            self._say("a pod could not be evicted", pod, str(error))
+            return "failed"
+        return "evicted"
+
+    def _say(self, what: str, pod: ApiPod, why: str) -> None:
+        if (silent := self._repeats.due(what)) is not None:
+            _log.warning(what, pod=f"{pod.namespace}/{pod.name}", why=why, repeats=silent)

@@ -1,0 +1,170 @@
+"""Sends pods away for those of a higher priority: who is nominated where is written, and victims are deleted.
+
+Each victim is told for whom (condition and event, in upstream's words) and deleted with the grace that it asked for, or
+with less where that is too long, if it is still the pod that was meant. What is under way is done one after the other;
+where it fails, the pod that waits is looked at again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path, pod_status_path
+from partage_plugins.errors import PartageError, PluginBroken
+from partage_plugins.vocabulary import PodUid
+from partage_scheduler.api import Events
+from partage_scheduler.cycle import Stay
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.preemption import Considering
+
+TRIES: Final = 3
+_REMEMBERED: Final = 10_000
+_log = structlog.get_logger()
+
+
+class _Nominate(msgspec.Struct, frozen=True):
+    pod: ApiPod
+    node: str
+
+
+class _Delete(msgspec.Struct, frozen=True):
+    victim: ApiPod
+    of: ApiPod
+    """For whom."""
+    node: str
+
+
+class Displacer:
+    """Of one scheduler."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        server: ApiServer,
+        considering: Considering,
+        events: Events,
+        *,
+        may_act: Callable[[], bool],
+        ended: Callable[[str], None] = lambda _outcome: None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`may_act`: this one leads. `ended` is told what became of each victim: `preempted`, `gone` or `failed`."""
+        self._server, self._considering, self._events = server, considering, events
+        self._may_act, self._ended, self._sleep = may_act, ended, sleep
+        self._jobs: deque[_Nominate | _Delete] = deque()
+        self._news = asyncio.Event()
+        self._nominated: OrderedDict[PodUid, str] = OrderedDict()
+        """What was written, which may not have been seen yet."""
+        self._repeats = Repeats(every_s=30)
+
+    def consider(self, stay: Stay, now: float) -> Stay:
+        """A pod that was tried just now and fits nowhere; what its owner is told, and what may help."""
+        try:
+            considered = self._considering.consider(stay, now)
+        except PluginBroken:
+            raise
+        except PartageError as error:
+            self._say("nobody could be chosen to leave for a pod", stay.pod, str(error))
+            return stay
+        if considered.node is not None:
+            self._nominate(stay.pod, considered.node)
+            for victim in considered.victims:
+                self._do(_Delete(victim, stay.pod, considered.node))
+        elif considered.is_hopeless:
+            self._nominate(stay.pod, "")
+        return considered.stay
+
+    def disappoint(self) -> None:
+        """Takes back the nominations of pods that have lost their room to others since."""
+        for pod in self._considering.disappointed():
+            self._nominate(pod, "")
+
+    def forget(self, uid: PodUid) -> None:
+        """It is bound or gone."""
+        self._nominated.pop(uid, None)
+
+    async def run(self) -> None:
+        """Does what is to be done, for ever."""
+        while True:
+            if not self._jobs:
+                self._news.clear()
+                await self._news.wait()
+            job = self._jobs.popleft()
+            if not self._may_act():
+                continue
+            match job:
+                case _Nominate(pod, node):
+                    await self._write(pod, node)
+                case _Delete(victim, of, node):
+                    await self._send_away(victim, of, node)
+
+    def _nominate(self, pod: ApiPod, node: str) -> None:
+        if self._nominated.get(pod.uid, pod.status.nominated_node_name) == node:
+            return
+        self._nominated[pod.uid] = node
+        while len(self._nominated) > _REMEMBERED:
+            self._nominated.popitem(last=False)
+        self._do(_Nominate(pod, node))
+
+    def _do(self, job: _Nominate | _Delete) -> None:
+        self._jobs.append(job)
+        self._news.set()
+
+    async def _write(self, pod: ApiPod, node: str) -> None:
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
+        try:
+            await self._server.patch(pod_status_path(pod.namespace, pod.name), body, msgspec.Raw)
+        except (NotFound, Conflict):
+            self.forget(pod.uid)
+        except KubeError as error:  # a wish for others to see; the room is kept all the same
+            self.forget(pod.uid)
+            self._say("a nomination was not written", pod, str(error))
+
+    async def _send_away(self, victim: ApiPod, of: ApiPod, node: str) -> None:
+        backoff = Backoff(first_s=0.2, most_s=5.0, random=random.random)
+        for tries_left in reversed(range(TRIES)):
+            try:
+                await self._tell(victim)
+                grace_s = self._considering.preempting.grace_of(victim)
+                await self._server.delete(pod_path(victim.namespace, victim.name), uid=victim.uid, grace_s=grace_s)
+            except (NotFound, Conflict):
+                self._ended("gone")
+                return
+            except KubeError as error:
+                if not tries_left:
+                    self._failed(victim, str(error))
+                    return
+                await self._sleep(backoff.after(error))
+            else:
+                self._ended("preempted")
+                self._events.happened(victim, "Preempted", f"Preempted by pod {of.uid} on node {node}", "Preempting")
+                return
+
+    async def _tell(self, victim: ApiPod) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": "partage-scheduler: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        path = pod_status_path(victim.namespace, victim.name)
+        await self._server.patch(path, body, msgspec.Raw, how="strategic")
+
+    def _failed(self, victim: ApiPod, why: str) -> None:
+        self._ended("failed")
+        self._considering.preempting.stays(victim.uid)
+        self._say("a pod of a lower priority could not be deleted", victim, why)
+
+    def _say(self, what: str, pod: ApiPod, why: str) -> None:
+        if (silent := self._repeats.due(what)) is not None:
+            _log.warning(what, pod=f"{pod.namespace}/{pod.name}", why=why, repeats=silent)

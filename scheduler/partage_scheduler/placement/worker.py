@@ -1,0 +1,215 @@
+"""The work itself: while there is a next pod and room in flight, it is decided on, assumed, and bound in a task.
+
+Decisions are made one after the other on what is known, each seeing all before it; bindings are under way meanwhile.
+What comes back is confirmed or undone. Nothing is decided while what is known may be out of date, or another leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.repeats import Repeats
+from partage_plugins.errors import PartageError, PluginBroken
+from partage_plugins.vocabulary import Gang
+from partage_scheduler.api import Conditions, Events, Unplaced
+from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.cluster import NOTHING, Cause
+from partage_scheduler.core import Brain
+from partage_scheduler.cycle import Bind, Stay
+from partage_scheduler.metrics import Figures
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.placement.preemptor import Displacer
+from partage_scheduler.queue import Waiting
+from partage_scheduler.signatures import Signed, Signer
+
+AGAIN: Final = frozenset((Cause.TIME,))
+TURN_S: Final = 0.01
+"""So long decisions go on before others have a turn: answers, watches, the lease."""
+_log = structlog.get_logger()
+
+
+class Worker:
+    """Places pods."""
+
+    def __init__(  # noqa: PLR0913 - said once, and by name
+        self,
+        *,
+        brain: Brain,
+        signer: Signer,
+        binder: Binder,
+        events: Events,
+        conditions: Conditions,
+        displacer: Displacer,
+        figures: Figures,
+        most_in_flight: int,
+        may_decide: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`may_decide`: this one leads, and knows all that there is."""
+        self._cluster, self._queue, self._cycle, self._pods = brain.cluster, brain.queue, brain.cycle, brain.intake.pods
+        self._signer, self._binder, self._events, self._conditions = signer, binder, events, conditions
+        self._displacer = displacer
+        self._figures, self._most_in_flight, self._may_decide, self._clock = figures, most_in_flight, may_decide, clock
+        self._in_flight: set[asyncio.Task[None]] = set()
+        self._woken = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._is_stopped = False
+        self._repeats = Repeats(every_s=10)
+
+    @property
+    def in_flight(self) -> int:
+        """Bindings that are under way."""
+        return len(self._in_flight)
+
+    @property
+    def tasks(self) -> Collection[asyncio.Task[None]]:
+        """Those that bind."""
+        return tuple(self._in_flight)
+
+    def stop(self) -> None:
+        """Decides on nothing more."""
+        self._is_stopped = True
+
+    def wake(self) -> None:
+        """Something may be there to do."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            self._woken.clear()
+            if self._failure is not None:
+                raise self._failure
+            if self._work():
+                await asyncio.sleep(0)
+            else:
+                await self._wait()
+
+    async def settle(self, within_s: float) -> None:
+        """Waits for bindings that are under way."""
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=within_s)
+
+    async def _wait(self) -> None:
+        """Until something happens, or somebody has rested enough."""
+        due = self._queue.due if self._may_decide() and self.in_flight < self._most_in_flight else None
+        try:
+            async with asyncio.timeout(None if due is None else max(0.001, due - self._clock())):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+
+    def _work(self) -> bool:
+        """Decides for a turn; whether there may be more to do at once."""
+        until = self._clock() + TURN_S
+        while self.in_flight < self._most_in_flight and not self._is_stopped and self._may_decide():
+            now = self._clock()
+            if now > until:
+                return True
+            waiting = self._queue.next(now)
+            if waiting is None:
+                return False
+            self._decide(waiting, now)
+        return False
+
+    def _decide(self, waiting: Waiting, now: float) -> None:
+        started = time.perf_counter()
+        verdicts = self._verdicts(waiting, now)
+        binds = [verdict for verdict in verdicts if isinstance(verdict, Bind)]
+        signed = self._signed(binds, waiting.gang, now)
+        for verdict in verdicts:
+            if isinstance(verdict, Stay):
+                stay = verdict if waiting.gang else self._displacer.consider(verdict, now)
+                self._stays(stay.pod, stay.message, stay.causes, now)
+        for bind, each in zip(binds, signed, strict=False):
+            self._begin(bind, each)
+        self._displacer.disappoint()
+        took_s = time.perf_counter() - started
+        self._queue.took(waiting, took_s)
+        self._figures.decide_seconds.observe(took_s)
+
+    def _verdicts(self, waiting: Waiting, now: float) -> Sequence[Bind | Stay]:
+        try:
+            return self._cycle.decide(waiting, now)
+        except PluginBroken:
+            raise
+        except PartageError as error:  # of a plugin: it costs these pods, for now
+            self._say("a pod could not be decided on", waiting.pods[0], str(error))
+            return [Stay(pod, str(error), AGAIN) for pod in waiting.pods]
+
+    def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
+        """What is written on each; on none where one of them can't be written, whose owner is told so."""
+        try:
+            return [self._signer.sign(bind.pod, bind.allocation) for bind in binds]
+        except PartageError as error:  # its own annotations stand in the way
+            message = str(error) if gang is None else f"gang {gang.name} is bound all or none: {error}"
+            for bind in binds:
+                self._back(bind.pod, now)
+                self._stays(bind.pod, message, NOTHING, now)
+            return ()
+
+    def _begin(self, bind: Bind, signed: Signed) -> None:
+        """It is assumed on its node from now on, and on its way there."""
+        task = asyncio.create_task(self._bind(bind, signed))
+        self._in_flight.add(task)
+        task.add_done_callback(self._landed)
+
+    async def _bind(self, bind: Bind, signed: Signed) -> None:
+        started = time.perf_counter()
+        await self._conditions.settled(bind.pod.uid)
+        outcome = await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
+        self._figures.bind_seconds.observe(time.perf_counter() - started)
+        self._came_back(bind, outcome, self._clock())
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = error
+        self.wake()
+
+    def _came_back(self, bind: Bind, outcome: Outcome, now: float) -> None:
+        pod = bind.pod
+        match outcome:
+            case Bound():
+                self._figures.attempts["bound"] += 1
+                if (since := self._pods.waits_since(pod.uid)) is not None:
+                    self._figures.placing_seconds.observe(now - since)
+                self._cluster.confirmed(pod.uid, now)
+                self._pods.placed(pod.uid)
+                self._events.scheduled(pod, bind.decision.node)
+            case Already(node):
+                self._figures.attempts["already"] += 1
+                _log.info("somebody else bound a pod", pod=f"{pod.namespace}/{pod.name}", node=node)
+                self._back(pod, now)
+                self._queue.failed(pod.uid, AGAIN, now)
+            case Lost():
+                self._figures.attempts["lost"] += 1
+                self._back(pod, now)
+                self._queue.failed(pod.uid, AGAIN, now)  # until the watch says that it is gone
+            case Failed(why, may_retry):
+                self._figures.attempts["failed"] += 1
+                self._say("a pod was not bound", pod, why)
+                self._back(pod, now)
+                if may_retry and pod.uid in self._queue:
+                    self._cluster.keep_for_gang(pod, bind.decision)
+                if may_retry:
+                    self._events.failed(pod, f"binding to {bind.decision.node} failed: {why}")
+                self._queue.failed(pod.uid, AGAIN, now)
+
+    def _back(self, pod: ApiPod, now: float) -> None:
+        self._queue.happened(self._cluster.undo(pod.uid, now), now)
+
+    def _stays(self, pod: ApiPod, message: str, causes: frozenset[Cause], now: float) -> None:
+        self._figures.attempts["unschedulable"] += 1
+        self._queue.failed(pod.uid, causes, now)
+        self._events.failed(pod, message)
+        self._conditions.tell(Unplaced(pod, message))
+
+    def _say(self, what: str, pod: ApiPod, why: str) -> None:
+        if (silent := self._repeats.due(what)) is not None:
+            _log.warning(what, pod=f"{pod.namespace}/{pod.name}", why=why, repeats=silent)

@@ -1,0 +1,158 @@
+"""What a pod asks of its node, of every resource, as kubelet and the API server count it.
+
+App containers and sidecars run at once; init containers run one after another, each beside the sidecars that were
+declared before it; the overhead comes on top. What is only limited counts as requested. What is said of the pod as a
+whole stands in place of the sum. While a pod is resized, the larger counts of what it wants and what it was given.
+
+CPU is in milli, everything else in whole units, rounded up. What can't be read as an amount counts as more than any
+node has, so that nothing is ever placed on a misunderstanding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from math import ceil
+from typing import Final
+
+from partage_plugins.codecs import parse_quantity
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary import Room
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects.pods import role_of
+from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+MOST: Final = 1 << 53
+"""More than any machine has; sums of it for all pods of a node stay within 63 bits."""
+_HUGE: Final = "hugepages-"
+
+Counted = dict[str, int]
+
+
+def asked_by(pod: ApiPod) -> Mapping[str, int]:
+    """How much of each resource it asks for at any time; nobody may change the answer."""
+    spec = pod.spec
+    if len(spec.containers) == 1 and not (
+        spec.init_containers or spec.overhead or spec.resources or pod.status.container_statuses
+    ):
+        return of_container(spec.containers[0].resources)
+    statuses = _statuses(pod)
+    is_infeasible = bool(statuses) and _is_infeasible(pod)
+    running: Counted = {}
+    for container in spec.containers:
+        _add(running, _granted(container, statuses, is_infeasible=is_infeasible))
+    _higher(running, _starting(pod, running, statuses, is_infeasible=is_infeasible))
+    if spec.resources is not None:
+        running.update(_of_pod(pod, spec.resources))
+    _add(running, counted(spec.overhead))
+    return running
+
+
+def needs(pod: ApiPod) -> Room:
+    """The same as what the decider counts: CPU and main memory."""
+    asked = asked_by(pod)
+    return Room(cpu_milli=asked.get(CPU, 0), memory_bytes=asked.get(MEMORY, 0))
+
+
+def of_container(amounts: Amounts) -> Counted:
+    """Of one container."""
+    if not amounts.limits:
+        return counted(amounts.requests)
+    return counted({**amounts.limits, **amounts.requests})
+
+
+def counted(amounts: Mapping[str, str], *, unreadable: int = MOST) -> Counted:
+    """Amounts as numbers."""
+    return {name: amount(name, text, unreadable) for name, text in amounts.items()}
+
+
+@lru_cache(maxsize=1 << 14)
+def amount(name: str, text: str, unreadable: int = MOST) -> int:
+    """One amount, from 0 to `MOST`."""
+    try:
+        number = parse_quantity(text)
+    except DecodeError:
+        return unreadable
+    return min(max(ceil(1000 * number if name == CPU else number), 0), MOST)
+
+
+def _statuses(pod: ApiPod) -> dict[str, ContainerStatus]:
+    status = pod.status
+    return {each.name: each for each in (*status.init_container_statuses, *status.container_statuses)}
+
+
+def _is_infeasible(pod: ApiPod) -> bool:
+    """Whether kubelet said that what is wanted now can never be given: then only what was given counts."""
+    pending = [each for each in pod.status.conditions if each.type == "PodResizePending"]
+    return bool(pending) and pending[0].reason == "Infeasible"
+
+
+def _granted(container: Container, statuses: Mapping[str, ContainerStatus], *, is_infeasible: bool) -> Counted:
+    """What a container that stays wants or was given."""
+    wanted = of_container(container.resources)
+    status = statuses.get(container.name)
+    if status is None or not (status.resources or status.allocated_resources):
+        return wanted
+    given = counted(status.allocated_resources)
+    if status.resources is not None:
+        _higher(given, counted(status.resources.requests))
+    if not is_infeasible:
+        _higher(given, wanted)
+    return given
+
+
+def _starting(
+    pod: ApiPod, running: Counted, statuses: Mapping[str, ContainerStatus], *, is_infeasible: bool
+) -> Counted:
+    """The most that init containers ask for, each with the sidecars before it; sidecars are added to `running`."""
+    beside: Counted = {}
+    highest: Counted = {}
+    for container in pod.spec.init_containers:
+        if role_of(container) == "sidecar":
+            asked = _granted(container, statuses, is_infeasible=is_infeasible)
+            _add(running, asked)
+            _add(beside, asked)
+            _higher(highest, beside)
+        else:
+            asked = of_container(container.resources)
+            _add(asked, beside)
+            _higher(highest, asked)
+    return highest
+
+
+def _of_pod(pod: ApiPod, wanted: Amounts) -> Counted:
+    """What is said of the pod as a whole, of the resources of which that can be said."""
+    asked = {name: most for name, most in of_container(wanted).items() if _may_be_of_pod(name)}
+    status = pod.status
+    overhead = counted(pod.spec.overhead)
+    for given in (status.allocated_resources, status.resources.requests if status.resources else {}):
+        for name, most in counted(given).items():
+            if name in asked:
+                asked[name] = max(asked[name], most - overhead.get(name, 0))
+    return asked
+
+
+def _may_be_of_pod(name: str) -> bool:
+    return name in {CPU, MEMORY} or name.startswith(_HUGE)
+
+
+def _add(total: Counted, more: Mapping[str, int]) -> None:
+    for name, number in more.items():
+        total[name] = total.get(name, 0) + number
+
+
+def _higher(highest: Counted, other: Mapping[str, int]) -> None:
+    for name, number in other.items():
+        if number > highest.get(name, 0):
+            highest[name] = number
+
+
+def leaving_out(asked: Mapping[str, int], names: Iterable[str]) -> Counted:
+    """What is left to count here: neither CPU and main memory nor one of these; what ends in a slash is a prefix."""
+    exact = {CPU, MEMORY, *names}
+    starts = tuple(name for name in exact if name.endswith("/"))
+    return {
+        name: number for name, number in asked.items() if number and name not in exact and not name.startswith(starts)
+    }

@@ -1,0 +1,111 @@
+"""Pods that must be spread evenly over places (`topologySpreadConstraints`, `DoNotSchedule`).
+
+Places are those of the nodes that count: they have the labels of all constraints, and where a constraint says so the
+pod selects them and tolerates their taints. Pods that are being deleted don't count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.decision import Barred
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates.kinds import Kinds
+from partage_scheduler.predicates.memo import digest
+from partage_scheduler.predicates.nodes import NOWHERE, Nodes
+from partage_scheduler.predicates.places import Places
+from partage_scheduler.predicates.pod_selectors import hold
+from partage_scheduler.predicates.selectors import Selectors, asked_of_nodes
+from partage_scheduler.predicates.taints import Tainted
+from partage_scheduler.predicates.wishes import Spread, Wishes
+
+UNEVEN: Final = Reason("spread", "node(s) didn't match pod topology spread constraints")
+UNLABELLED: Final = Reason(
+    "spread-label-missing", "node(s) didn't match pod topology spread constraints (missing required label)"
+)
+
+
+class Spreading:
+    """How pods are spread now, and where one more would make it too uneven."""
+
+    def __init__(self, nodes: Nodes, kinds: Kinds, selectors: Selectors, tainted: Tainted) -> None:
+        self._nodes, self._kinds, self._selectors, self._tainted = nodes, kinds, selectors, tainted
+
+    def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
+        """Where it would be."""
+        if not wishes.spread:
+            return []
+        keys = topology_keys(wishes.spread)
+        found: list[Barred] = []
+        out: Flags | None = None
+        for spread in wishes.spread:
+            places = self.places(pod, spread, keys)
+            for reason, flags in ((UNLABELLED, places.unlabelled()), (UNEVEN, _uneven(places, spread, pod))):
+                if flags is not None:
+                    found.append(Barred(reason, flags if out is None else flags & ~out))
+                    out = flags if out is None else out | flags
+        return found if len(wishes.spread) == 1 else _told_once(found)
+
+    def places(self, pod: ApiPod, spread: Spread, keys: tuple[str, ...]) -> Places:
+        """How many of the pods that are spread are in each place, over the nodes that count.
+
+        `keys` are the labels that such nodes have.
+        """
+        tally = self._kinds.group((spread.chooser,), with_going=False).tally
+        name = digest(
+            (
+                keys,
+                asked_of_nodes(pod) if spread.honours_selectors else None,
+                (pod.spec.tolerations, self._tainted.version) if spread.honours_taints else None,
+            )
+        )
+        return tally.places(spread.topology_key, name=name, within=lambda: self._counting(pod, spread, keys))
+
+    def _counting(self, pod: ApiPod, spread: Spread, keys: Sequence[str]) -> Flags:
+        """The nodes that count."""
+        found = np.ones(self._nodes.end, dtype=np.bool_)
+        for key in keys:
+            found &= self._nodes.codes(key) >= 0
+        if spread.honours_selectors and (selected := self._selectors.selected(pod)) is not None:
+            found &= selected
+        if spread.honours_taints and (tolerable := self._tainted.tolerable(pod.spec.tolerations)) is not None:
+            found &= tolerable
+        return found
+
+
+def topology_keys(together: Sequence[Spread]) -> tuple[str, ...]:
+    """The labels that nodes must have to count for constraints that go together."""
+    return tuple(sorted({each.topology_key for each in together}))
+
+
+def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
+    """The nodes in whose place there are so many of them already that one more is too many."""
+    fewest = _fewest(places.counts, places.existing(), spread.min_domains)
+    selector = spread.chooser.selector
+    itself = selector is not None and hold(selector, pod.metadata.labels)
+    too_many = places.counts > spread.max_skew + fewest - int(itself)
+    too_many[NOWHERE] = False
+    return places.where(too_many) if too_many.any() else None
+
+
+def _told_once(found: Sequence[Barred]) -> list[Barred]:
+    """Each reason once, for all constraints together."""
+    by_reason: dict[Reason, Flags] = {}
+    for each in found:
+        before = by_reason.get(each.reason)
+        by_reason[each.reason] = each.slots if before is None else before | each.slots
+    return [Barred(reason, flags) for reason, flags in by_reason.items()]
+
+
+def _fewest(counts: NDArray[np.int64], existing: Flags, min_domains: int) -> int:
+    """How many the emptiest place has; nought while there are fewer places than there should be."""
+    number = int(np.count_nonzero(existing))
+    if number < max(min_domains, 1):
+        return 0
+    return int(counts.min(where=existing, initial=np.iinfo(np.int64).max))

@@ -1,0 +1,97 @@
+"""What the pods that are on nodes say of others: the terms that they hold, found by the pods that they are about.
+
+What many terms together say of a pod is remembered for the next one that looks like it, until a term comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic, TypeVar
+
+from numpy.typing import NDArray
+
+from partage_scheduler.predicates.kinds import ByHandle, Pair
+from partage_scheduler.predicates.memo import Remembered
+from partage_scheduler.predicates.nodes import Nodes
+from partage_scheduler.predicates.places import Places, Tally
+from partage_scheduler.predicates.pod_selectors import Labels, Namespaces
+from partage_scheduler.predicates.wishes import Near
+
+A = TypeVar("A", bound=NDArray[Any])
+_FEW: Final = 8
+"""So many are asked each time."""
+
+
+class Term:
+    """A term, and where the pods are that hold it; `weight` is what it adds where it is a mere preference."""
+
+    __slots__ = ("near", "tally", "weight")
+
+    def __init__(self, near: Near, weight: int, nodes: Nodes) -> None:
+        self.near, self.weight, self.tally = near, weight, Tally(nodes)
+
+    @property
+    def handle(self) -> Pair | None:
+        """A label that all pods have that it is about."""
+        return self.near.chooser.handle
+
+    @property
+    def within(self) -> frozenset[str] | None:
+        """The namespaces in which all of them are."""
+        return self.near.chooser.within
+
+    def places(self) -> Places:
+        """Where it is held."""
+        return self.tally.places(self.near.topology_key)
+
+
+class Terms(Generic[A]):
+    """All terms of one sort that are held, and what they say together, as an array by slot."""
+
+    def __init__(self, nodes: Nodes, namespaces: Namespaces, together: Callable[[Iterable[Term]], A]) -> None:
+        self._nodes, self._namespaces, self._together = nodes, namespaces, together
+        self._terms: dict[tuple[Near, int], Term] = {}
+        self._by_handle = ByHandle[Term]()
+        self._said = Remembered[A](nodes)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def take(self, slot: int, near: Near, weight: int = 0) -> None:
+        """One more pod on that node holds it."""
+        self._said.forget()
+        term = self._terms.get((near, weight))
+        if term is None:
+            term = self._terms[near, weight] = Term(near, weight, self._nodes)
+            self._by_handle.add(term)
+        term.tally.add(slot, 1)
+
+    def give_back(self, slot: int, near: Near, weight: int = 0) -> None:
+        """One pod less."""
+        self._said.forget()
+        term = self._terms[near, weight]
+        term.tally.add(slot, -1)
+        if not term.tally:
+            del self._terms[near, weight]
+            term.tally.forget()
+            self._by_handle.remove(term)
+
+    def namespaces_changed(self) -> None:
+        """Whom terms are about may be others than before."""
+        self._said.forget()
+
+    def said_of(self, namespace: str, labels: Labels) -> A | None:
+        """What those say that are about a pod with these labels in this namespace; None where none is."""
+        candidates = self._by_handle.candidates(namespace, labels.items())
+        if not candidates:
+            return None
+        if len(candidates) <= _FEW:
+            about = self._about(candidates, namespace, labels)
+            return self._together(about) if about else None
+        return self._said.of(
+            (namespace, sorted(labels.items())), lambda: self._together(self._about(candidates, namespace, labels))
+        )
+
+    def _about(self, candidates: Iterable[Term], namespace: str, labels: Labels) -> list[Term]:
+        of_namespace = self._namespaces.labels(namespace)
+        return [term for term in candidates if term.near.chooser.chooses(namespace, of_namespace, labels)]

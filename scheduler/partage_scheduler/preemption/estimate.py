@@ -1,0 +1,125 @@
+"""Who would have to leave a node for a request to fit, by arithmetic alone: cheap, and right in most cases.
+
+It says no only where it is certain: where a card, or CPU and memory, would not do with all candidates gone. Who it
+names is looked at properly afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, GpuRequest, PodRequest, PodUid, Room
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.preemption.importance import cost_of, started
+
+Held = tuple[int, int]
+"""Share and memory of a card, or CPU and main memory of a node."""
+Leaving = list[tuple[Seat, Held]]
+
+
+def guess(
+    part: GpuPart | None, free: Room, present: Iterable[Seat], candidates: Sequence[Seat], request: PodRequest
+) -> dict[PodUid, Seat] | None:
+    """Candidates that would do, or None where none would. `present` are all pods that stay, candidates among them."""
+    leaving: dict[PodUid, Seat] = {}
+    for wanted in _hardest(request):
+        found = _of_cards(part, present, candidates, wanted)
+        if found is None:
+            return None
+        leaving = found
+    return _of_room(free, candidates, leaving, request.needs)
+
+
+def _hardest(request: PodRequest) -> Iterable[GpuRequest]:
+    """Of several containers the one that is hardest to place stands for all."""
+    asks = request.of(GPU).values()
+    return [max(asks, key=lambda ask: (ask.count, ask.share_milli, ask.memory_bytes or 0))] if asks else []
+
+
+def _of_cards(
+    part: GpuPart | None, present: Iterable[Seat], candidates: Sequence[Seat], wanted: GpuRequest
+) -> dict[PodUid, Seat] | None:
+    cards = [card for card in (part.cards if part else ()) if card.is_allocatable and _wants(wanted, card)]
+    held = _held(present)
+    may_leave = {seat.pod.uid for seat in candidates}
+    options: list[Leaving] = []
+    for card in cards:
+        on_it = held.get(card.id, [])
+        left = _left((WHOLE_MILLI, card.memory_bytes), (amounts for _, amounts in on_it))
+        needed = wanted.share_milli, wanted.memory_on(card.memory_bytes)
+        option = _cheapest([each for each in on_it if each[0].pod.uid in may_leave], left, needed)
+        if option is not None:
+            options.append(option)
+    count = 1 if wanted.repeats_cards else wanted.count
+    if len(options) < count:
+        return None
+    options.sort(key=lambda option: cost_of((seat for seat, _ in option), 0))
+    return {seat.pod.uid: seat for option in options[:count] for seat, _ in option}
+
+
+def _held(present: Iterable[Seat]) -> dict[CardId, Leaving]:
+    found: dict[CardId, Leaving] = {}
+    for seat in present:
+        for usage in seat.usages:
+            found.setdefault(usage.card, []).append((seat, (usage.share_milli, usage.memory_bytes)))
+    return found
+
+
+def _of_room(
+    free: Room, candidates: Iterable[Seat], leaving: dict[PodUid, Seat], needs: Room
+) -> dict[PodUid, Seat] | None:
+    def of(seat: Seat) -> Held:
+        return seat.needs.cpu_milli, seat.needs.memory_bytes
+
+    left = _left((free.cpu_milli, free.memory_bytes), ((-cpu, -memory) for cpu, memory in map(of, leaving.values())))
+    rest = [(seat, of(seat)) for seat in candidates if seat.pod.uid not in leaving]
+    more = _cheapest(rest, left, (needs.cpu_milli, needs.memory_bytes))
+    return None if more is None else leaving | {seat.pod.uid: seat for seat, _ in more}
+
+
+def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
+    """The better of two ways: the youngest of the lowest first, or the largest of the lowest."""
+    if _fits(left, needed):
+        return []
+    youngest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -started(each[0].pod)))
+    if youngest is None or len(youngest) <= 1:
+        return youngest  # nobody can be fewer
+    largest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -each[1][0], -each[1][1]))
+    ways = [way for way in (youngest, largest) if way is not None]
+    return min(ways, key=lambda way: cost_of((seat for seat, _ in way), 0))
+
+
+def _enough(
+    candidates: Leaving, left: Held, needed: Held, order: Callable[[tuple[Seat, Held]], object]
+) -> Leaving | None:
+    """As many as it takes, and then back whom it does not take."""
+    leaving: Leaving = []
+    for each in sorted(candidates, key=order):  # type: ignore[arg-type]  # tuples of numbers
+        if _fits(left, needed):
+            break
+        leaving.append(each)
+        left = _left(left, [(-each[1][0], -each[1][1])])
+    if not _fits(left, needed):
+        return None
+    for each in reversed(leaving.copy()):
+        if _fits(without := _left(left, [each[1]]), needed):
+            leaving.remove(each)
+            left = without
+    return leaving
+
+
+def _left(whole: Held, held: Iterable[Held]) -> Held:
+    share, memory = whole
+    for each in held:
+        share, memory = share - each[0], memory - each[1]
+    return share, memory
+
+
+def _fits(left: Held, needed: Held) -> bool:
+    """What is not needed may be less than none."""
+    return (not needed[0] or needed[0] <= left[0]) and (not needed[1] or needed[1] <= left[1])
+
+
+def _wants(wanted: GpuRequest, card: Card) -> bool:
+    return wanted.wants_id(card) and wanted.wants_model(card.model)

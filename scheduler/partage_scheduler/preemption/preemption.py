@@ -1,0 +1,66 @@
+"""What becomes of a pod that fits nowhere: whether others leave for it, and where it has hopes.
+
+Where it may fit once others have left, room is kept for it, and it is tried again for as long as they take. A hope
+that has come to nothing is given up, so that others may have the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import NodeName
+from partage_scheduler.cluster import Cause
+from partage_scheduler.cycle import Stay
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.preemption.victims import NEVER, Nobody, Preempting
+
+_SOON: Final = frozenset((Cause.TIME, Cause.FREED))
+
+
+class Considered(Struct, frozen=True, kw_only=True):
+    """What is to be done now."""
+
+    stay: Stay
+    victims: tuple[ApiPod, ...] = ()
+    """Who is to be deleted."""
+    node: NodeName | None = None
+    """Where it is nominated from now on, if anywhere."""
+    is_hopeless: bool = False
+    """Its nomination is to be taken back, if it has one."""
+
+
+class Considering:
+    """Of one scheduler."""
+
+    def __init__(self, preempting: Preempting) -> None:
+        self.preempting = preempting
+        self._cluster = preempting.cluster
+
+    def consider(self, stay: Stay, now: float) -> Considered:
+        """A pod that was tried just now, and is not one of a gang. Raises what plugins raise."""
+        pod = stay.pod
+        if pod.spec.preemption_policy == NEVER:
+            return Considered(stay=stay)
+        if Cause.FREED not in stay.causes or not self.preempting.may(pod):
+            return self._hopeless(stay)
+        found = self.preempting.victims(pod, now)
+        if isinstance(found, Nobody):
+            causes = stay.causes | _SOON if found.is_partial else stay.causes
+            return self._hopeless(Stay(pod, f"{stay.message} {found}", causes))
+        self._cluster.keep(pod, found.decision)
+        self.preempting.sent_away(each.uid for each in found.pods)
+        soon = Stay(pod, stay.message, stay.causes | _SOON)
+        return Considered(stay=soon, victims=found.pods, node=found.node)
+
+    def disappointed(self) -> Iterable[ApiPod]:
+        """Pods that wait and have lost what was kept for them."""
+        return self._cluster.pointless()
+
+    def _hopeless(self, stay: Stay) -> Considered:
+        pod = stay.pod
+        has_hope = bool(pod.status.nominated_node_name) or self._cluster.kept_on(pod.uid) is not None
+        self._cluster.keep_no_more(pod.uid)
+        return Considered(stay=stay, is_hopeless=has_hope)

@@ -1,0 +1,285 @@
+"""Who is sent away for a pod that fits nowhere: on each node the fewest that it takes, and of all nodes the cheapest.
+
+Nodes are guessed at first, by arithmetic, then the most promising ones are looked at as they would be without those
+pods, by everything that decides otherwise, too: filters, plugins, room that is kept for others. Of who would have to
+leave, the more important ones come back as far as it fits still, those first whose budget allows no end.
+
+Pods that are being deleted already cost nothing, if they will be gone soon: their owners choose their grace, and one of
+years, or one that is over, makes them like any other. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+from math import inf
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from partage_plugins.vocabulary import GPU, NodeName, PodRequest, PodUid, Slot
+from partage_plugins.vocabulary.reasons import Reason
+from partage_scheduler.cluster import Cluster
+from partage_scheduler.cluster.imagined import Imagined
+from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cycle import Cycle
+from partage_scheduler.decision import Barred, Decision
+from partage_scheduler.decision.rooms import plus
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.preemption.budgets import Budgets
+from partage_scheduler.preemption.estimate import guess
+from partage_scheduler.preemption.importance import Cost, by_importance, cost_of
+
+NEVER: Final = "Never"
+_ELSEWHERE: Final = Reason("elsewhere", "another node is looked at")
+VIABLE: Final = 100
+"""So many nodes are guessed at that might do; upstream looks at as many."""
+EXAMINED: Final = 500
+"""For one that may do nowhere, no more than so many at a time; it is tried again soon, and then on others."""
+LOOKS: Final = 16
+"""And so many of them are looked at properly."""
+OVERDUE_S: Final = 30.0
+"""After its grace is over, a pod that is being deleted is waited for no longer than this."""
+
+
+_Guess = tuple[Cost, NodeName, Sequence[Seat]]
+
+
+class Victims(Struct, frozen=True, kw_only=True):
+    """Who must leave one node, and what the pod gets there then."""
+
+    decision: Decision
+    pods: tuple[ApiPod, ...]
+    """The most important first; none where it is enough that others leave who are being deleted already."""
+    violations: int
+    """So many of them have a budget that does not allow their end."""
+    cost: Cost
+
+    @property
+    def node(self) -> NodeName:
+        """Where."""
+        return self.decision.node
+
+
+class Nobody(Struct, frozen=True, kw_only=True):
+    """It is of no use to send anybody away."""
+
+    nodes: int
+    helpless: int = 0
+    """Nodes where no pod that leaves would help."""
+    is_partial: bool = False
+    """Not all of the others were looked at this time."""
+
+    def __str__(self) -> str:
+        counts = (
+            (self.nodes - self.helpless, "No preemption victims found for incoming pod"),
+            (self.helpless, "Preemption is not helpful for scheduling"),
+        )
+        reasons = ", ".join(sorted(f"{count} {why}" for count, why in counts if count))
+        return f"preemption: 0/{self.nodes} nodes are available: {reasons}."
+
+
+class _Look(Struct, frozen=True):
+    """One pod against one node."""
+
+    pod: ApiPod
+    request: PodRequest
+    node: NodeName
+    slot: Slot
+    now: float
+    forced: frozenset[PodUid] = frozenset()
+
+
+class Preempting:
+    """Chooses; one for each scheduler."""
+
+    def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float], longest_grace_s: int) -> None:
+        """`utc` is the time of day in seconds. Who is given more than `longest_grace_s` to end is not waited for."""
+        self._cycle, self._budgets, self._utc, self._longest_grace_s = cycle, budgets, utc, longest_grace_s
+        self._from = 0
+        self._sent_away: dict[PodUid, float] = {}
+
+    @property
+    def cycle(self) -> Cycle:
+        """By what it is decided."""
+        return self._cycle
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where."""
+        return self._cycle.cluster
+
+    def sent_away(self, pods: Iterable[PodUid]) -> None:
+        """These are about to be deleted, whether or not that was seen yet."""
+        now = self._utc()
+        self._sent_away = {uid: until for uid, until in self._sent_away.items() if now < until}
+        self._sent_away |= dict.fromkeys(pods, now + OVERDUE_S)
+
+    def grace_of(self, victim: ApiPod) -> int | None:
+        """With how many seconds it is to be deleted in place of its own; None where its own are few enough."""
+        is_own_enough = victim.spec.termination_grace_period_seconds <= self._longest_grace_s and not victim.is_going
+        return None if is_own_enough else self._longest_grace_s
+
+    def stays(self, pod: PodUid) -> None:
+        """It could not be deleted."""
+        self._sent_away.pop(pod, None)
+
+    def may(self, pod: ApiPod) -> bool:
+        """Whether it is worth a look: its policy allows it, and there are pods of a lower priority."""
+        return pod.spec.preemption_policy != NEVER and self.cluster.has_lower(pod.priority)
+
+    def victims(self, pod: ApiPod, now: float) -> Victims | Nobody:
+        """For a pod that fits nowhere. Raises what reading its request and plugins raise."""
+        nodes = self.cluster.size
+        if not self.may(pod):
+            return Nobody(nodes=nodes)
+        request, best = self._cycle.request(pod), None
+        with self.cluster.room_for(pod):
+            helpless = self._helpless(pod, request, now)
+            promising, is_partial = self._promising(pod, request, helpless)
+            for cost, node, guessed in promising:
+                if best is not None and best.cost <= cost:
+                    break
+                found = self._look(_Look(pod, request, node, self._slot(node), now), guessed)
+                if found is not None and (best is None or found.cost < best.cost):
+                    best = found
+        return best or Nobody(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
+
+    def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid] = ()) -> Victims | None:
+        """On one node that is known, or None where it would not do. Who is `chosen` already is among them."""
+        if pod.spec.preemption_policy == NEVER:
+            return None
+        request = self._cycle.request(pod)
+        with self.cluster.room_for(pod):
+            guessed = self._guess(pod, request, node)
+            look = _Look(pod, request, node, self._slot(node), now, frozenset(chosen))
+            return None if guessed is None else self._look(look, guessed)
+
+    def _helpless(self, pod: ApiPod, request: PodRequest, now: float) -> frozenset[NodeName]:
+        """Nodes that are out of the question for reasons that no pod takes away."""
+        decider = self._cycle.decider
+        out = np.zeros(decider.end, dtype=np.bool_)
+        for each in self._cycle.barred(pod, request, now):
+            if each.reason.lasts:
+                out |= each.flags(decider.end)
+        return frozenset(node.name for node in self.cluster.nodes if out[self._slot(node.name)])
+
+    def _promising(
+        self, pod: ApiPod, request: PodRequest, helpless: Collection[NodeName]
+    ) -> tuple[Sequence[_Guess], bool]:
+        """The best guesses first, of another part of a large cluster each time; whether it was only a part."""
+        names = [node.name for node in self.cluster.nodes if node.name not in helpless]
+        start = self._from % max(1, len(names))
+        viable: list[_Guess] = []
+        examined = 0
+        for name in islice(self._hoped(pod, names[start:] + names[:start]), EXAMINED):
+            examined += 1
+            guessed = self._guess(pod, request, name)
+            if guessed is not None:
+                viable.append((self._cost(guessed), name, guessed))
+            if len(viable) == VIABLE:
+                break
+        is_partial = examined < len(names)
+        self._from = start + examined if is_partial else 0
+        return sorted(viable, key=lambda each: (each[0], each[1]))[:LOOKS], is_partial
+
+    def _hoped(self, pod: ApiPod, names: list[NodeName]) -> list[NodeName]:
+        """Where it has hopes comes first."""
+        hoped = self.cluster.kept_on(pod.uid) or NodeName(pod.status.nominated_node_name)
+        return [hoped, *(name for name in names if name != hoped)] if hoped in names else names
+
+    def _guess(self, pod: ApiPod, request: PodRequest, node: NodeName) -> Sequence[Seat] | None:
+        present = self.cluster.seats_on(node)
+        lower = [seat for seat in present if seat.pod.priority < pod.priority]
+        if not lower:
+            return None
+        free = [seat.pod.uid for seat in lower if self._leaves(seat.pod)]
+        staying = [seat for seat in present if seat.pod.uid not in free]
+        room = self._cycle.decider.free(node)
+        for seat in lower:
+            room = plus(room, seat.needs) if seat.pod.uid in free else room
+        candidates = [seat for seat in lower if seat.pod.uid not in free]
+        found = guess(self.cluster.inventory(node).part(GPU), room, staying, candidates, request)
+        return None if found is None else tuple(found.values())
+
+    def _look(self, look: _Look, guessed: Sequence[Seat]) -> Victims | None:
+        """As the node would be without them."""
+        forced, seats = look.forced, self.cluster.seats_on(look.node)
+        lower = [seat for seat in seats if seat.pod.priority < look.pod.priority]
+        leaving = [seat for seat in lower if self._leaves(seat.pod) and seat.pod.uid not in forced]
+        must = [seat for seat in lower if seat.pod.uid in forced]
+        may = [seat for seat in lower if seat not in leaving and seat not in must]
+        best: Victims | None = None
+        with self.cluster.imagined() as world:
+            for seat in (*leaving, *must):
+                world.remove(seat)
+            for some in ([seat for seat in guessed if seat in may], may):
+                for seat in some:
+                    world.remove(seat)
+                if (decision := self._decision(look)) is not None:
+                    found = self._sparing(look, world, must, some, decision)
+                    best = found if best is None else min(best, found, key=lambda each: each.cost)
+                    if not best.violations:
+                        break
+                for seat in some:
+                    world.back(seat)
+        return best
+
+    def _sparing(
+        self, look: _Look, world: Imagined, must: list[Seat], away: Iterable[Seat], decision: Decision
+    ) -> Victims:
+        """Brings back all of `away` who need not leave."""
+        order = by_importance(away)
+        violating = dict(zip(order, self._budgets.violating([seat.pod for seat in order]), strict=True))
+        victims = list(must)
+        for seat in sorted(order, key=lambda each: not violating[each]):
+            world.back(seat)
+            without = self._decision(look)
+            if without is None:
+                world.remove(seat)
+                victims.append(seat)
+            else:
+                decision = without
+        return self._victims(decision, by_importance(victims))
+
+    def _victims(self, decision: Decision, victims: list[Seat]) -> Victims:
+        cost = self._cost(victims)
+        return Victims(
+            decision=decision,
+            pods=tuple(seat.pod for seat in victims),
+            violations=cost.violations,
+            cost=cost,
+        )
+
+    def _cost(self, victims: Sequence[Seat]) -> Cost:
+        order = by_importance(victims)
+        return cost_of(order, sum(self._budgets.violating([seat.pod for seat in order])))
+
+    def _decision(self, look: _Look) -> Decision | None:
+        """What it would get on that node as it is imagined now."""
+        decider = self._cycle.decider
+        barred = self._cycle.barred(look.pod, look.request, look.now)
+        if any(look.slot < each.slots.size and each.slots[look.slot] for each in barred):
+            return None
+        others = np.ones(decider.end, dtype=np.bool_)
+        others[look.slot] = False
+        return decider.decide(look.request, [Barred(_ELSEWHERE, others)])
+
+    def _leaves(self, pod: ApiPod) -> bool:
+        """Whether it is being deleted, and can be expected to be gone soon."""
+        text, now = pod.metadata.deletion_timestamp, self._utc()
+        if now < self._sent_away.get(pod.uid, 0.0):
+            return True
+        try:
+            ends = -inf if text is None else datetime.fromisoformat(text).timestamp()
+        except ValueError:
+            return False
+        return now - OVERDUE_S < ends <= now + self._longest_grace_s
+
+    def _slot(self, node: NodeName) -> Slot:
+        slot = self._cycle.decider.slot(node)
+        if slot is None:
+            raise ValueError(f"node {node} is not known")
+        return slot

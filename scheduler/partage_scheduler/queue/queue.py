@@ -1,0 +1,270 @@
+"""Which pod is next.
+
+A pod that failed waits for one of the causes that may make it fit, not for a timer; then it rests until its back-off is
+over, which grows with its failures, and comes up by priority, by turns of the namespaces, and by age. While nothing
+else is to be done, a pod whose cause has come need not finish its rest, once for each rest: an idle scheduler keeps
+nobody waiting, and a storm of events still costs no more than two tries for each rest. What happens while a pod is in
+flight counts when it is back.
+
+A gang comes up as one as soon as enough of its pods are there, those that run counted, and holds nothing before: two
+gangs can't each hold what the other needs. Pure: times are what callers say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import Gang, PodUid
+from partage_scheduler.cluster.causes import NOTHING, Cause
+from partage_scheduler.objects import ApiPod
+from partage_scheduler.queue.lines import Line, Spent, Turns
+from partage_scheduler.queue.units import Key, Place, Unit, Waiting, key_of, says_other
+
+GATED: Final = "gated"
+_DOUBLINGS: Final = 30
+_LEAST_S: Final = 0.0005
+"""What a pod counts for that is handed out, beside the time that it takes."""
+
+
+class QueueSettings(Struct, frozen=True, kw_only=True):
+    """How long pods rest."""
+
+    first_s: float = 1.0
+    """After the first failure; doubled with each further one."""
+    most_s: float = 10.0
+    gang_timeout_s: float = 300.0
+    """After so long a gang whose pods are not all there is told so, and again after as long."""
+
+
+def _nobody(_gang: Gang) -> int:
+    return 0
+
+
+class Queue:
+    """All pods that are to be placed."""
+
+    def __init__(self, settings: QueueSettings | None = None, *, seated: Callable[[Gang], int] = _nobody) -> None:
+        """`seated` says how many pods of a gang are on nodes or about to be."""
+        self._settings = settings or QueueSettings()
+        self._seated = seated
+        self._gated: dict[PodUid, ApiPod] = {}
+        self._units: dict[Key, Unit] = {}
+        self._unit_of: dict[PodUid, Unit] = {}
+        self._spent = Spent()
+        self._ready, self._jumping, self._timed = Turns(self._spent), Turns(self._spent), Line()
+        self._concerned: dict[frozenset[Cause], dict[Key, Unit]] = {}
+        """Who waits for which causes."""
+        self._gathering: dict[Key, Unit] = {}
+        self._happened: dict[Cause, int] = {}
+        self._moment = self._number = 0
+        self._now = 0.0
+
+    def __contains__(self, uid: PodUid) -> bool:
+        return uid in self._unit_of or uid in self._gated
+
+    @property
+    def due(self) -> float | None:
+        """When `next` may have something again although nothing happens; for when it had nothing."""
+        found = self._timed.first()
+        return None if found is None else found[0]
+
+    def sizes(self) -> Mapping[str, int]:
+        """How many pods are in each place."""
+        found = Counter({place.value: 0 for place in Place} | {GATED: len(self._gated)})
+        for unit in self._units.values():
+            found[Place.FLYING.value] += len(unit.flying)
+            there = Place.GATHERING if unit.place is Place.FLYING else unit.place
+            found[there.value] += len(unit.members) - len(unit.flying)
+        return found
+
+    def lacking(self, uid: PodUid) -> int:
+        """How many pods are still to come before this one, which is here, is decided on: of a gang those it lacks."""
+        unit = self._unit_of.get(uid)
+        return 0 if unit is None else max(0, self._lacking(unit))
+
+    def offer(self, pod: ApiPod, now: float) -> None:
+        """A pod that is to be placed, or is another than before. One that is not to be placed is withdrawn."""
+        self._now = now
+        if pod.node or pod.is_terminal or pod.is_going:
+            self.withdraw(pod.uid)
+        elif pod.spec.scheduling_gates:
+            self.withdraw(pod.uid)
+            self._gated[pod.uid] = pod
+        else:
+            self._gated.pop(pod.uid, None)
+            self._join(pod, key_of(pod))
+
+    def withdraw(self, uid: PodUid) -> None:
+        """It is not to be placed any more: bound, gone, or not ours."""
+        self._gated.pop(uid, None)
+        unit = self._unit_of.pop(uid, None)
+        if unit is None:
+            return
+        del unit.members[uid]
+        unit.flying.discard(uid)
+        if not unit.members:
+            self._move(unit, Place.READY)  # out of every other place, and as nobody of the line
+            del self._units[unit.key]
+        elif unit.place is Place.FLYING and not unit.flying:
+            self._land(unit)
+
+    def next(self, now: float) -> Waiting | None:
+        """What is to be decided now, which is in flight until `failed` or `withdraw` for each of its pods."""
+        self._now = now
+        self._wake()
+        while (unit := self._ready.pop() or self._jumped()) is not None:
+            if self._lacking(unit) <= 0 or unit.late:
+                return self._launch(unit)
+            self._gather(unit)
+        return None
+
+    def took(self, waiting: Waiting, seconds: float) -> None:
+        """So long it was decided on what was handed out; its namespace waits longer for its next turn."""
+        self._spent.add(waiting.pods[0].namespace, seconds)
+
+    def failed(self, uid: PodUid, causes: frozenset[Cause], now: float) -> None:
+        """A pod that was in flight could not be placed, and is worth a try after one of these. TIME: after a rest."""
+        self._now = now
+        unit = self._unit_of.get(uid)
+        if unit is None or uid not in unit.flying:
+            return
+        unit.flying.discard(uid)
+        unit.members[uid] = unit.members.pop(uid)  # the others of a large gang get their turn
+        unit.failed = True
+        unit.causes |= causes
+        if not unit.flying:
+            self._land(unit)
+
+    def happened(self, causes: Iterable[Cause], now: float) -> None:
+        """Something happened; who waits for it comes up."""
+        self._now = now
+        news = frozenset(causes)
+        if not news:
+            return
+        self._moment += 1
+        self._happened.update(dict.fromkeys(news, self._moment))
+        for concerned in [each for each in self._concerned if not news.isdisjoint(each)]:
+            for unit in list(self._concerned[concerned].values()):
+                self._stir(unit)
+        if Cause.POD in news:  # which may be the last of a gang, bound by somebody else
+            for unit in list(self._gathering.values()):
+                self._review(unit)
+
+    def _join(self, pod: ApiPod, key: Key) -> None:
+        unit = self._unit_of.get(pod.uid)
+        if unit is not None and unit.key == key:
+            before, unit.members[pod.uid] = unit.members[pod.uid], pod
+            if says_other(pod, before):
+                self._stir(unit)
+            return
+        self.withdraw(pod.uid)
+        unit = self._units.get(key)
+        if unit is None:
+            self._number += 1
+            unit = self._units[key] = Unit(key, self._number, pod.namespace)
+            self._gather(unit)
+        unit.members[pod.uid], self._unit_of[pod.uid] = pod, unit
+        self._review(unit)
+        self._stir(unit)
+
+    def _lacking(self, unit: Unit) -> int:
+        """How many pods of a gang are still to come."""
+        gang = unit.gang
+        return 1 - len(unit.members) if gang is None else gang.size - self._seated(gang) - len(unit.members)
+
+    def _review(self, unit: Unit) -> None:
+        if unit.place is Place.GATHERING and self._lacking(unit) <= 0:
+            self._enter(unit)
+
+    def _move(self, unit: Unit, place: Place) -> None:
+        """The only place where a unit changes its own."""
+        concerned = self._concerned.get(unit.causes)
+        if concerned is not None:
+            concerned.pop(unit.key, None)
+            if not concerned:
+                del self._concerned[unit.causes]
+        if place is Place.GATHERING:
+            self._gathering[unit.key] = unit
+        else:
+            self._gathering.pop(unit.key, None)
+        unit.place = place
+        unit.turn += 1
+
+    def _gather(self, unit: Unit) -> None:
+        self._move(unit, Place.GATHERING)
+        unit.late, unit.causes = False, NOTHING
+        unit.until = self._now + self._settings.gang_timeout_s
+        if unit.gang:
+            self._timed.push(unit, unit.until)
+
+    def _enter(self, unit: Unit) -> None:
+        self._move(unit, Place.READY)
+        unit.jumped = False
+        self._ready.push(unit)
+
+    def _wake(self) -> None:
+        """Who has rested enough is ready; a gang that has waited long enough is told what it lacks."""
+        while (found := self._timed.first()) is not None and found[0] <= self._now:
+            unit = found[1]
+            unit.late = unit.place is Place.GATHERING
+            self._enter(unit)
+
+    def _jumped(self) -> Unit | None:
+        unit = self._jumping.pop()
+        if unit is not None:
+            unit.jumped = True
+        return unit
+
+    def _launch(self, unit: Unit) -> Waiting:
+        lacking = max(0, self._lacking(unit))
+        unit.late = lacking > 0
+        count = len(unit.members)
+        if unit.gang and not lacking:
+            count = max(1, unit.gang.size - self._seated(unit.gang))
+        self._move(unit, Place.FLYING)
+        unit.causes, unit.launched = NOTHING, self._moment
+        unit.failed = unit.changed = unit.stirred = False
+        pods = tuple(islice(unit.members.values(), count))
+        self._spent.add(unit.namespace, _LEAST_S * len(pods))
+        unit.flying = {pod.uid for pod in pods}
+        return Waiting(pods, unit.gang, lacking, unit.attempts)
+
+    def _land(self, unit: Unit) -> None:
+        """All that were in flight came back, or are placed."""
+        if unit.late or not unit.failed:
+            unit.attempts = unit.attempts if unit.late else 0
+            self._gather(unit)
+            self._review(unit)
+            return
+        rest_s = self._settings.first_s * 2.0 ** min(unit.attempts, _DOUBLINGS)
+        unit.until = self._now + min(rest_s, self._settings.most_s)
+        unit.attempts += 1
+        news = any(self._happened.get(cause, 0) > unit.launched for cause in unit.causes)
+        unit.stirred = news or unit.changed
+        self._wait(unit)
+
+    def _wait(self, unit: Unit) -> None:
+        rests = unit.stirred or Cause.TIME in unit.causes
+        self._move(unit, Place.RESTING if rests else Place.WAITING)
+        if not unit.stirred:
+            self._concerned.setdefault(unit.causes, {})[unit.key] = unit
+        elif not unit.jumped:
+            self._jumping.push(unit)
+        if rests:
+            self._timed.push(unit, unit.until)
+
+    def _stir(self, unit: Unit) -> None:
+        """It may fit now."""
+        if unit.place is Place.FLYING:
+            unit.changed = True
+        elif unit.place in (Place.WAITING, Place.RESTING) and not unit.stirred:
+            unit.stirred = True
+            if unit.until <= self._now:
+                self._enter(unit)
+            else:
+                self._wait(unit)

@@ -1,0 +1,75 @@
+"""What pods ask for, read once for all pods that say the same: most come from few templates."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from partage_plugins.cache import Cache, structure_bytes
+from partage_plugins.codecs import read_gang
+from partage_plugins.errors import Refused
+from partage_plugins.vocabulary import ContainerRequest, Namespace, Pod, PodName, PodRef, PodRequest, Room
+from partage_scheduler.objects import ApiPod, seen
+from partage_scheduler.predicates.memo import digest_of
+from partage_scheduler.predicates.needs import needs
+
+_MOST_BYTES: Final = 32 << 20
+_TEXT: Final = msgspec.json.Encoder()
+
+
+class Requests(Protocol):
+    """Who reads what a pod asks for."""
+
+    def requests(self, pod: Pod) -> PodRequest:
+        """What it asks for of every kind; refused where it is written wrongly."""
+        ...
+
+
+class _Known(NamedTuple):
+    containers: tuple[ContainerRequest, ...]
+    needs: Room
+
+
+class Reading:
+    """Requests of pods; what a dialect reads may depend on anything but the pod's name and uid."""
+
+    def __init__(self, side: Requests) -> None:
+        self._side = side
+        self._known = Cache[bytes, _Known](_MOST_BYTES)
+
+    def of(self, pod: ApiPod) -> PodRequest:
+        """What it asks for, of devices and beside them; raises what dialects raise, and for a gang written wrongly.
+
+        A pod that says too much is refused: it was not read as a whole.
+        """
+        if pod.excess:
+            raise Refused(pod.excess)
+        said = _said_by(pod)
+        key = digest_of(said)
+        known = self._known.get(key)
+        if known is None:
+            known = self._read(pod)
+            self._known.put(key, known, structure_bytes(len(said)))
+        ref = PodRef(namespace=Namespace(pod.namespace), name=PodName(pod.name), uid=pod.uid)
+        return PodRequest(pod=ref, containers=known.containers, needs=known.needs)
+
+    def _read(self, pod: ApiPod) -> _Known:
+        read_gang(pod.namespace, pod.metadata.annotations)
+        return _Known(self._side.requests(seen(pod)).containers, needs(pod))
+
+
+def _said_by(pod: ApiPod) -> bytes:
+    """All that a request may depend on."""
+    meta, spec = pod.metadata, pod.spec
+    return _TEXT.encode(
+        (
+            meta.namespace,
+            meta.labels,
+            meta.annotations,
+            spec.overhead,
+            spec.init_containers,
+            spec.containers,
+            spec.resources,
+        )
+    )

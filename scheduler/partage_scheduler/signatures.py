@@ -1,0 +1,108 @@
+"""What is signed, and what is believed: the allocation on a pod, as text that nobody can change unseen.
+
+Whoever reads it later trusts no key but those of the ring, so a scheduler that starts anew believes what it or another
+one signed, and nothing that users wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Struct
+
+from partage_base.keyring import SigningKey
+from partage_plugins.codecs import decode_allocation, encode_allocation, sign, verify
+from partage_plugins.errors import PartageError, Refused
+from partage_plugins.vocabulary import Allocation
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from partage_plugins.vocabulary.kinds import AnyKind
+from partage_plugins.vocabulary.names import KeyId
+from partage_scheduler.objects import ApiPod
+
+MOST_ANNOTATION_BYTES: Final = 256 << 10
+"""Of all annotations of an object together; a binding may make it more, and then nobody can change the pod any more."""
+
+
+class PublicKeys(Protocol):
+    """Those that verify now."""
+
+    @property
+    def keys(self) -> Mapping[KeyId, Ed25519PublicKey]:
+        """By their ids."""
+        ...
+
+
+class Signed(Struct, frozen=True):
+    """An allocation as it stands on its pod."""
+
+    allocation: Allocation
+    annotations: Mapping[str, str]
+
+
+class Signer:
+    """Signs with one key, which may be another one from now on."""
+
+    def __init__(self, key: SigningKey) -> None:
+        self.key = key
+
+    def sign(self, pod: ApiPod, allocation: Allocation) -> Signed:
+        """What is written on the pod; nothing where it was given nothing. Raises where it can't be written."""
+        if not allocation.containers:
+            return Signed(allocation, {})
+        text = encode_allocation(allocation)
+        ours = {ALLOCATION: text, SIGNATURE: sign(text, self.key.private)}
+        written = {**pod.metadata.annotations, **ours}
+        size = sum(len(key.encode()) + len(value.encode()) for key, value in written.items())
+        if size > MOST_ANNOTATION_BYTES:
+            raise Refused(f"with its allocation the pod's annotations would be {size} bytes; remove some of them")
+        return Signed(allocation, ours)
+
+
+class Trust:
+    """Reads allocations on pods."""
+
+    def __init__(
+        self,
+        keys: Callable[[], PublicKeys],
+        kinds: Iterable[AnyKind],
+        *,
+        on_refused: Callable[[ApiPod, str], None] = lambda _pod, _why: None,
+    ) -> None:
+        """`on_refused` is told of allocations that nobody should believe."""
+        self._keys, self._kinds, self._on_refused = keys, tuple(kinds), on_refused
+
+    def trusted(self, pod: ApiPod) -> Allocation | None:
+        """What a bound pod was given; None where it says nothing, or nothing that is to be believed."""
+        text = pod.metadata.annotations.get(ALLOCATION)
+        if text is None:
+            return None
+        try:
+            return self._verified(pod, text)
+        except PartageError as error:
+            self._on_refused(pod, str(error))
+            return None
+
+    def _verified(self, pod: ApiPod, text: str) -> Allocation:
+        verify(text, pod.metadata.annotations.get(SIGNATURE, ""), self._keys().keys)
+        allocation = decode_allocation(text, self._kinds)
+        if (allocation.pod, allocation.node) != (pod.uid, pod.node):
+            raise Refused(f"the allocation is that of pod {allocation.pod} on node {allocation.node}")
+        return allocation
+
+
+def as_written(kinds: Iterable[AnyKind]) -> Callable[[ApiPod], Allocation | None]:
+    """Instead of `signing.Trust.trusted`."""
+    known = tuple(kinds)
+
+    def read(pod: ApiPod) -> Allocation | None:
+        text = pod.metadata.annotations.get(ALLOCATION)
+        if text is None:
+            return None
+        try:
+            return decode_allocation(text, known)
+        except PartageError:
+            return None
+
+    return read

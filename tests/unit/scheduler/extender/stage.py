@@ -1,0 +1,86 @@
+"""What the extender's tests stand on: a brain with some nodes, and questions as kube-scheduler asks them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from partage_base.kube import micro_time
+from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName, Ready
+from partage_plugins.vocabulary.keys import GPU_MILLI
+from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.extender.messages import Args
+from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
+from support.gpu_fleet import card
+from support.scheduler_stage import CARDS, settings_below
+from support.scheduling import node_body, pod_body
+
+FOREIGN = "default-scheduler"
+
+
+def a_brain(root: Path, nodes: Iterable[str]) -> Brain:
+    """Nodes with two cards each, which beat."""
+    found = brain(settings_below(root), plugins())
+    for name in nodes:
+        add(found, name)
+    return found
+
+
+def add(mind: Brain, name: str, *, cards: int = CARDS, crishim: bool = True, beats: bool = True) -> None:
+    part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(cards)))
+    inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=crishim, broker=True))
+    node = node_body(name, inventory)
+    node["metadata"] |= {"uid": name, "resourceVersion": "1"}
+    mind.intake.nodes.changed(msgspec.convert(node, ApiNode))
+    if beats:
+        lease = {"metadata": {"name": name}, "spec": {"renewTime": _now()}}
+        mind.intake.heartbeats.changed(msgspec.convert(lease, ApiLease))
+
+
+def _now() -> str:
+    return micro_time(datetime.now(UTC))
+
+
+def a_pod(name: str = "p", milli: int = 500, annotations: Mapping[str, str] | None = None, **spec: Any) -> ApiPod:
+    """Of kube-scheduler."""
+    body = pod_body(name, limits={GPU_MILLI: str(milli)}, **({"schedulerName": FOREIGN} | spec))
+    body["metadata"] |= {"uid": f"uid-{name}", "annotations": dict(annotations or {})}
+    return msgspec.convert(body, ApiPod)
+
+
+def asking(pod: ApiPod, *names: str) -> Args:
+    return Args(pod=pod, node_names=tuple(map(NodeName, names)))
+
+
+def now() -> float:
+    return time.monotonic()
+
+
+class Caller:
+    """A kube-scheduler that asks over HTTP."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session, self._url = session, url
+
+    async def ask(self, question: str, body: Any) -> tuple[int, Any]:
+        async with self._session.post(f"{self._url}/{question}", data=msgspec.json.encode(body)) as answer:
+            said = await answer.read()
+            return answer.status, msgspec.json.decode(said) if answer.status == 200 else said.decode()
+
+    async def filter(self, pod: Mapping[str, Any], *names: str) -> Any:
+        return (await self.ask("filter", {"Pod": pod, "Nodes": None, "NodeNames": names}))[1]
+
+    async def prioritize(self, pod: Mapping[str, Any], *names: str) -> dict[str, int]:
+        _, hosts = await self.ask("prioritize", {"Pod": pod, "Nodes": None, "NodeNames": names})
+        return {host["Host"]: host["Score"] for host in hosts}
+
+    async def bind(self, pod: Mapping[str, Any], node: str) -> str:
+        meta = pod["metadata"]
+        body = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"], "Node": node}
+        return str((await self.ask("bind", body))[1]["Error"])

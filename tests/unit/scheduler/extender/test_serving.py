@@ -1,0 +1,371 @@
+"""The port: many questions on one connection, callers that misbehave, and callers that nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from partage_base.acceptor import MOST_OF_ONE
+from partage_base.daemon.errors import BadConfiguration, CannotListen
+from partage_scheduler.extender import server
+from partage_scheduler.extender.callers import Papers, Trust
+from partage_scheduler.extender.server import Port
+from partage_scheduler.extender.wire import Ask, Unfit
+from rig.identity.certificates import Authority, Use
+from rig.identity.people import Person
+from support.kube import LOOPS, stored, until
+from unit.scheduler.extender.test_hearing import request
+
+Conversation = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+LOOPBACK = IPv4Address("127.0.0.1")
+
+
+class Desk:
+    """Echoes; `/late` waits to be released, `/wrong` fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.released = asyncio.Event()
+
+    def __call__(self, ask: Ask) -> bytes | Awaitable[bytes]:
+        self.asked.append(ask.path)
+        match ask.path:
+            case "/late":
+                return self._late(ask)
+            case "/wrong":
+                raise ValueError("a defect")
+            case "/none":
+                raise Unfit(404, "there is nothing")
+            case _:
+                return ask.body
+
+    async def _late(self, ask: Ask) -> bytes:
+        await self.released.wait()
+        if ask.body == b"wrong":
+            raise ValueError("a defect")
+        return ask.body
+
+
+@asynccontextmanager
+async def a_port(trust: Trust | None = None) -> AsyncGenerator[tuple[Port, Desk]]:
+    desk = Desk()
+    port = Port("127.0.0.1:0", desk, trust=trust)
+    await port.open()
+    try:
+        yield port, desk
+    finally:
+        await port.abort()
+
+
+@asynccontextmanager
+async def connected(port: Port, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Conversation]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=tls)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+async def heard(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(int(line[16:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
+    return int(head[9:12]), await reader.readexactly(length)
+
+
+async def is_closed(conversation: Conversation) -> bool:
+    with suppress(ConnectionResetError):
+        return await conversation[0].read() == b""
+    return True
+
+
+async def asked(conversation: Conversation, path: bytes, body: bytes = b"{}") -> tuple[int, bytes]:
+    reader, writer = conversation
+    writer.write(request(body, path))
+    return await heard(reader)
+
+
+Story = Callable[[Port, Desk, Conversation], Awaitable[None]]
+
+
+def told(story: Story) -> None:
+    async def whole() -> None:
+        async with a_port() as (port, desk), connected(port) as conversation:
+            await story(port, desk, conversation)
+
+    asyncio.run(whole())
+
+
+def test_a_connection_has_many_questions_answered_in_their_order() -> None:
+    async def story(_port: Port, desk: Desk, conversation: Conversation) -> None:
+        reader, writer = conversation
+        writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
+        assert await heard(reader) == (200, b"1")
+        await until(lambda: desk.asked == ["/a", "/late"])
+        desk.released.set()
+        assert await heard(reader) == (200, b"2")
+        assert await heard(reader) == (200, b"3")
+
+    told(story)
+
+
+def test_what_goes_wrong_costs_one_answer() -> None:
+    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+        assert (await asked(conversation, b"/wrong"))[0] == 500
+        assert await conversation[0].read() == b""
+        desk.released.set()
+        async with connected(port) as another:
+            assert (await asked(another, b"/late", b"wrong"))[0] == 500
+        async with connected(port) as another:
+            assert await asked(another, b"/none") == (404, b"there is nothing\n")
+        async with connected(port) as another:
+            assert await asked(another, b"/a", b"fine") == (200, b"fine")
+
+    told(story)
+
+
+def test_who_leaves_before_the_answer_hurts_nobody() -> None:
+    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+        conversation[1].write(request(b"1", b"/late"))
+        await until(lambda: desk.asked == ["/late"])
+        conversation[1].transport.abort()
+        await asyncio.sleep(0.01)
+        desk.released.set()
+        async with connected(port) as another:
+            assert await asked(another, b"/a") == (200, b"{}")
+
+    told(story)
+
+
+def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "DEADLINE_S", 0.05)
+
+    async def story(port: Port, _desk: Desk, conversation: Conversation) -> None:
+        assert await asked(conversation, b"/a") == (200, b"{}")
+        async with connected(port) as slow:
+            slow[1].write(request()[:-1])
+            assert await is_closed(slow)
+        assert await asked(conversation, b"/a") == (200, b"{}")
+
+    told(story)
+
+
+def test_of_too_many_connections_the_one_that_rested_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
+
+    async def story(port: Port, _desk: Desk, first: Conversation) -> None:
+        await asked(first, b"/a")
+        async with connected(port) as second:
+            await asked(second, b"/a")
+            await asked(first, b"/a")
+            async with connected(port) as third:
+                assert await asked(third, b"/a") == (200, b"{}")
+                assert await asked(first, b"/a") == (200, b"{}")
+                assert await is_closed(second)
+
+    told(story)
+
+
+def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_HEARD_BYTES", 1 << 20)
+    head = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n"
+
+    async def story(port: Port, _desk: Desk, honest: Conversation) -> None:
+        async with connected(port) as little, connected(port) as much:
+            for (_, writer), size in ((little, 300_000), (much, 900_000)):
+                writer.write(head + b"x" * size)
+            assert await is_closed(much)
+            assert await asked(honest, b"/echo", b"x" * 500_000) == (200, b"x" * 500_000)
+            little[1].write(b"x" * 1_000_000)
+            assert await is_closed(little)
+
+    told(story)
+
+
+def test_at_the_end_what_is_being_answered_is_answered() -> None:
+    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+        reader, writer = conversation
+        writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
+        await until(lambda: desk.asked)
+        await port.close()
+        desk.released.set()
+        assert await heard(reader) == (200, b"1")
+        assert await reader.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port.port)
+
+    told(story)
+
+
+def test_an_address_that_others_have_ends_the_start() -> None:
+    async def story(port: Port, desk: Desk, _conversation: Conversation) -> None:
+        with pytest.raises(CannotListen, match="extender_address"):
+            await Port(f"127.0.0.1:{port.port}", desk).open()
+
+    told(story)
+
+
+NAME = "system:kube-scheduler"
+STRANGERS = ["system:node:evil", "system:kube-scheduler2", "kubernetes-admin"]
+
+
+class Certificates:
+    """Ours, those of callers, and those of strangers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.authority = folder, Authority("ours")
+        self.papers = Papers(folder / "server.crt", folder / "server.key", folder / "ca.crt")
+        self.renew()
+
+    def renew(self, name: str = "extender", *, authority: Authority | None = None) -> None:
+        self.authority = authority or self.authority
+        pair = self.authority.issue(Person(name), Use.SERVER, ips=[LOOPBACK], names=[name])
+        stored(self.folder, "server", pair)
+        self.papers.callers.write_bytes(self.authority.certificate)
+
+    def trust(self) -> Trust:
+        return Trust(self.papers, (NAME,))
+
+    def caller(self, authority: Authority | None = None, name: str = NAME) -> ssl.SSLContext:
+        context = ssl.create_default_context(cadata=self.authority.certificate.decode())
+        if authority is not None:
+            context.load_cert_chain(*stored(self.folder, "caller", authority.issue(Person(name), Use.CLIENT)))
+        return context
+
+
+def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        async with a_port(certificates.trust()) as (port, desk):
+            async with connected(port, certificates.caller(certificates.authority)) as known:
+                assert await asked(known, b"/a") == (200, b"{}")
+            for stranger in (None, Authority("another")):
+                with pytest.raises((OSError, asyncio.IncompleteReadError)):  # as TLS or the socket says it first
+                    async with connected(port, certificates.caller(stranger)) as unknown:
+                        await asked(unknown, b"/b")
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                async with connected(port) as plain:
+                    await asked(plain, b"/b")
+            assert desk.asked == ["/a"]
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_of_those_that_the_authority_vouches_for_callers_by_name_alone_are_answered(loop: str, tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        async with a_port(certificates.trust()) as (port, desk):
+            for name in STRANGERS:
+                async with connected(port, certificates.caller(certificates.authority, name)) as stranger:
+                    status, why = await asked(stranger, b"/bind")
+                    assert status == 403
+                    assert why.endswith(b"; allowed: system:kube-scheduler\n")
+                    assert await is_closed(stranger)
+            assert not desk.asked
+
+    LOOPS[loop](whole())
+
+
+def test_who_is_refused_is_not_heard_out(tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        caller = certificates.caller(certificates.authority, STRANGERS[0])
+        async with a_port(certificates.trust()) as (port, _), connected(port, caller) as stranger:
+            stranger[1].write(request(b" " * (1 << 20))[: 1 << 17])
+            assert (await heard(stranger[0]))[0] == 403
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_half_open_handshakes_are_few_and_keep_no_caller_out(loop: str, tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        async with a_port(certificates.trust()) as (port, _), AsyncExitStack() as stack:
+            caller = certificates.caller(certificates.authority)
+            known = await stack.enter_async_context(connected(port, caller))
+            assert (await asked(known, b"/a"))[0] == 200
+            half_open = [await stack.enter_async_context(connected(port)) for _ in range(5 * MOST_OF_ONE)]
+            await until(
+                lambda: sum(reader.at_eof() or reader.exception() is not None for reader, _ in half_open) >= 100
+            )
+            assert len([task for task in asyncio.all_tasks() if "_served" in repr(task)]) <= MOST_OF_ONE + 2
+            assert (await asked(known, b"/a"))[0] == 200
+            another = await stack.enter_async_context(connected(port, caller))
+            assert (await asked(another, b"/a"))[0] == 200
+
+    LOOPS[loop](whole())
+
+
+def test_a_handshake_that_does_not_end_is_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(server, "HANDSHAKE_S", 0.05)
+
+    async def whole() -> None:
+        async with a_port(Certificates(tmp_path).trust()) as (port, _), connected(port) as half_open:
+            half_open[1].write(b"\x16\x03\x01\x3e\x80\x01")
+            assert await is_closed(half_open)
+
+    asyncio.run(whole())
+
+
+def test_a_certificate_that_is_renewed_holds_for_new_connections(tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        trust = certificates.trust()
+        async with a_port(trust) as (port, _desk):
+            keeping = asyncio.create_task(trust.keep_fresh(port.part, every_s=0.01))
+            await asyncio.sleep(0.02)
+            certificates.papers.key.write_text("nonsense")
+            await asyncio.sleep(0.05)
+            caller = certificates.caller(certificates.authority)
+            async with connected(port, caller) as conversation:
+                assert (await asked(conversation, b"/a"))[0] == 200
+                certificates.renew("anew")
+                while "anew" not in await _subject(port, caller):  # noqa: ASYNC110 - each look is a connection
+                    await asyncio.sleep(0.02)
+                assert (await asked(conversation, b"/a"))[0] == 200
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+    asyncio.run(whole())
+
+
+def test_another_authority_holds_without_a_restart_and_who_was_believed_by_the_last_one_is_not(tmp_path: Path) -> None:
+    async def whole() -> None:
+        certificates = Certificates(tmp_path)
+        trust, before = certificates.trust(), certificates.authority
+        async with a_port(trust) as (port, _desk):
+            keeping = asyncio.create_task(trust.keep_fresh(port.part, every_s=0.01))
+            async with connected(port, certificates.caller(before)) as standing:
+                assert (await asked(standing, b"/a"))[0] == 200
+                certificates.renew(authority=Authority("new"))
+                assert await is_closed(standing)
+            async with connected(port, certificates.caller(certificates.authority)) as known:
+                assert (await asked(known, b"/a"))[0] == 200
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                async with connected(port, certificates.caller(before)) as unknown:
+                    await asked(unknown, b"/b")
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+    asyncio.run(whole())
+
+
+async def _subject(port: Port, caller: ssl.SSLContext) -> str:
+    async with connected(port, caller) as (_, writer):
+        return str(writer.get_extra_info("peercert"))
+
+
+@pytest.mark.parametrize("missing", ["server.crt", "server.key", "ca.crt"])
+def test_files_that_are_missing_are_a_mistake_in_the_configuration(tmp_path: Path, missing: str) -> None:
+    certificates = Certificates(tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(BadConfiguration, match=missing.replace(".", "[.]")):
+        certificates.trust()

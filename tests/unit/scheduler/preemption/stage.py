@@ -1,0 +1,91 @@
+"""Nodes with cards, pods of several priorities on them, and one that fits nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from partage_plugins.vocabulary import NodeName
+from partage_scheduler.cycle import Bind
+from partage_scheduler.objects import ApiBudget, ApiPod
+from partage_scheduler.preemption import Budgets, Nobody, Preempting, Victims
+from partage_scheduler.queue import Waiting
+from unit.scheduler.cluster.cards import granted
+from unit.scheduler.cluster_made import given, pod
+from unit.scheduler.test_deciding_on_pods import NOW, Stage
+
+TODAY = 1_767_229_200.0
+"""01:00 on the day on which test pods are deleted."""
+GRACE_S = 120
+
+
+def running(  # noqa: PLR0913  each is said where it matters
+    name: str, node: str, card: int = 0, milli: int = 0, *, priority: int = 0, minute: int = 0, **more: Any
+) -> ApiPod:
+    """A pod on a node that holds part of a card there; it was started in that minute."""
+    notes = given(granted(f"uid-{name}", node, card, milli)) if milli else {}
+    made = pod(name, node=node, priority=priority, annotations=notes, **more)
+    return replace(made, status=replace(made.status, start_time=f"2026-01-01T00:{minute:02}:00Z"))
+
+
+def going_until(pod: ApiPod, seconds: int) -> ApiPod:
+    """The same, being deleted; its grace ends so many seconds after today."""
+    until = datetime.fromtimestamp(TODAY + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=until))
+
+
+def budget(name: str, labels: Mapping[str, str], allowed: int = 0, *, disrupted: tuple[str, ...] = ()) -> ApiBudget:
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {"selector": {"matchLabels": dict(labels)}},
+            "status": {
+                "disruptionsAllowed": allowed,
+                "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
+            },
+        },
+        ApiBudget,
+    )
+
+
+class Preempted(Stage):
+    """A scheduler without its I/O, which may send pods away."""
+
+    def __init__(self, *pods: ApiPod, budgets: tuple[ApiBudget, ...] = (), **nodes: int) -> None:
+        super().__init__(None, **nodes)
+        self.budgets = Budgets()
+        for limit in budgets:
+            self.budgets.put(limit)
+        self.preempting = Preempting(self.cycle, self.budgets, utc=lambda: TODAY, longest_grace_s=GRACE_S)
+        for each in pods:
+            self.cluster.pod(each, NOW)
+
+    def chosen(self, new: ApiPod) -> tuple[str, list[str]] | None:
+        """The node, and who leaves it; None where nobody does."""
+        found = self.preempting.victims(new, NOW)
+        return None if isinstance(found, Nobody) else (found.node, sorted(each.name for each in found.pods))
+
+    def victims(self, new: ApiPod) -> Victims:
+        found = self.preempting.victims(new, NOW)
+        assert isinstance(found, Victims)
+        return found
+
+    def send_away(self, victims: Victims) -> None:
+        for each in victims.pods:
+            self.cluster.pod_gone(each.uid, NOW)
+
+    def decides(self, new: ApiPod) -> str | None:
+        """Where it is assumed now, if anywhere."""
+        (verdict,) = self.cycle.decide(Waiting((new,)), NOW)
+        return verdict.decision.node if isinstance(verdict, Bind) else None
+
+    def keep(self, new: ApiPod, victims: Victims) -> None:
+        self.cluster.keep(new, victims.decision)
+
+    def free(self, node: str) -> tuple[int, int]:
+        found = self.decider.free(NodeName(node))
+        return found.cpu_milli, found.memory_bytes

@@ -1,0 +1,114 @@
+"""Of any cluster: after the victims have left the pod fits, none of them left in vain, and none was its equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from partage_scheduler.objects import ApiBudget, ApiPod
+from partage_scheduler.preemption import Nobody
+from unit.scheduler.cluster_made import pod
+from unit.scheduler.preemption.stage import Preempted, budget, running
+from unit.scheduler.test_deciding_on_pods import NOW
+
+CARDS, NODES, PRIORITY = 3, ("m", "n"), 5
+
+
+@dataclass(frozen=True)
+class On:
+    """A pod, by what matters of it."""
+
+    node: str
+    card: int
+    milli: int
+    cpu: int
+    priority: int
+    minute: int
+    label: str
+
+
+ON = st.builds(
+    On,
+    node=st.sampled_from(NODES),
+    card=st.integers(0, CARDS - 1),
+    milli=st.sampled_from((0, 100, 300, 500, 700, 1000)),
+    cpu=st.integers(0, 3),
+    priority=st.integers(0, PRIORITY + 1),
+    minute=st.integers(0, 59),
+    label=st.sampled_from(("a", "b", "c")),
+)
+NEW = st.builds(
+    lambda milli, cpu: pod("new", milli=milli, cpu=str(cpu), priority=PRIORITY),
+    st.sampled_from((0, 200, 500, 900, 1000, 2000, 3000)),
+    st.integers(0, 8),
+)
+BUDGETS = st.dictionaries(st.sampled_from(("a", "b", "c")), st.integers(0, 1), max_size=2)
+
+
+def pods_of(wanted: list[On]) -> list[ApiPod]:
+    """Only so many as a card has room for: what others gave is not above it either."""
+    left: dict[tuple[str, int], int] = {}
+    found: list[ApiPod] = []
+    for number, on in enumerate(wanted):
+        key = on.node, on.card
+        if left.setdefault(key, 1000) >= on.milli:
+            left[key] -= on.milli
+            found.append(
+                running(
+                    f"p{number}",
+                    on.node,
+                    on.card,
+                    on.milli,
+                    priority=on.priority,
+                    minute=on.minute,
+                    cpu=str(on.cpu),
+                    labels={"app": on.label},
+                )
+            )
+    return found
+
+
+def budgets_of(allowed: dict[str, int]) -> tuple[ApiBudget, ...]:
+    return tuple(budget(name, {"app": name}, number) for name, number in allowed.items())
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(on=st.lists(ON, max_size=12), new=NEW, allowed=BUDGETS)
+def test_the_pod_fits_afterwards_and_nobody_left_in_vain(on: list[On], new: ApiPod, allowed: dict[str, int]) -> None:
+    pods = pods_of(on)
+
+    def stage(without: set[str]) -> Preempted:
+        there = [each for each in pods if each.name not in without]
+        return Preempted(*there, budgets=budgets_of(allowed), m=CARDS, n=CARDS)
+
+    assume(stage(set()).decides(new) is None)
+    whole = stage(set())
+    found = whole.preempting.victims(new, NOW)
+    if isinstance(found, Nobody):
+        lower = {each.name for each in pods if each.priority < PRIORITY}
+        for node in NODES:  # even with all of them gone it would not fit there
+            gone = {each.name for each in pods if each.name in lower and each.node == node}
+            assert stage(gone).decides(new) != node
+        return
+    names = {each.name for each in found.pods}
+    assert all(each.priority < PRIORITY and each.node == found.node for each in found.pods)
+    assert stage(names).decides(new) == found.node
+    for name in names:
+        assert stage(names - {name}).decides(new) is None, f"{name} left in vain"
+    whole.keep(new, found)
+    whole.send_away(found)
+    again = pod("again", milli=new_milli(new), cpu=new_cpu(new), priority=PRIORITY - 1)
+    went = whole.decides(again)
+    assert whole.decides(new) == found.node, f"what was kept went to a lower pod on {went}"
+
+
+def new_milli(new: ApiPod) -> int:
+    return int(new.spec.containers[0].resources.limits.get("partage.dev/gpu-milli", "0"))
+
+
+def new_cpu(new: ApiPod) -> str:
+    return new.spec.containers[0].resources.requests.get("cpu", "0")

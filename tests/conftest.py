@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import threading
 import uuid
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ _GRACE_S = 2.0
 
 
 def pytest_configure() -> None:
+    # A shell's job in the background ignores it, and so would the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     run = os.environ[leftovers.MARK] = str(uuid.uuid4())
     leftovers.watch(os.getpid(), run)
 

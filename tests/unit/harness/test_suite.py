@@ -8,11 +8,13 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from suite.pool import Done, Job, Pool
+from suite import plan
+from suite.pool import ROOT, Done, Job, Pool
 
 TESTS = """
 import os, signal, subprocess, time
@@ -85,6 +87,22 @@ def test_a_lane_without_a_test_fails(tmp_path: Path, tests: str) -> None:
     (done,) = run(tmp_path, of_tests(tmp_path / "tests", tests))
     assert done.passed == 0
     assert [failure.partition(": ")[0] for failure in done.failures] == ["lane"]
+
+
+def files_of(jobs: list[Job]) -> Counter[Path]:
+    folders = [Path(word) for job in jobs if job.is_pytest for word in job.argv if word.startswith(str(ROOT / "tests"))]
+    folders += [Path(word) for job in jobs for word in job.argv if word.startswith(str(ROOT / "plugins"))]
+    return Counter(file for folder in folders for file in folder.rglob("test_*.py"))
+
+
+def test_every_test_is_in_one_job() -> None:
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "plugins").glob("*/tests/**/test_*.py")]
+    assert files_of(plan.everything()) == Counter(files)
+
+
+def test_every_unit_test_is_in_one_quick_job() -> None:
+    files = [file for kind in ("unit", "contract") for file in (ROOT / "tests" / kind).rglob("test_*.py")]
+    assert files_of(plan.quick_tests()) == Counter(files)
 
 
 def test_a_command_fails_by_its_exit_status_and_keeps_its_output(tmp_path: Path) -> None:

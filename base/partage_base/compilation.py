@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,14 @@ class Compilation:
     """Raised when it does not build: what is missing, or what the compiler said."""
     without: frozenset[str] = frozenset()
     """Folders in the sources that are no part of it."""
+    beside: tuple[Path, ...] = ()
+    """Folders that it includes files of: their copies stand beside that of the sources."""
+    variables: tuple[str, ...] = ()
+    """What make is told besides, as NAME=value."""
 
     def built(self) -> Path:
         """The folder of what was built; builds it first where this state of the sources is not built yet."""
-        found = self.builds / self._digest(self.sources)
+        found = self.builds / self._digest(self._sources())
         if not found.is_dir():
             self.builds.mkdir(parents=True, exist_ok=True)
             with _alone(self.builds):
@@ -50,17 +54,23 @@ class Compilation:
         os.utime(found)
         return found
 
-    def _digest(self, folder: Path) -> str:
+    def _sources(self) -> list[Path]:
+        return [self.sources, *self.beside]
+
+    def _digest(self, folders: Iterable[Path]) -> str:
         digest = hashlib.sha256(_toolchain().encode())
-        for name, content in self._contents(folder).items():
+        for name, content in self._contents(folders).items():
             digest.update(f"{name} {len(content)}\n".encode() + content)
         return digest.hexdigest()[:16]
 
-    def _contents(self, folder: Path) -> dict[str, bytes]:
-        """What a build is made from."""
-        files = sorted(found for pattern in _SOURCES for found in folder.rglob(pattern))
-        names = {file.relative_to(folder): file for file in files}
-        return {str(name): file.read_bytes() for name, file in names.items() if name.parts[0] not in self.without}
+    def _contents(self, folders: Iterable[Path]) -> dict[str, bytes]:
+        """The files that a build is made from, by their paths from the folder above."""
+        return {
+            str(file.relative_to(folder.parent)): file.read_bytes()
+            for folder in folders
+            for file in sorted(found for pattern in _SOURCES for found in folder.rglob(pattern))
+            if file.relative_to(folder).parts[0] not in self.without
+        }
 
     def _build(self) -> Path:
         """Builds from a copy of the sources, so that nothing changes under the compiler.
@@ -73,11 +83,11 @@ class Compilation:
             shutil.rmtree(work)
         copy.mkdir(parents=True, exist_ok=True)
         self._mirror(copy)
-        target = self.builds / self._digest(copy)
+        target = self.builds / self._digest(copy / folder.name for folder in self._sources())
         if target.is_dir():
             return target
         unfinished.touch()
-        failure = self._make(copy, out)
+        failure = self._make(copy / self.sources.name, out)
         unfinished.unlink()
         if failure is not None:
             raise self.failure(f"{self.what} does not build: {failure}; all of it is in {out / LOG}")
@@ -89,7 +99,8 @@ class Compilation:
 
     def _mirror(self, copy: Path) -> None:
         """Writes only what differs: make goes by the times of files."""
-        wanted, there = self._contents(self.sources), self._contents(copy)
+        wanted = self._contents(self._sources())
+        there = self._contents(copy / folder.name for folder in self._sources())
         for name in there.keys() - wanted.keys():
             (copy / name).unlink()
         for name, content in wanted.items():
@@ -107,7 +118,7 @@ class Compilation:
         for tool in ("make", compiler):
             if shutil.which(tool) is None:
                 raise self.failure(f"{self.what} is built on first use and needs {tool}; install gcc and make")
-        argv = ["make", "-C", str(folder), "-j", str(os.cpu_count() or 1), f"OUT={out}"]
+        argv = ["make", "-C", str(folder), "-j", str(os.cpu_count() or 1), f"OUT={out}", *self.variables]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 (our own Makefile)
         out.mkdir(exist_ok=True)
         (out / LOG).write_text(done.stdout + done.stderr)

@@ -19,7 +19,8 @@ PRODUCTS: Final = ("simgpud", "libcuda.so", "libnvidia-ml.so")
 READY_MADE: Final = "PARTAGE_SIMGPU"
 """The environment may name a folder that is used instead of a build of ours, such as one with sanitizers."""
 _PACKAGE: Final = Path(__file__).parent
-_IN_CHECKOUT: Final = _PACKAGE.parent / "native"
+_CHECKOUT: Final = _PACKAGE.parents[1]
+_IN_CHECKOUT: Final = _CHECKOUT / "simgpu/native"
 _IN_PACKAGE: Final = _PACKAGE / "native"
 
 
@@ -32,8 +33,9 @@ def built(*, into: Path | None = None) -> Path:
     """The folder of the programs and libraries; builds them first where this state of the sources is not built yet."""
     if ready_made := os.environ.get(READY_MADE):
         return Path(ready_made).resolve()
-    return Compilation("the simulated GPU", sources(), into or _builds(), NotBuilt).built()
-
-
-def _builds() -> Path:
-    return cache_folder("simgpu", _IN_CHECKOUT.parents[1] if sources() == _IN_CHECKOUT else None)
+    in_checkout = sources() == _IN_CHECKOUT
+    builds = into or cache_folder("simgpu", _CHECKOUT if in_checkout else None)
+    driver = _CHECKOUT / "isolation/driver" if in_checkout else _PACKAGE.with_name("partage_isolation") / "driver"
+    return Compilation(
+        "the simulated GPU", sources(), builds, NotBuilt, beside=(driver,), variables=("ABOVE_DRIVER=..",)
+    ).built()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,18 @@ from partage_simgpu.describing import Card, card_uuid, mig_uuid
 from partage_simgpu.node import SimulatedNode, make_node
 from partage_simgpu.profiles import load_profile
 
-__all__ = ["NODE", "Card", "SimulatedNode", "built", "card", "card_uuid", "mig_uuid", "simulated_node", "workload"]
+__all__ = [
+    "NODE",
+    "Card",
+    "SimulatedNode",
+    "built",
+    "card",
+    "card_uuid",
+    "mig_uuid",
+    "simulated_names",
+    "simulated_node",
+    "workload",
+]
 
 NODE = "test"
 
@@ -34,6 +46,15 @@ NODE = "test"
 def card(name: str, *, mig: Sequence[str] = (), **changed: object) -> Card:
     """A card of a profile, with fields of the profile changed: `card("t4", memory_mib=512)`."""
     return Card(msgspec.structs.replace(load_profile(name), **changed), tuple(mig))
+
+
+def simulated_names(library: str) -> tuple[set[str], set[str]]:
+    """The names that a library of ours simulates, and those that it only exports: one function stands behind these."""
+    said = subprocess.check_output(["nm", "-D", "--defined-only", str(built() / library)], text=True)
+    address_of = {name: address for address, _, name in map(str.split, said.splitlines())}
+    ((absent, _),) = Counter(address_of.values()).most_common(1)
+    simulated = {name for name, address in address_of.items() if address != absent}
+    return simulated, address_of.keys() - simulated
 
 
 @contextmanager

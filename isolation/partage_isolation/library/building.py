@@ -41,4 +41,5 @@ def built(*, into: Path | None = None) -> Path:
     if checkout is None and carried.is_dir():
         return carried
     builds = into or cache_folder("preload", checkout)
-    return Compilation("the preload library", sources(), builds, NotBuilt, without=_NOT_BUILT).built()
+    driver = CHECKOUT / "isolation/driver" if checkout else _PACKAGE.with_name("driver")
+    return Compilation("the preload library", sources(), builds, NotBuilt, _NOT_BUILT, (driver,)).built()

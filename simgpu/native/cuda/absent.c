@@ -1,10 +1,9 @@
-/* The names that are declared but not simulated: a program finds them, and is told so. */
+/* Every name that the driver exports. Files beside this one define those that are simulated; all others are found, and
+ * answer that they are not supported. */
 #include "abi.h"
 
 CUresult absent(void);
 CUresult absent(void) { return CUDA_ERROR_NOT_SUPPORTED; }
 
-#define REAL(name)
-#define ABSENT(name) __attribute__((visibility("default"), weak, alias("absent"))) CUresult name(void);
-
-#include "names.def"
+#define NAME(name) __attribute__((visibility("default"), weak, alias("absent"))) CUresult name(void);
+#include "driver/cuda.def"

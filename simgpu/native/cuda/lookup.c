@@ -3,23 +3,23 @@
 
 #include <string.h>
 
-enum which { LEGACY, PER_THREAD };
-
 struct route {
     const char *name;
     u32 version;
-    enum which which;
+    bool per_thread;
     CUresult (*symbol)(void);
 };
 
-/* Declared anew with no parameters, as only addresses are needed here; each has an alias of its own in this file. */
-#define ROUTE(name, version, which, symbol) CUresult route_to_##name##_##version##_##which(void) __asm__(#symbol);
-#include "routes.def"
+/* Declared with no parameters, as only addresses are needed here; each has an alias of its own in this file. */
+#define ROUTE(name, version, per_thread, symbol)                                                                       \
+    CUresult route_to_##name##_##version##_##per_thread(void) __asm__(#symbol);
+#include "driver/routes.def"
 #undef ROUTE
 
 static const struct route routes[] = {
-#define ROUTE(name, version, which, symbol) {#name, version, which, route_to_##name##_##version##_##which},
-#include "routes.def"
+#define ROUTE(name, version, per_thread, symbol)                                                                       \
+    {#name, version, per_thread, route_to_##name##_##version##_##per_thread},
+#include "driver/routes.def"
 #undef ROUTE
 };
 
@@ -49,8 +49,8 @@ static int find(const char *name, u32 version, bool per_thread, void **address) 
     for (; route && route < routes + ROUTES && !strcmp(route->name, name); route++) {
         if (route->version > driver) continue;
         exists = true;
-        if (route->version > version || (route->which == PER_THREAD && !per_thread)) continue;
-        if (!best || (per_thread && route->which == PER_THREAD && best->which != PER_THREAD)) best = route;
+        if (route->version > version || (route->per_thread && !per_thread)) continue;
+        if (!best || (route->per_thread && !best->per_thread)) best = route;
     }
     *address = best ? (void *)best->symbol : NULL;
     return best ? FOUND : exists ? TOO_OLD : NOT_FOUND;

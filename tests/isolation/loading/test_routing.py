@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +12,8 @@ import pytest
 
 from isolation.loading.stage import Stage
 from partage_isolation.library.building import sources
-from partage_simgpu.building import sources as simulated
 from partage_simgpu.node import SimulatedNode
-from support.simgpu import simulated_node
+from support.simgpu import simulated_names, simulated_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds the simulated GPU
 
@@ -27,16 +27,17 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[SimulatedNode]:
         yield node
 
 
+@cache
 def hooks() -> set[str]:
     """Those that the simulated driver has. All others of its names are one function, which is no hook's."""
     hooked = re.findall(r"^HOOK\((\w+)\)", (sources() / "hooks/hooks.def").read_text(), flags=re.MULTILINE)
-    real = re.findall(r"^REAL\((\w+)\)", (simulated() / "cuda/names.def").read_text(), flags=re.MULTILINE)
-    return set(hooked) & set(real)
+    simulated, _ = simulated_names("libcuda.so")
+    return simulated.intersection(hooked)
 
 
 def questions() -> list[str]:
     """Each form that the driver has, asked for from its own version on and with the newest, for each default stream."""
-    text = (sources() / "names/routes.def").read_text()
+    text = (sources().with_name("driver") / "routes.def").read_text()
     routes = [
         (name, int(version), per_thread == "1", symbol)
         for name, version, per_thread, symbol in re.findall(

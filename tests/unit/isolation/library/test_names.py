@@ -1,4 +1,4 @@
-"""The tables of names are those of NVIDIA's headers, and nothing that the simulated driver exports is missing."""
+"""The tables of names are those of NVIDIA's headers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 
 from support.nvidia import CUDA_RUNTIME, nvml_header, unpacked
 
-ROOT: Final = Path(__file__).parents[4]
-NAMES: Final = ROOT / "isolation/preload/names"
+NAMES: Final = Path(__file__).parents[4] / "isolation/driver"
 
 
 def listed(path: Path) -> set[str]:
@@ -29,14 +28,6 @@ def test_the_tables_are_what_the_headers_make_of_them() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
-@pytest.mark.parametrize("library", ["cuda", "nvml"])
-def test_all_that_the_simulated_driver_exports_is_there(library: str) -> None:
-    assert listed(ROOT / f"simgpu/native/{library}/names.def") <= listed(NAMES / f"{library}.def")
-
-
 def test_whatever_cugetprocaddress_finds_is_one_of_the_names() -> None:
     routes = re.findall(r"^ROUTE\((\w+), \d+, [01], (\w+)\)", (NAMES / "routes.def").read_text(), flags=re.MULTILINE)
     assert {name for route in routes for name in route} <= listed(NAMES / "cuda.def")
-    simulated = (ROOT / "simgpu/native/cuda/routes.def").read_text()
-    theirs = re.findall(r"^ROUTE\(\w+, \d+, \w+, (\w+)\)", simulated, flags=re.MULTILINE)
-    assert {symbol for _, symbol in routes} == set(theirs)

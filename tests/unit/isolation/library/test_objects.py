@@ -43,7 +43,7 @@ def exported(name: str) -> dict[str, list[str]]:
 def test_it_exports_the_drivers_names_and_spares_and_nothing_else(name: str) -> None:
     functions = {symbol for symbol, fields in exported(name).items() if fields[3] == "FUNC"}
     spares = {spare_name(number) for number in range(256)}
-    assert functions == {*listed(f"names/{LISTS[name]}"), *spares}
+    assert functions == {*listed(f"../driver/{LISTS[name]}"), *spares}
     assert exported(name).keys() - functions <= MARKS
 
 
@@ -56,7 +56,7 @@ def test_the_alias_has_nothing_but_a_need() -> None:
 def test_every_hook_is_one_of_the_names(name: str) -> None:
     hooks = listed("hooks/hooks.def" if name == CUDA else "nvml/hooks/hooks.def", "HOOK")
     assert len(set(hooks)) == len(hooks)
-    assert set(hooks) <= set(listed(f"names/{LISTS[name]}"))
+    assert set(hooks) <= set(listed(f"../driver/{LISTS[name]}"))
 
 
 @pytest.mark.parametrize("name", OBJECTS)

@@ -84,6 +84,16 @@ class Place:
     def held(self, container: Container) -> CardHeld:
         return self.told(container).cards[0]
 
+    def settled(self, container: Container) -> Callable[[int], None]:
+        """What waits until the broker has forgotten a dead process of it: no card shows what that had any more."""
+
+        def wait(pid: int) -> None:
+            self.until(
+                f"process {pid} is forgotten", lambda: all(each.pid != pid for each in self.told(container).processes)
+            )
+
+        return wait
+
     def until(self, what: str, holds: Callable[[], object], *, within_s: float = 20.0) -> float:
         """Waits for something; how long that took, in seconds."""
         began = time.monotonic()

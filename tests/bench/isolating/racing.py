@@ -5,8 +5,8 @@ or beside one, metered or not, is someone else's to say: here it is an environme
 
 - the card's own peak: simgpud is the only one who writes it, at every operation;
 - refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
-- what dead processes had: it is claimed for `RETURNED_S` after their death and must then be there for others. What
-  others have open of it is claimed by these.
+- what dead processes had: it is claimed until `Course.settled` returns and must then be there for others. What others
+  have open of it is claimed by these.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.isolating.programs import programs
 MIB: Final = 1 << 20
 KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,graph,context,opened"
 """Every path; the last one is memory of each other's, by IPC."""
-RETURNED_S: Final = 0.1
+_RETURNED_S: Final = 0.1
 OUT_OF_REACH: Final = 32 * MIB
 """What a stopped process may keep lent and not use; and it may have begun a context that nobody can measure."""
 _LATEST_S: Final = 0.02
@@ -50,6 +50,8 @@ class Course:
     mib: int = 64
     kinds: str = KINDS
     seed: int = 1
+    settled: Callable[[int], None] = lambda _: time.sleep(_RETURNED_S)
+    """Returns when all that the dead process with this pid had must be there for others."""
 
 
 @dataclass
@@ -184,7 +186,7 @@ class Race:
         racer.finish()
         self._racers[slot] = None
         self.seen.killed += 1
-        time.sleep(RETURNED_S)
+        self.course.settled(racer.process.pid)
         self._claims.forget(slot)
 
     def _stop(self, slot: int) -> None:

@@ -77,13 +77,18 @@ def descriptors_of(place: Place) -> int:
     return len(os.listdir(f"/proc/{place.broker_pid}/fd"))  # noqa: PTH208 (entries that vanish meanwhile)
 
 
+def course(place: Place, container: Container, processes: int) -> Course:
+    environment, settled = container.environment, place.settled(container)
+    return Course(environment, container.limit, CONTEXT_MIB, processes=processes, settled=settled)
+
+
 @contextmanager
 def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]:
     """Beside whatever happens, another container races for its memory as if it were alone; so it goes on after it."""
     broker = place.broker_pid
-    with Race(Course(victim.environment, victim.limit, CONTEXT_MIB, processes=1), tmp_path / "first") as race:
+    with Race(course(place, victim, processes=1), tmp_path / "first") as race:
         race.finish()  # the broker knows what a context takes from now on
-    with Race(Course(victim.environment, victim.limit, CONTEXT_MIB, processes=3), tmp_path / "victim") as race:
+    with Race(course(place, victim, processes=3), tmp_path / "victim") as race:
         race.round()
         before = descriptors_of(place)
         yield
@@ -101,7 +106,7 @@ def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]
 def test_noise_harms_nobody(place: Place, tmp_path: Path, name: str) -> None:
     victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
     with unharmed(place, tmp_path, victim), attacking(place, hostile, name) as attack:
-        with Race(Course(victim.environment, victim.limit, CONTEXT_MIB, processes=1), tmp_path / "beside") as race:
+        with Race(course(place, victim, processes=1), tmp_path / "beside") as race:
             race.round()
             race.finish()
         told = attack.end()

@@ -21,13 +21,21 @@ OUT_OF_MEMORY = 2
 CARD = card("h100", context_mib=CONTEXT_MIB)
 
 
-def course(container: Container, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
-    return Course(container.environment, container.limit, CONTEXT_MIB, seed=seed, kinds=kinds, processes=processes)
+def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
+    return Course(
+        container.environment,
+        container.limit,
+        CONTEXT_MIB,
+        seed=seed,
+        kinds=kinds,
+        processes=processes,
+        settled=place.settled(container),
+    )
 
 
 def warm_up(place: Place, container: Container, tmp_path: Path) -> None:
     """The broker learns what a context takes on this card."""
-    with Race(course(container, 0, processes=1), tmp_path / "warm-up") as race:
+    with Race(course(place, container, 0, processes=1), tmp_path / "warm-up") as race:
         race.round()
         race.finish()
     place.until("the first process is forgotten", lambda: not place.told(container).processes)
@@ -57,7 +65,7 @@ def test_the_limit_holds_to_the_byte_and_no_refusal_is_wrong(tmp_path: Path) -> 
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB)
         warm_up(place, container, tmp_path)
-        with Race(course(container, 1), tmp_path / "page") as race:
+        with Race(course(place, container, 1), tmp_path / "page") as race:
             for _ in range(60):
                 race.round()
             race.finish()
@@ -95,7 +103,10 @@ def test_two_containers_of_one_card_race_without_meeting(tmp_path: Path) -> None
     with a_place(cards=(CARD,)) as place:
         one, other = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB // 2)
         warm_up(place, one, tmp_path)
-        with Race(course(one, 2), tmp_path / "one") as first, Race(course(other, 3), tmp_path / "other") as second:
+        with (
+            Race(course(place, one, 2), tmp_path / "one") as first,
+            Race(course(place, other, 3), tmp_path / "other") as second,
+        ):
             for _ in range(20):
                 first.round(meanwhile=second.round)
             first.finish()
@@ -109,7 +120,7 @@ def test_each_path_alone_keeps_the_limit(tmp_path: Path, kind: str) -> None:
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB // 2)
         warm_up(place, container, tmp_path)
-        with Race(course(container, 4, kinds=kind, processes=4), tmp_path / "page") as race:
+        with Race(course(place, container, 4, kinds=kind, processes=4), tmp_path / "page") as race:
             for _ in range(8):
                 race.round()
             race.finish()
@@ -121,7 +132,9 @@ def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> Non
     with a_place(cards=(CARD,), settings={"audit_every_s": "0.1"}) as place:
         container = place.container(memory_mib=LIMIT_MIB)
         warm_up(place, container, tmp_path)
-        with Race(course(container, 5, kinds="plain,small,pitch,managed,pool,mapped"), tmp_path / "page") as race:
+        with Race(
+            course(place, container, 5, kinds="plain,small,pitch,managed,pool,mapped"), tmp_path / "page"
+        ) as race:
             for _ in range(10):
                 race.round()
                 place.until("the books agree with the card", lambda: disagreement(place, container) is None)
@@ -144,7 +157,7 @@ def test_a_broker_that_is_killed_again_and_again_lets_nobody_over_the_limit(tmp_
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB)
         warm_up(place, container, tmp_path)
-        with Race(course(container, 6), tmp_path / "page") as race:
+        with Race(course(place, container, 6), tmp_path / "page") as race:
             for _ in range(restarts):
                 race.round(meanwhile=place.restart)
             race.finish()
@@ -156,9 +169,9 @@ def test_a_stopped_process_keeps_nobody_waiting(tmp_path: Path) -> None:
     with a_place(cards=(CARD,)) as place:
         container = place.container(memory_mib=LIMIT_MIB)
         warm_up(place, container, tmp_path)
-        with Race(course(container, 7, processes=2), tmp_path / "stopped") as stopped:
+        with Race(course(place, container, 7, processes=2), tmp_path / "stopped") as stopped:
             stopped.send(signal.SIGSTOP)
-            with Race(course(container, 8, kinds="plain", processes=2), tmp_path / "page") as race:
+            with Race(course(place, container, 8, kinds="plain", processes=2), tmp_path / "page") as race:
                 for _ in itertools.repeat(None, 3):
                     race.round()
                 race.finish()

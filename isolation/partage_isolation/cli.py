@@ -7,7 +7,7 @@ import uvloop
 
 from partage_base.daemon.cli import Instead, daemon_command
 from partage_isolation.broker.checking import mistakes
-from partage_isolation.library.installing import install
+from partage_isolation.library.installation import install
 from partage_isolation.library.pages import install_page
 from partage_isolation.service import start
 from partage_isolation.settings import BrokerSettings

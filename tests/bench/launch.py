@@ -15,10 +15,10 @@ import itertools
 from typing import Final
 
 from bench.harness import Bench
-from bench.isolating.costs import Engaged, measured
-from bench.isolating.lending import CARDS, LIMIT, Lending, Time, lending
+from bench.isolation.costs import Engaged, measured
+from bench.isolation.lease import CARDS, LIMIT, Lending, Time, lending
 from bench.measuring.rounds import Difference
-from partage_isolation.library.building import CUDA
+from partage_isolation.library.objects import CUDA
 
 CALLS: Final = 10_000_000
 EACH: Final = 50_000

@@ -5,7 +5,7 @@ the library is at work is asserted before each: the program sees its limit as th
 memory, and the broker knows it.
 
 Limits are judged by the simulated card's own peak, which its driver writes at every operation, and refusals by what all
-programs claimed while they were refused (`isolating/racing.py`). Times hold on a machine that does nothing else.
+programs claimed while they were refused (`isolation/race.py`). Times hold on a machine that does nothing else.
 
 Published of others, for comparison: the driver itself takes 40 to 1000 us for cuMemAlloc on a real card
 (GPU-Virt-Bench); of two allocations of 600 MiB at once within a limit of 1024 MiB both went through in one of five
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Bench
-from bench.isolating.costs import Engaged, measured
-from bench.isolating.place import Container, Place, a_place
-from bench.isolating.racing import Course, Race, Seen
-from bench.isolating.returning import returned_s
-from partage_isolation.library.building import CUDA
+from bench.isolation.costs import Engaged, measured
+from bench.isolation.place import Container, Place, a_place
+from bench.isolation.race import Course, Race, Seen
+from bench.isolation.reclaim import returned_s
+from partage_isolation.library.objects import CUDA
 from support.simgpu import card
 
 CONTEXT_MIB: Final = 64

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from bench.measuring.surroundings import time_now
-from partage_isolation.library.building import built
+from partage_isolation.library.objects import built
 from support.isolated import Isolated, isolated
 from support.sharing import Running, Sharer, each_second, start
 

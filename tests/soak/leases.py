@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from partage_isolation.control.questions import TimeTold
-from partage_isolation.library.building import built as built_library
+from partage_isolation.library.objects import built as built_library
 from partage_simgpu.building import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_isolation.control.client import BrokerClient
 from partage_isolation.control.errors import ControlError
 from partage_isolation.control.questions import ContainerTold, Told
-from partage_isolation.library.building import built as built_library
+from partage_isolation.library.objects import built as built_library
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory
 from rig import images

@@ -2,13 +2,13 @@
 
     install(Path("/usr/local/lib/partage"), driver_root=Path("/"))
 
-`elf` and `spares` are pure: bytes in, bytes out. `building` compiles, `installing` writes; `current` says
+`elf` and `spares` are pure: bytes in, bytes out. `objects` compiles, `installation` writes; `current` says
 which version new containers get.
 """
 
 from __future__ import annotations
 
 from partage_isolation.library.current import library_for_new
-from partage_isolation.library.installing import Installed, install
+from partage_isolation.library.installation import Installed, install
 
 __all__ = ["Installed", "install", "library_for_new"]

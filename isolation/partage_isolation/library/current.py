@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.errors import NoLibrary
-from partage_isolation.library.building import OBJECTS
+from partage_isolation.library.objects import OBJECTS
 
 CURRENT: Final = "current"
 NEW: Final = ".new-"

@@ -14,8 +14,8 @@ from typing import Final, cast
 
 from partage_base.compilation import Compilation, cache_folder
 from partage_base.files import write_whole
-from partage_isolation.library.building import CARRIED, CHECKOUT, READY_MADE
 from partage_isolation.library.errors import NotBuilt, NotInstalled
+from partage_isolation.library.objects import CARRIED, CHECKOUT, READY_MADE
 
 PAGE: Final = "libpartage-page.so"
 _FUNCTION: Final = "partage_line_write"

@@ -11,7 +11,7 @@ from bench.harness import Bench
 from bench.sharing.cases import Case
 from bench.sharing.seen import Seen
 from bench.simulating.quiet import MOST_FOREIGN, quietly
-from partage_isolation.library.building import built
+from partage_isolation.library.objects import built
 from support.isolated import Isolated, isolated
 from support.sharing import Running, Sharer, sharing, watched
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.isolating.place import Container
+from bench.isolation.place import Container
 
 _ENTER: Final = """
 set -e

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pytest
 
-from bench.isolating.place import MIB, Container, Place, a_place
-from bench.isolating.programs import programs
-from bench.isolating.racing import Course, Race
+from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.programs import programs
+from bench.isolation.race import Course, Race
 from support.simgpu import card
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from bench.isolating.place import MIB, Container, Place, a_place
-from bench.isolating.programs import programs
+from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.programs import programs
 from isolation.hostile.cell import in_cell
 from support.simgpu import card
 

@@ -9,7 +9,7 @@ import pytest
 
 from partage_isolation.attaching.plugin import AWAY
 from partage_isolation.broker.folders import INSIDE, LIBRARY
-from partage_isolation.library.building import OBJECTS, built
+from partage_isolation.library.objects import OBJECTS, built
 from rig.talking.pods import Pod
 from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, memory, seen
 

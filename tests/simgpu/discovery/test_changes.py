@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isolation.watching.holders import holders
+from isolation.audit.holders import holders
 from partage_gpu.nvml.facts import Xid
 from partage_simgpu.node import SimulatedNode
 from simgpu.discovery.asked import ONE, THREE, TWO, Asked, asked, eventually, laid_out_anew

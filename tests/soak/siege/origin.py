@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.library.building import built
+from partage_isolation.library.objects import built
 from rig.errors import ComponentFailed
 from rig.rig import CHECKOUT
 from support.chain_stage import Chain

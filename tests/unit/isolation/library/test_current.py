@@ -14,9 +14,9 @@ import pytest
 
 from partage_isolation.errors import NoLibrary
 from partage_isolation.library import Installed, install, library_for_new
-from partage_isolation.library.building import OBJECTS
 from partage_isolation.library.current import CURRENT, make_current
 from partage_isolation.library.errors import NotInstalled
+from partage_isolation.library.objects import OBJECTS
 from support.shared_objects import shared_object, spare_name
 
 OLDER, NEWER = "older", "newer"

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from partage_isolation.library.building import ALIAS, CUDA, NVML, OBJECTS, built, sources
+from partage_isolation.library.objects import ALIAS, CUDA, NVML, OBJECTS, built, sources
 from support.shared_objects import spare_name
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds

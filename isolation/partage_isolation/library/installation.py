@@ -1,0 +1,143 @@
+"""Puts the library into a folder of its version, where containers find it, with the names that the node's driver has.
+
+A version is a digest of the three objects as they are written, so that a folder, once there, is never written again:
+running containers have it mounted. It appears by a rename, whole or not at all; then it is made the current one. Two at
+once do no harm: who ends last says which is current.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_base.version import VERSION
+from partage_gpu.nvml.libraries import file_below
+from partage_isolation.library import elf
+from partage_isolation.library.current import NEW, make_current, sync
+from partage_isolation.library.errors import FileRefused, NotInstalled
+from partage_isolation.library.objects import CUDA, NVML, OBJECTS, built
+from partage_isolation.library.spares import name_spares
+
+_FORGOTTEN_S: Final = 3600
+"""An installer that was interrupted leaves its folder; nobody takes that long."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The library as it lies there."""
+
+    version: str
+    folder: Path
+    added: tuple[str, ...]
+    """Names of the driver that spare exports were given."""
+    left_out: tuple[str, ...]
+    """Functions of the driver that no spare could be found for: programs that need one of them do not find it."""
+
+
+def install(folder: Path, driver_root: Path = Path("/"), *, objects: Path | None = None) -> Installed:
+    """Writes `folder`/<version> if it is not there, and makes it the current one. Raises `LibraryError`.
+
+    `objects` is where the built ones are. Without a driver below `driver_root` the library has the names of its tables.
+    """
+    contents, added, left_out = _contents(objects or built(), str(driver_root))
+    version = f"{VERSION}-{_digest(contents)}"
+    try:
+        _make(folder)
+        _forget(folder)
+        _put(folder, folder / version, contents)
+        make_current(folder, version)
+    except OSError as error:
+        raise NotInstalled(f"the preload library cannot be written to {folder}: {error}") from error
+    return Installed(version, folder / version, added, left_out)
+
+
+def _make(folder: Path) -> None:
+    """With all above it. Open to all, whatever the umask is: the programs of a user who may not read it skip it."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+
+
+def _contents(objects: Path, driver_root: str) -> tuple[dict[str, bytes], tuple[str, ...], tuple[str, ...]]:
+    try:
+        contents = {name: (objects / name).read_bytes() for name in OBJECTS}
+    except OSError as error:
+        raise NotInstalled(f"the preload library is not in {objects}: {error}") from error
+    added: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    for name in (CUDA, NVML):
+        named = name_spares(contents[name], _driver_functions(driver_root, name), name)
+        contents[name] = named.content
+        added, left_out = added + named.added, left_out + named.left_out
+    return contents, added, left_out
+
+
+def _driver_functions(driver_root: str, name: str) -> frozenset[str]:
+    path = file_below(driver_root, name)
+    if path is None:
+        return frozenset()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise FileRefused(f"{path}: {error.strerror}") from error
+    try:
+        return elf.read(lambda offset, size: os.pread(descriptor, size, offset), path).functions()
+    except OSError as error:
+        raise FileRefused(f"{path}: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def _digest(contents: dict[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+def _put(folder: Path, target: Path, contents: dict[str, bytes]) -> None:
+    if target.is_dir():
+        return _compare(target, contents)
+    fresh = Path(tempfile.mkdtemp(prefix=NEW, dir=folder))
+    try:
+        _write(fresh, contents)
+        fresh.rename(target)
+    except OSError:
+        if not target.is_dir():  # else another installer was first
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    sync(folder)
+    return _compare(target, contents)
+
+
+def _write(fresh: Path, contents: dict[str, bytes]) -> None:
+    for name, content in contents.items():
+        with (fresh / name).open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        (fresh / name).chmod(0o644)
+    fresh.chmod(0o755)
+    sync(fresh)
+
+
+def _compare(target: Path, contents: dict[str, bytes]) -> None:
+    for name, content in contents.items():
+        if not (target / name).is_file() or (target / name).read_bytes() != content:
+            raise NotInstalled(f"{target / name} is not what was installed there; remove {target} and install again")
+
+
+def _forget(folder: Path) -> None:
+    for left in folder.glob(f"{NEW}*"):
+        with suppress(FileNotFoundError):  # its owner is done
+            if left.stat().st_mtime < time.time() - _FORGOTTEN_S:
+                shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,111 @@
+"""A container's folder with the library, a driver that does nothing, and a broker that gives it all cards all the time.
+
+    with lending(Time.LEASE) as place:
+        subprocess.run([...], env=place.environment)
+
+What a lease is worth is not asked here: the next one is lent before one ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from bench.isolation.programs import programs
+from partage_isolation.broker.wire import What
+from partage_isolation.library.objects import CUDA, OBJECTS, built
+from support.granter import Granter, granter
+
+CARDS: Final = 2
+LIMIT: Final = 8 << 30
+_FIRST_UUID: Final = b"0123456789abcdef"
+"""Of the driver that does nothing; the next card's is one more."""
+_QUANTUM_S: Final = 0.02
+_LENT_S: Final = 2.0
+
+
+class Time(Enum):
+    FREE = "free"
+    LEASE = "lease"
+
+
+@dataclass(frozen=True)
+class Lending:
+    library: Path
+    driver: Path
+    broker: Granter
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return {"LD_PRELOAD": ":".join(str(self.library / name) for name in OBJECTS)}
+
+    @property
+    def joined(self) -> int:
+        """How many cards programs were about to launch on, one after the other."""
+        return len(self.broker.joined)
+
+    @property
+    def ended(self) -> bool:
+        return any(packet.what is What.DRAINED for _, packet, _ in self.broker.leases)
+
+
+def _uuid(card: int) -> str:
+    return f"GPU-{UUID(int=int.from_bytes(_FIRST_UUID) + card)}"
+
+
+def _lend(broker: Granter, over: threading.Event) -> None:
+    """A lease is never written twice in one epoch, so each is a new one."""
+    while not over.wait(_QUANTUM_S):
+        for card in range(CARDS):
+            broker.lease(card, seconds=_LENT_S)
+
+
+@contextmanager
+def _lent(broker: Granter) -> Generator[None]:
+    over = threading.Event()
+    thread = threading.Thread(target=_lend, args=(broker, over))
+    for card in range(CARDS):
+        broker.lease(card, seconds=_LENT_S)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _installed(folder: Path) -> tuple[Path, Path]:
+    library, driver = folder / "lib", folder / "driver" / CUDA
+    library.mkdir()
+    driver.parent.mkdir()
+    for name in OBJECTS:
+        shutil.copy(built() / name, library / name)
+    shutil.copy(programs() / "null" / CUDA, driver)
+    return library, driver
+
+
+@contextmanager
+def lending(how: Time) -> Generator[Lending]:
+    folder = Path(tempfile.mkdtemp(prefix="pl-", dir="/tmp"))  # sockets want short paths
+    limits = {_uuid(card): LIMIT for card in range(CARDS)}
+    try:
+        library, driver = _installed(folder)
+        with granter(folder / "broker", limits) as broker:
+            place = Lending(library, driver, broker)
+            if how is Time.LEASE:
+                with _lent(broker):
+                    yield place
+            else:
+                for card in range(CARDS):
+                    broker.free(card)
+                yield place
+    finally:
+        shutil.rmtree(folder)

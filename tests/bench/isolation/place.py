@@ -1,0 +1,114 @@
+"""A node with simulated cards, a broker, and containers as far as a program can tell: without a container runtime.
+
+    with a_place(cards=("h100",)) as place:
+        half = place.container(memory_mib=2048)
+        subprocess.run([...], env=half.environment)
+
+A container here is an environment: the library is preloaded by LD_PRELOAD from the folder in which a container would
+have it mounted. What a program could do about variables is not what is tested here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_isolation.control.questions import CardHeld, ContainerTold, Prepared
+from partage_isolation.library.objects import built
+from partage_plugins.vocabulary import CardId, ContainerKey
+from support.isolated import Isolated, isolated
+from support.simgpu import Card
+
+MIB: Final = 1 << 20
+_POLL_S: Final = 0.002
+_LAST_LINES: Final = 20
+
+
+@dataclass(frozen=True)
+class Container:
+    key: ContainerKey
+    card: CardId
+    limit: int
+    socket: Path
+    library: Path
+    """The folder from which its programs have the library."""
+    environment: Mapping[str, str]
+    prepared: Prepared
+
+    @property
+    def preloaded(self) -> str:
+        return self.environment["LD_PRELOAD"]
+
+
+class Place:
+    def __init__(self, isolation: Isolated) -> None:
+        self.isolation, self.node = isolation, isolation.node
+
+    @property
+    def broker_pid(self) -> int:
+        return self.isolation.broker.pid
+
+    @property
+    def log(self) -> str:
+        return self.isolation.broker.log.read_text()
+
+    @property
+    def findings(self) -> Sequence[str]:
+        return self.isolation.told().findings
+
+    def restart(self) -> None:
+        self.isolation.broker.kill()
+        self.isolation.broker.start()
+
+    def container(self, *, memory_mib: int, objects: Path | None = None) -> Container:
+        """Another one, with memory of the first card; its programs have the library from `objects`, if that is said."""
+        made = self.isolation.prepare(memory_mib * MIB)
+        made.install(objects or built())
+        return Container(
+            key=made.key,
+            card=made.question.grants[0].card,
+            limit=memory_mib * MIB,
+            socket=made.socket,
+            library=made.folder / "lib",
+            environment={**self.node.environment, "LD_PRELOAD": made.preload},
+            prepared=made.prepared,
+        )
+
+    def told(self, container: Container) -> ContainerTold:
+        return next(each for each in self.isolation.told().containers if each.key == container.key)
+
+    def held(self, container: Container) -> CardHeld:
+        return self.told(container).cards[0]
+
+    def settled(self, container: Container) -> Callable[[int], None]:
+        """What waits until the broker has forgotten a dead process of it: no card shows what that had any more."""
+
+        def wait(pid: int) -> None:
+            self.until(
+                f"process {pid} is forgotten", lambda: all(each.pid != pid for each in self.told(container).processes)
+            )
+
+        return wait
+
+    def until(self, what: str, holds: Callable[[], object], *, within_s: float = 20.0) -> float:
+        """Waits for something; how long that took, in seconds."""
+        began = time.monotonic()
+        while not holds():
+            if time.monotonic() - began > within_s:
+                raise SystemExit(f"not within {within_s:g} s: {what}; the broker's log ends with:\n{self._log_end()}")
+            time.sleep(_POLL_S)
+        return time.monotonic() - began
+
+    def _log_end(self) -> str:
+        return "\n".join(self.log.splitlines()[-_LAST_LINES:])
+
+
+@contextmanager
+def a_place(*, cards: Sequence[str | Card] = ("h100",), settings: Mapping[str, str] | None = None) -> Generator[Place]:
+    """One whose broker runs; all of it is gone afterwards."""
+    with isolated(cards=cards, library=built(), settings=settings) as isolation:
+        yield Place(isolation)

@@ -1,0 +1,241 @@
+"""Processes that take and give back memory by every path at once, of which some are killed and some stopped at it.
+
+Each round all of them operate; then nothing moves and books can be compared. How a process comes to run, in a container
+or beside one, metered or not, is someone else's to say: here it is an environment. What is watched:
+
+- the card's own peak: simgpud is the only one who writes it, at every operation;
+- refusals: each program judges its own, by what all processes claimed meanwhile (claims.h of the programs);
+- what dead processes had: it is claimed until `Course.settled` returns and must then be there for others. What others
+  have open of it is claimed by these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bench.isolation.claims import Claims
+from bench.isolation.delays import Delays
+from bench.isolation.programs import programs
+
+MIB: Final = 1 << 20
+KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,graph,context,opened"
+"""Every path; the last one is memory of each other's, by IPC."""
+_RETURNED_S: Final = 0.1
+OUT_OF_REACH: Final = 32 * MIB
+"""What a stopped process may keep lent and not use; and it may have begun a context that nobody can measure."""
+_LATEST_S: Final = 0.02
+_NO_ROOM: Final = 3
+_END_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Course:
+    environment: Mapping[str, str]
+    limit: int
+    context_mib: int
+    card: int = 0
+    processes: int = 6
+    threads: int = 4
+    operations: int = 20
+    mib: int = 64
+    kinds: str = KINDS
+    seed: int = 1
+    settled: Callable[[int], None] = lambda _: time.sleep(_RETURNED_S)
+    """Returns when all that the dead process with this pid had must be there for others."""
+
+
+@dataclass
+class Seen:
+    rounds: int = 0
+    operations: int = 0
+    refused: int = 0
+    refused_starts: int = 0
+    opened: int = 0
+    killed: int = 0
+    stopped: int = 0
+    wrong: list[str] = field(default_factory=list[str])
+
+
+class Racer:
+    def __init__(self, course: Course, claims: Claims, slot: int, seed: int) -> None:
+        words = {
+            "page": claims.path,
+            "slot": slot,
+            "card": course.card,
+            "threads": course.threads,
+            "operations": course.operations,
+            "mib": course.mib,
+            "context-mib": course.context_mib,
+            "seed": seed,
+            "kinds": course.kinds,
+        }
+        argv = [
+            str(programs() / "race"),
+            *(word for name, value in words.items() for word in (f"--{name}", str(value))),
+        ]
+        self.process = subprocess.Popen(
+            argv, bufsize=0, env=dict(course.environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.ready = False
+
+    def answer(self) -> dict[str, Any] | None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return dict(json.loads(line)) if line.endswith(b"\n") else None
+
+    def begin(self) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(b"\n")
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def finish(self) -> int:
+        """It gives nothing back and ends; its exit status."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        status = self.process.wait(timeout=_END_S)
+        self.process.stdout.close()
+        return status
+
+
+class Race:
+    """As many processes as the course says, in slots: who was killed or found no room is replaced."""
+
+    def __init__(self, course: Course, page: Path) -> None:
+        self.course, self.seen = course, Seen()
+        self._claims = Claims(page, course.limit)
+        self._random = random.Random(course.seed)  # noqa: S311 (choices that can be repeated)
+        self._racers: list[Racer | None] = [None] * course.processes
+        self._delays = Delays()
+        self.asleep: int | None = None
+        """The pid of the process that is stopped now."""
+
+    def __enter__(self) -> Self:
+        self._delays.__enter__()
+        self._fill()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        for racer in self._racers:
+            if racer is not None:
+                racer.send(signal.SIGKILL)
+                racer.finish()
+        self._claims.__exit__(None, None, None)
+        self._delays.__exit__(None, None, None)
+
+    @property
+    def pids(self) -> list[int]:
+        return [racer.process.pid for racer in self._racers if racer is not None]
+
+    def round(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """All operate, one is killed, one is stopped for a while, and something else may happen."""
+        running = [slot for slot, racer in enumerate(self._racers) if racer is not None]
+        victim, sleeper = self._random.sample(running, 2) if len(running) > 1 else (-1, -1)
+        self._delays.anew()
+        for slot in running:
+            self._of(slot).begin()
+        time.sleep(self._random.uniform(0, _LATEST_S))  # so that signals hit any of their calls
+        if victim >= 0:
+            self._stop(sleeper)
+            self._kill(victim)
+        meanwhile()
+        for slot in running:
+            if slot not in (victim, sleeper):
+                self._hear(slot)
+        if victim >= 0:
+            self._go_on(sleeper)
+        self.seen.rounds += 1
+        self._claims.set_right()
+        self._fill()
+
+    def send(self, number: signal.Signals) -> None:
+        for racer in self._racers:
+            if racer is not None:
+                racer.send(number)
+
+    def finish(self) -> None:
+        for slot, racer in enumerate(self._racers):
+            if racer is not None and (status := racer.finish()):
+                raise SystemExit(f"race: the process in slot {slot} ended with {status}")
+            self._racers[slot] = None
+
+    def _of(self, slot: int) -> Racer:
+        racer = self._racers[slot]
+        assert racer is not None
+        return racer
+
+    def _kill(self, slot: int) -> None:
+        racer = self._of(slot)
+        racer.send(signal.SIGKILL)
+        racer.finish()
+        self._racers[slot] = None
+        self.seen.killed += 1
+        self.course.settled(racer.process.pid)
+        self._claims.forget(slot)
+
+    def _stop(self, slot: int) -> None:
+        self._claims.excuse(OUT_OF_REACH + self.course.context_mib * MIB)
+        self.asleep = self._of(slot).process.pid
+        self._of(slot).send(signal.SIGSTOP)
+        self.seen.stopped += 1
+
+    def _go_on(self, slot: int) -> None:
+        self._of(slot).send(signal.SIGCONT)
+        self.asleep = None
+        self._hear(slot)
+        self._claims.excuse(0)
+
+    def _hear(self, slot: int) -> None:
+        told = self._of(slot).answer()
+        if told is None:
+            raise SystemExit(f"race: the process in slot {slot} ended with {self._of(slot).finish()} in a round")
+        self.seen.operations += told["operations"]
+        self.seen.refused += told["refused"]
+        self.seen.opened += told["opened"]
+        if told["wrong"]:
+            self._wrong(f"{told['wrong']} in round {self.seen.rounds}, slot {slot}: {told['first']}")
+
+    def _fill(self) -> None:
+        """Starts a process in each empty slot, all at once; those that find no room are tried again after a round."""
+        empty = [slot for slot, racer in enumerate(self._racers) if racer is None]
+        started = {slot: Racer(self.course, self._claims, slot, self._random.randrange(1 << 32)) for slot in empty}
+        for slot, racer in started.items():
+            told = racer.answer() or {}
+            if told.get("ready"):
+                self._racers[slot] = racer
+                continue
+            status = racer.finish()
+            if status != _NO_ROOM:
+                raise SystemExit(f"race: a process ended with {status} before it began")
+            self.seen.refused_starts += 1
+            if told["wrong"]:
+                self._wrong(f"a context was refused with room for {told['room']} bytes more")
+
+    def _wrong(self, what: str) -> None:
+        self.seen.wrong.append(f"{what}; in that round this machine was late by up to {self._delays.longest_s:.3f} s")
+
+
+def run(course: Course, page: Path, *, rounds: int, after: Callable[[Race], None] = lambda _: None) -> Seen:
+    """Rounds, each with a look at the books after it."""
+    with Race(course, page) as race:
+        for _ in range(rounds):
+            race.round()
+            after(race)
+        race.finish()
+        return race.seen

@@ -1,0 +1,213 @@
+"""Audits of real processes on a simulated card: who is honest is left alone, who is not is found and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from isolation.audit.holders import MIB, holders
+from partage_base.daemon.metrics import Metrics
+from partage_isolation.broker.facts import ContainerFacts, ProcessFacts
+from partage_isolation.broker.folders import OBJECTS
+from partage_isolation.watching.auditor import Auditor
+from partage_isolation.watching.board import Board
+from partage_isolation.watching.engagement import Engagement
+from partage_isolation.watching.figures import Figures
+from partage_isolation.watching.installed import Installed
+from partage_isolation.watching.nvml import NvmlChild
+from partage_isolation.watching.proofs import Expected, birth
+from partage_isolation.watching.runtime import RuntimeContainer
+from partage_isolation.watching.suspecting import Rules
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+from partage_simgpu.node import SimulatedNode
+from support.simgpu import NODE, card_uuid, simulated_node
+from unit.isolation.watching.scenes import KEY, container, row
+
+pytestmark = pytest.mark.slow
+CARD = CardId(card_uuid(NODE, 0))
+ID = "ab" * 32
+
+
+class NoMounts(Installed):
+    """These processes have no mounts of ours; whether they see them right is tried elsewhere."""
+
+    def expected(self, key: ContainerKey) -> tuple[Expected, ...]:
+        return ()
+
+
+class Stage:
+    """A broker's surroundings, of which only cards and processes are real."""
+
+    def __init__(self, root: Path, node: SimulatedNode) -> None:
+        self.node, self._proc, self._root = node, root / "proc", root
+        self._proc.mkdir()
+        self.library = root / "library/1.0" / OBJECTS[0]
+        self.library.parent.mkdir(parents=True)
+        self.library.write_bytes(bytes(8192))
+        self.rows: list[ProcessFacts] = []
+        self.inside: set[int] = set()
+        self.stopped: list[str] = []
+
+    def lend(self, pid: int, mib: int) -> None:
+        """As a broker does before a process takes memory."""
+        born = birth(Path(f"/proc/{pid}/stat").read_text())
+        assert born is not None
+        plain = row(pid, mib * MIB, card=CARD)
+        self.rows.append(ProcessFacts(pid, born.start, KEY, connected=True, cards=plain.cards))
+
+    def put_inside(self, *pids: int) -> None:
+        """They are in the container from now on."""
+        for pid in pids:
+            folder = self._proc / str(pid)
+            (folder / "ns").mkdir(parents=True, exist_ok=True)
+            for name in ("stat", "maps", "mountinfo", "ns/mnt"):
+                (folder / name).symlink_to(f"/proc/{pid}/{name}")
+            (folder / "cgroup").write_text(f"0::/kubepods/pod1/{ID}\n")
+            self.inside.add(pid)
+
+    def put_outside(self, pid: int) -> None:
+        """It is in no container of ours."""
+        (self._proc / str(pid) / "cgroup").write_text("0::/user.slice\n")
+
+    def facts(self) -> Sequence[ContainerFacts]:
+        alive = [one for one in self.rows if Path(f"/proc/{one.pid}").exists()]
+        plain = container(*alive, limit=8192 * MIB)
+        (limits,) = plain.cards.values()
+        return (ContainerFacts(KEY, plain.pod, plain.container, 1, {CARD: limits}, tuple(alive)),)
+
+    def forget(self, key: ContainerKey) -> None:
+        raise AssertionError("nobody is gone")
+
+    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
+        return {KEY: RuntimeContainer(ID, None, running=True)}
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        self.stopped.append(container_id)
+        for pid in self.inside:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def audited(self, story: Callable[[Auditor, NvmlChild], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            nvml = NvmlChild(self.node.root, deadline_s=30)
+            engagement = Engagement(NoMounts(self._root / "library", self._root), proc=self._proc)
+            auditor = Auditor(
+                books=self,
+                nvml=nvml,
+                runtime=self,
+                engagement=engagement,
+                board=Board(self._root),
+                figures=Figures(Metrics("broker")),
+                rules=Rules(apart_s=0.0),
+            )
+            try:
+                await story(auditor, nvml)
+            finally:
+                await auditor.close()
+                await nvml.close()
+
+        asyncio.run(whole())
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with simulated_node(tmp_path, cards=("h100",)) as node:
+        yield Stage(tmp_path, node)
+
+
+async def ticks(auditor: Auditor, times: int) -> list[set[str]]:
+    found: list[set[str]] = []
+    for _ in range(times):
+        await auditor.tick()
+        found.append({one.kind for one in auditor.findings})
+        await asyncio.sleep(0.01)
+    return found
+
+
+def test_honest_processes_are_left_alone(stage: Stage) -> None:
+    async def story(auditor: Auditor, _: NvmlChild) -> None:
+        with holders(stage.node, count=5, library=stage.library) as pids:
+            stage.put_inside(*pids)
+            for pid in pids:
+                stage.lend(pid, 1024)
+            assert await ticks(auditor, 10) == [set()] * 10
+        assert await ticks(auditor, 3) == [set()] * 3
+
+    stage.audited(story)
+    assert stage.stopped == []
+
+
+def test_a_process_without_the_library_is_stopped_and_then_nothing_is_wrong(stage: Stage) -> None:
+    async def story(auditor: Auditor, _: NvmlChild) -> None:
+        with holders(stage.node) as (pid,):
+            stage.put_inside(pid)
+            assert await ticks(auditor, 2) == [set(), {"ProcessWithoutLibrary"}]
+            while auditor.findings:
+                await ticks(auditor, 1)
+
+    stage.audited(story)
+    assert stage.stopped == [ID]
+
+
+def test_a_process_that_holds_more_than_it_was_lent_is_stopped(stage: Stage) -> None:
+    async def story(auditor: Auditor, _: NvmlChild) -> None:
+        with holders(stage.node, mib=2048, library=stage.library) as (pid,):
+            stage.put_inside(pid)
+            stage.lend(pid, 1024)
+            assert await ticks(auditor, 2) == [set(), {"BytesBeyondLedger"}]
+
+    stage.audited(story)
+    assert stage.stopped == [ID]
+
+
+def test_a_stranger_is_told_of_and_left_alone(stage: Stage) -> None:
+    async def story(auditor: Auditor, _: NvmlChild) -> None:
+        with holders(stage.node) as (pid,):
+            stage.put_inside(pid)
+            stage.put_outside(pid)
+            assert await ticks(auditor, 4) == [set(), set(), {"ProcessOfNobody"}, {"ProcessOfNobody"}]
+
+    stage.audited(story)
+    assert stage.stopped == []
+
+
+def test_while_the_driver_dies_hangs_and_comes_back_nobody_is_accused(stage: Stage) -> None:
+    async def story(auditor: Auditor, nvml: NvmlChild) -> None:
+        with holders(stage.node, library=stage.library) as (pid,):
+            stage.put_inside(pid)
+            stage.lend(pid, 1024)
+            assert await ticks(auditor, 2) == [set()] * 2
+            assert nvml.pid is not None
+            os.kill(nvml.pid, signal.SIGKILL)
+            assert await ticks(auditor, 2) == [set()] * 2
+            stage.node.control("nvml answer 999")
+            assert await ticks(auditor, 3) == [set()] * 3
+            assert auditor.uses == {CARD: None}
+            stage.node.control("nvml answer 0")
+            while auditor.uses[CARD] is None:
+                await auditor.tick()
+                await asyncio.sleep(0.05)
+            assert auditor.findings == ()
+
+    stage.audited(story)
+    assert stage.stopped == []
+
+
+def test_processes_that_come_and_go_all_the_time_are_not_accused(stage: Stage) -> None:
+    async def story(auditor: Auditor, _nvml: NvmlChild) -> None:
+        for _ in range(8):
+            with holders(stage.node, count=3, library=stage.library) as pids:
+                stage.put_inside(*pids)
+                for pid in pids:
+                    stage.lend(pid, 1024)
+                os.kill(pids[-1], signal.SIGKILL)
+                assert await ticks(auditor, 2) == [set()] * 2
+
+    stage.audited(story)
+    assert stage.stopped == []

@@ -1,0 +1,354 @@
+"""What a card says of processes, asked by a child that may die, hang or lose its driver: right, or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from isolation.audit.holders import MIB, holders
+from partage_isolation.watching.nvml import NvmlChild
+from partage_isolation.watching.use import Blind, CardUse
+from partage_plugins.vocabulary.names import CardId
+from partage_simgpu.node import SimulatedNode
+from support.simgpu import NODE, card, card_uuid, simulated_node
+from support.steered import DEADLINE_S
+
+pytestmark = pytest.mark.slow
+ONE, TWO = (CardId(card_uuid(NODE, ordinal)) for ordinal in range(2))
+NO_CARD = CardId("GPU-00000000-0000-0000-0000-000000000000")
+PATIENT_S, HASTY_S = 30.0, 0.3
+Story = Callable[[NvmlChild], Awaitable[None]]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[SimulatedNode]:
+    with simulated_node(tmp_path, cards=("h100", "h100")) as made:
+        yield made
+
+
+def asked(
+    root: Path,
+    story: Story,
+    *,
+    deadline_s: float = PATIENT_S,
+    silent_s: float = 10.0,
+    paused: Callable[[], bool] = bool,
+) -> None:
+    async def whole() -> None:
+        nvml = NvmlChild(root, deadline_s=deadline_s, silent_s=silent_s, paused=paused)
+        try:
+            await story(nvml)
+        finally:
+            await nvml.close()
+        assert nvml.pid is None
+
+    asyncio.run(whole())
+
+
+async def sample(nvml: NvmlChild, card: CardId = ONE) -> CardUse:
+    """As soon as there is one."""
+    until = time.monotonic() + DEADLINE_S
+    while not isinstance(use := await nvml.use(card), CardUse):
+        assert time.monotonic() < until, "no sample came"
+        await asyncio.sleep(0.05)
+    return use
+
+
+def shown(pid: int | None, name: str) -> str:
+    """What the kernel says of a process."""
+    return Path(f"/proc/{pid}/{name}").read_text()
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def gone(pid: int) -> None:
+    until = time.monotonic() + DEADLINE_S
+    while is_there(pid):
+        assert time.monotonic() < until, f"process {pid} is still there"
+        await asyncio.sleep(0.01)
+
+
+def test_every_process_has_the_bytes_that_the_card_has_of_it(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        assert (await sample(nvml)).processes == {}
+        with holders(node, mib=64) as (small,), holders(node, mib=512) as (large,):
+            began_ns = time.monotonic_ns()
+            use = await sample(nvml)
+            assert began_ns <= use.taken_ns <= time.monotonic_ns()
+            assert use.processes.keys() == {small, large}
+            assert (use.processes[large] or 0) - (use.processes[small] or 0) == 448 * MIB
+            assert sum(held or 0 for held in use.processes.values()) == node.status()[0].used_bytes
+            assert (await sample(nvml, TWO)).processes == {}
+        assert (await sample(nvml)).processes == {}
+
+    asked(node.root, story)
+
+
+@pytest.mark.parametrize("what", ["bytes", "lists"])
+def test_a_card_that_does_not_tell_what_processes_hold_is_blind_and_not_empty(node: SimulatedNode, what: str) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        with holders(node):
+            await sample(nvml)
+            node.control(f"blind 0 {what}")
+            assert isinstance(await nvml.use(ONE), Blind)
+            assert isinstance(await nvml.use(TWO), CardUse)
+        node.control("blind 0 no")
+        assert isinstance(await nvml.use(ONE), Blind), "that nobody is there proves nothing"
+        with holders(node) as (pid,):
+            assert (await sample(nvml)).processes.keys() == {pid}
+
+    asked(node.root, story)
+
+
+def test_fifty_processes_are_all_there(node: SimulatedNode) -> None:
+    """More than the first question has room for."""
+
+    async def story(nvml: NvmlChild) -> None:
+        with holders(node, count=50, mib=2) as pids:
+            use = await sample(nvml)
+            assert use.processes.keys() == set(pids)
+            assert len(set(use.processes.values())) == 1
+
+    asked(node.root, story)
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare of util-linux")
+def test_pids_are_the_hosts_also_of_processes_in_another_namespace(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        before = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+        with holders(node, before=before) as (inside,):
+            (pid,) = (await sample(nvml)).processes
+            status = shown(pid, "status")
+            assert pid != inside
+            assert f"NSpid:\t{pid}\t{inside}\n" in status
+
+    asked(node.root, story)
+
+
+def test_a_mig_instance_is_asked_by_its_own_name(tmp_path: Path) -> None:
+    with simulated_node(tmp_path, cards=(card("h100", mig=("1g.10gb", "3g.40gb")),)) as cut:
+        conf = (cut.root / "etc/simgpu/node.conf").read_text()
+        instances = [CardId(found) for found in re.findall("MIG-[0-9a-f-]{36}", conf)]
+
+        async def story(nvml: NvmlChild) -> None:
+            with holders(cut) as (pid,):
+                shown_by = {one: (await sample(nvml, one)).processes for one in instances}
+            assert sorted(map(len, shown_by.values())) == [0, 1]
+            assert {pid} in [found.keys() for found in shown_by.values()]
+
+        asked(cut.root, story)
+
+
+def test_many_askers_are_answered_by_one_call(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        first = asyncio.create_task(nvml.use(ONE))
+        await asyncio.sleep(0)
+        asked_ns = time.monotonic_ns()
+        others = await asyncio.gather(*(nvml.use(ONE) for _ in range(50)))
+        assert len({use.taken_ns for use in others if use is not None}) == 1
+        assert None not in others
+        alone = await first
+        assert alone is not None
+        assert alone.taken_ns < others[0].taken_ns if others[0] else False
+        assert all(use.taken_ns >= asked_ns for use in others if use is not None)
+
+    asked(node.root, story)
+
+
+def test_a_card_that_nobody_knows_costs_the_others_nothing(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        assert await nvml.use(NO_CARD) is None
+        pid = nvml.pid
+        assert (await sample(nvml)).processes == {}
+        assert nvml.pid == pid
+
+    asked(node.root, story)
+
+
+def test_a_child_that_is_killed_is_replaced_within_the_question(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        assert nvml.pid is not None
+        os.kill(nvml.pid, signal.SIGKILL)
+        assert await nvml.use(ONE) is not None
+
+    asked(node.root, story)
+
+
+def test_a_child_that_is_killed_again_and_again_leaves_nothing(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        for _ in range(4):
+            await sample(nvml)
+            assert nvml.pid is not None
+            os.kill(nvml.pid, signal.SIGKILL)
+            await gone(nvml.pid)
+        await sample(nvml)
+
+    asked(node.root, story)
+
+
+def test_a_driver_that_hangs_gives_no_answer_and_its_child_is_replaced(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        while await nvml.use(ONE) is None:
+            pass
+        pid = nvml.pid
+        assert pid is not None
+        node.control("nvml hang")
+        began = time.monotonic()
+        assert await asyncio.gather(*(nvml.use(card) for card in (ONE, ONE, TWO))) == [None] * 3
+        assert time.monotonic() - began < DEADLINE_S
+        while nvml.pid == pid:
+            assert await nvml.use(ONE) is None
+        await gone(pid)
+        node.control("nvml resume")
+        await sample(nvml)
+
+    asked(node.root, story, deadline_s=HASTY_S, silent_s=HASTY_S)
+
+
+def test_the_loop_goes_on_while_the_driver_hangs(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        while await nvml.use(ONE) is None:
+            pass
+        node.control("nvml hang")
+        asking = asyncio.create_task(nvml.use(ONE))
+        turns = 0
+        while not asking.done():
+            turns += 1
+            await asyncio.sleep(0.001)
+        assert turns > 10
+        assert asking.result() is None
+        node.control("nvml resume")
+
+    asked(node.root, story, deadline_s=HASTY_S)
+
+
+def test_a_driver_that_goes_and_comes_is_asked_again(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        node.stop()
+        assert await nvml.use(ONE) is None
+        assert await nvml.use(ONE) is None
+        node.start()
+        with holders(node) as (pid,):
+            assert (await sample(nvml)).processes.keys() == {pid}
+
+    asked(node.root, story)
+
+
+@pytest.mark.parametrize("fault", ["reload", "nvml answer 999", "nvml answer 18", "nvml answer 4242"])
+def test_a_driver_that_is_another_one_is_opened_anew(node: SimulatedNode, fault: str) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        pid = nvml.pid
+        node.control(fault)
+        await nvml.use(ONE)
+        if fault != "reload":
+            node.control("nvml answer 0")
+        await sample(nvml)
+        assert nvml.pid != pid
+
+    asked(node.root, story)
+
+
+def test_a_library_that_was_upgraded_is_loaded_anew_with_the_driver(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        link = node.libraries / "libnvidia-ml.so.1"
+        newer = link.resolve().with_name("libnvidia-ml.so.999.99")
+        shutil.copy2(link.resolve(), newer)
+        link.unlink()
+        link.symlink_to(newer.name)
+        node.restart()
+        await sample(nvml)
+        assert newer.name in shown(nvml.pid, "maps")
+
+    asked(node.root, story)
+
+
+def test_a_node_without_a_driver_answers_nothing(tmp_path: Path) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        assert await nvml.use(ONE) is None
+        assert nvml.pid is None
+
+    asked(tmp_path, story)
+
+
+def test_while_the_driver_is_to_be_let_go_there_is_no_child(node: SimulatedNode) -> None:
+    paused = False
+
+    async def story(nvml: NvmlChild) -> None:
+        nonlocal paused
+        await sample(nvml)
+        pid = nvml.pid
+        assert pid is not None
+        paused = True
+        nvml.tidy()
+        await gone(pid)
+        assert await nvml.use(ONE) is None
+        assert nvml.pid is None
+        paused = False
+        await sample(nvml)
+
+    asked(node.root, story, paused=lambda: paused)
+
+
+def test_a_question_that_is_given_up_harms_nobody(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        for _ in range(20):
+            given_up = [asyncio.create_task(nvml.use(ONE)) for _ in range(3)]
+            await asyncio.sleep(0)
+            for task in given_up:
+                task.cancel()
+            await asyncio.gather(*given_up, return_exceptions=True)
+            assert await nvml.use(ONE) is not None
+
+    asked(node.root, story)
+
+
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from partage_isolation.watching.nvml import NvmlChild
+async def main():
+    nvml = NvmlChild(Path(sys.argv[1]), deadline_s=30)
+    assert await nvml.use(sys.argv[2])
+    print(nvml.pid, flush=True)
+    await asyncio.sleep(3600)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_child_ends_with_its_parent(node: SimulatedNode, *, hangs: bool) -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT, node.root, ONE], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        if hangs:
+            node.control("nvml hang")
+        parent.kill()
+    asyncio.run(gone(pid))
+
+
+def test_the_child_is_small(node: SimulatedNode) -> None:
+    async def story(nvml: NvmlChild) -> None:
+        await sample(nvml)
+        status = shown(nvml.pid, "status")
+        (anonymous,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+        assert anonymous < 12 * 1024
+
+    asked(node.root, story)

@@ -1,0 +1,133 @@
+"""A broker that is away: leases run out, then what is configured holds; when it comes back, so does the gate."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
+from partage_isolation.broker.wire import Loss, What
+from support.granter import Granter
+
+pytestmark = pytest.mark.slow
+
+
+def joined(one: Program) -> Granter:
+    """With a broker that frees the card after a tenth of a second."""
+    broker = one.place.broker
+    broker.loss_after_s = 0.1
+    broker.generous = True
+    one.ask("launch()")
+    broker.generous = False
+    broker.close()
+    return broker
+
+
+def test_launches_go_free_when_it_stays_away(one: Program) -> None:
+    broker = joined(one)
+    one.say("launch()")
+    assert not one.has_answered(within_s=A_WHILE_S)
+    broker.stop()
+    one.answer()
+    one.ask("launches(500, stream(), 0.01)")
+    one.ask("synchronize()")
+
+
+def test_launches_stay_closed_if_that_is_configured(one: Program) -> None:
+    one.place.broker.loss = Loss.CLOSED
+    broker = joined(one)
+    broker.stop()
+    began = time.monotonic()
+    assert one.error("launch()") == NOT_INITIALIZED
+    assert time.monotonic() - began < 30
+    broker.start()
+    broker.wait(lambda: len(broker.joined) == 2, "it joins again")
+    broker.sole()
+    one.ask("launch()")
+
+
+def test_a_card_that_was_open_stays_open(one: Program) -> None:
+    broker = joined(one)
+    broker.sole()
+    one.ask("launch()")
+    broker.stop()
+    one.ask("launches(50)")
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_the_gate_is_back_with_the_broker(one: Program, forgets: bool) -> None:  # noqa: FBT001
+    broker = joined(one)
+    broker.stop()
+    one.ask("launch()")
+    if forgets:
+        broker.forget()
+    broker.new_page()
+    broker.start()
+    broker.wait(lambda: len(broker.joined) == 2, "it joins again")
+    one.ask("time.sleep(0.3)")
+    one.say("launch()")
+    broker.wait_for(What.WANT, 1001)
+    assert not one.has_answered(within_s=A_WHILE_S)
+    broker.sole()
+    one.answer()
+
+
+def test_who_waits_while_brokers_change_is_served_by_the_next(one: Program) -> None:
+    one.place.broker.loss = Loss.CLOSED
+    broker = joined(one)
+    one.say("launch()")
+    broker.wait_for(What.WANT, 2)
+    broker.stop()
+    broker.new_page()
+    broker.start()
+    broker.wait_for(What.WANT, 1001)
+    broker.sole()
+    one.answer()
+
+
+def test_who_comes_back_finds_little_in_flight(one: Program) -> None:
+    """The card was the program's own, and its launches so short that nobody counted them."""
+    broker = joined(one)
+    broker.free()
+    one.ask("s = stream(); launches(20000, s, 0.001)")
+    broker.stop()
+    one.ask("time.sleep(0.3)")
+    one.ask("t = in_thread(lambda: launches(2000, s, 1))")
+    one.ask("time.sleep(0.5)")
+    before = one.ask("time.monotonic_ns()")
+    broker.new_page()
+    broker.start()
+    said = broker.wait_for(What.DRAINED, 1001)
+    broker.sole()
+    assert said.lease.at - before < 400_000_000
+    one.ask("t.join()")
+
+
+def test_it_comes_and_goes_under_load(one: Program) -> None:
+    broker = joined(one)
+    broker.generous = True
+    one.ask("f = [in_thread(lambda: launches(400, stream(), 0.5)) for _ in range(3)] and None")
+    for _ in range(10):
+        broker.stop()
+        broker.new_page()
+        broker.start()
+        time.sleep(0.05)
+        broker.close()
+    one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
+
+
+def test_a_first_launch_without_a_broker_is_refused(one: Program) -> None:
+    one.place.broker.stop()
+    assert one.error("launch()") == NOT_INITIALIZED
+    one.place.broker.start()
+    one.place.broker.generous = True
+    one.ask("launch()")
+
+
+def test_a_broker_that_knows_no_leases_meters_nothing(place: Place) -> None:
+    place.broker.metered = False
+    with place.program() as one:
+        one.ask("launch()")
+        place.broker.hang_up()
+        one.ask("launches(20)")

@@ -1,0 +1,87 @@
+"""Who does not need the card says so, and says so when it needs it again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from isolation.gates.stage import A_WHILE_S, Program
+from partage_isolation.broker.wire import What
+
+pytestmark = pytest.mark.slow
+
+
+def begun(one: Program) -> int:
+    """The epoch in which the card is the program's alone."""
+    one.say("launch()")
+    one.place.broker.wait_for(What.WANT, 0)
+    epoch = one.place.broker.sole()
+    one.answer()
+    return epoch
+
+
+def test_a_program_that_launches_nothing_is_idle(one: Program) -> None:
+    one.place.broker.wait_for(What.IDLE, begun(one))
+
+
+def test_a_program_whose_kernel_runs_is_not_idle(one: Program) -> None:
+    broker, epoch = one.place.broker, begun(one)
+    broker.wait_for(What.IDLE, epoch)
+    one.ask("launch(0, 2000)")
+    before = len(broker.heard_of(What.IDLE, epoch))
+    time.sleep(A_WHILE_S)
+    assert len(broker.heard_of(What.IDLE, epoch)) == before
+    broker.wait_for(What.IDLE, epoch, times=before + 1)
+
+
+def test_going_on_after_idle_is_said(one: Program) -> None:
+    broker, epoch = one.place.broker, begun(one)
+    for turn in range(1, 4):
+        broker.wait_for(What.IDLE, epoch, times=turn)
+        one.ask("launch()")
+        broker.wait_for(What.WANT, epoch, times=turn)
+
+
+def test_who_went_on_and_comes_after_the_end_says_that_he_waits(one: Program) -> None:
+    """What he said before was of the lease that is over: who takes it for this waits for ever."""
+    begun(one)
+    broker = one.place.broker
+    epoch = broker.lease(seconds=0.7)
+    broker.wait_for(What.IDLE, epoch)
+    one.ask("launch(0, 900)")
+    broker.wait_for(What.WANT, epoch)
+    assert not broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+    before = len(broker.heard_of(What.WANT, epoch))
+    one.say("launch()")
+    broker.wait_for(What.WANT, epoch, times=before + 1)
+    broker.sole()
+    one.answer()
+
+
+def test_nobody_is_idle_who_waits(one: Program) -> None:
+    broker = one.place.broker
+    one.say("launch()")
+    broker.wait_for(What.WANT, 0)
+    epoch = broker.close()
+    broker.wait_for(What.WANT, epoch)
+    time.sleep(A_WHILE_S)
+    assert not broker.heard_of(What.IDLE)
+    assert broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+    broker.sole()
+    one.answer()
+
+
+def test_a_lease_that_nobody_used_is_drained_at_its_end(one: Program) -> None:
+    begun(one)
+    epoch = one.place.broker.lease(seconds=0.05)
+    assert not one.place.broker.wait_for(What.DRAINED, epoch).lease.is_blocked
+
+
+def test_a_card_of_its_own_is_never_given_back(one: Program) -> None:
+    begun(one)
+    epoch = one.place.broker.free()
+    one.ask("launches(10)")
+    time.sleep(A_WHILE_S)
+    assert not one.place.broker.heard_of(What.IDLE, epoch)
+    assert not one.place.broker.heard_of(What.DRAINED, epoch)

@@ -1,0 +1,75 @@
+"""Errors in memory and races of the library itself, while everything is launched at once and leases come and go.
+
+The library and the program are built with a sanitizer, the driver is not: what is reported is ours. The simulated
+driver is built with less address space than usual: tools need the most of it themselves.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from bench.isolation.programs import SOURCES
+from isolation.gates.stage import Place, gated
+from isolation.memory.test_sanitizers import CACHE, OPTIONS, SANITIZERS, SMALL_ARENA, built, runtime
+from partage_isolation.broker.wire import What
+from partage_isolation.library.objects import sources as library_sources
+from partage_simgpu.building import READY_MADE
+from partage_simgpu.building import sources as simulation_sources
+from support.granter import Granter
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+THREADS: Final = "6"
+TURNS: Final = "1000"
+LEASE_S: Final = 0.01
+
+
+def next_epoch(broker: Granter, turn: int) -> int:
+    """Mostly leases; now and then the card is taken back from who has it alone, or for its own."""
+    if turn % 7 == 0:
+        broker.sole()
+    elif turn % 11 == 0:
+        broker.free()
+    else:
+        return broker.lease(seconds=LEASE_S)
+    return broker.close()
+
+
+def leases_until_it_ends(place: Place, process: subprocess.Popen[str]) -> int:
+    """How many there were, each begun when the one before was drained."""
+    broker, turns = place.broker, 0
+
+    def is_over(epoch: int) -> bool:
+        return process.poll() is not None or bool(broker.heard_of(What.DRAINED, epoch))
+
+    while process.poll() is None:
+        turns += 1
+        epoch = next_epoch(broker, turns)
+        broker.wait(partial(is_over, epoch), f"epoch {epoch} is drained")
+        broker.leases.clear()
+    return turns
+
+
+@pytest.mark.parametrize("sanitizer", list(SANITIZERS))
+def test_a_sanitizer_has_nothing_to_report(tmp_path: Path, sanitizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    built(simulation_sources(), CACHE / "simgpu", f"CFLAGS={SMALL_ARENA}")
+    monkeypatch.setenv(READY_MADE, str(CACHE / "simgpu"))
+    name = sanitizer.replace(",", "-")
+    objects = CACHE / f"preload-{name}"
+    built(library_sources(), objects, f"SANITIZE={sanitizer}", "CFLAGS=-O1 -g")
+    program = CACHE / f"programs-{name}" / "gating"
+    built(SOURCES, program.parent, f"CFLAGS=-O1 -g -fsanitize={sanitizer}", str(program))
+    with gated(tmp_path, library=objects) as place:
+        first = ":".join(map(runtime, SANITIZERS[sanitizer]))
+        environment = {**place.node.environment, **OPTIONS, "LD_PRELOAD": f"{first}:{place.preload}"}
+        argv = [str(program), THREADS, TURNS, "1"]
+        with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            turns = leases_until_it_ends(place, process)
+            assert process.stderr is not None
+            assert (process.returncode, process.stderr.read()) == (0, "")
+    assert turns > 3

@@ -1,0 +1,92 @@
+"""No more is in flight than is soon done, whoever launches it and how."""
+
+from __future__ import annotations
+
+import pytest
+
+from isolation.gates.stage import A_WHILE_S, Program
+from partage_isolation.broker.wire import What
+from support.granter import Granter
+
+pytestmark = pytest.mark.slow
+
+
+def alone(one: Program) -> Granter:
+    one.place.broker.generous = True
+    one.ask("s = stream()")
+    one.ask("launch(s)")
+    one.place.broker.generous = False
+    return one.place.broker
+
+
+def test_a_flood_of_long_kernels_waits_for_each(one: Program) -> None:
+    alone(one)
+    one.ask("launches(2, s, 400); synchronize(s)")
+    one.say("launches(4, s, 400)")
+    assert not one.has_answered(within_s=A_WHILE_S)
+    one.answer()
+    assert one.ask("is_busy(s)")
+
+
+def test_a_program_whose_card_is_its_own_waits_for_nothing(one: Program) -> None:
+    broker = alone(one)
+    broker.free()
+    one.ask("t = launches(20, s, 400)")
+    assert one.ask("is_busy(s)")
+    one.ask("os._exit(0) if t > 3 else None")
+
+
+def test_a_flood_of_short_kernels_leaves_little_to_drain(one: Program) -> None:
+    """A second of them, less what a driver's own queue holds."""
+    broker = alone(one)
+    one.ask("launches(200, s, 1)")
+    one.ask("f = in_thread(lambda: launches(1000, s, 1))")
+    before = one.ask("time.monotonic_ns()")
+    said = broker.wait_for(What.DRAINED, broker.close())
+    assert said.lease.at - before < 700_000_000
+    broker.sole()
+
+
+def test_streams_have_windows_of_their_own(one: Program) -> None:
+    alone(one)
+    one.ask("ss = [stream() for _ in range(8)]")
+    took = one.ask("[launches(2, x, 700) for x in ss]")
+    assert sum(took) < 0.7 * 8
+
+
+def test_a_graph_counts_as_what_it_took(one: Program) -> None:
+    """Two may be in flight; the third waits for the first."""
+    alone(one)
+    one.ask("g = graph_of(4, 100, s)")
+    one.ask("call('cuGraphLaunch', g, s); synchronize(s)")
+    one.say("[call('cuGraphLaunch', g, s) for _ in range(3)] and None")
+    assert not one.has_answered(within_s=0.2)
+    one.answer()
+
+
+def test_a_graph_that_is_gone_leaves_no_cost_behind(one: Program) -> None:
+    alone(one)
+    for ms in (50, 0.01):
+        one.ask(f"g = graph_of(2, {ms}, s)")
+        one.ask("[call('cuGraphLaunch', g, s) for _ in range(3)] and None")
+        one.ask("call('cuGraphExecDestroy', g)")
+
+
+def test_a_stream_that_waits_for_the_host_does_not_stop_the_host(one: Program) -> None:
+    """It has launched more than fits, and only then says the word that the first launch waits for."""
+    alone(one)
+    one.ask("m = ctypes.c_void_p(); call('cuMemHostAlloc', ctypes.byref(m), 64, INT(0))")
+    one.ask("w = ctypes.c_uint32.from_address(m.value); w.value = 0")
+    one.ask("call('cuStreamWaitValue32_v2', s, m.value, INT(1), INT(0))")
+    one.ask("launches(5, s, 1)")
+    one.ask("w.value = 1")
+    one.ask("synchronize(s)")
+
+
+def test_kernels_of_all_lengths_come_through(one: Program) -> None:
+    broker = alone(one)
+    one.say("[launch(s, (0.01, 1, 30)[n % 3]) for n in range(30)] and None")
+    for _ in range(5):
+        broker.wait_for(What.DRAINED, broker.lease(seconds=0.02))
+    broker.sole()
+    one.answer()

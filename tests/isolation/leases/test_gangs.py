@@ -1,0 +1,59 @@
+"""Containers with several cards get them together, whoever else wants one of them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from isolation.leases.flood import Flooder
+from support.isolated import Isolated
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+
+
+def test_gangs_and_those_with_one_card_all_have_turns(place: Isolated) -> None:
+    with ExitStack() as stack:
+        gangs = [stack.enter_context(Flooder(place.prepare([MIB, MIB], share=300), "gang 2")) for _ in range(2)]
+        single = stack.enter_context(Flooder(place.prepare([MIB], share=300)))
+        for each in (*gangs, single):
+            each.more_turns(5)
+
+
+def test_a_gang_whose_process_is_killed_leaves_all_its_cards(place: Isolated) -> None:
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(Flooder(place.prepare([MIB, MIB], share=500), "gang 2")) for _ in range(2))
+        single = stack.enter_context(Flooder(place.prepare([MIB], share=500)))
+        one.more_turns(2)
+        one.kill()
+        other.more_turns(5)
+        single.more_turns(5)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(2))
+def test_gangs_killed_and_stopped_at_any_moment_never_wait_for_each_other(place: Isolated, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  chooses what happens
+    some = [(place.prepare([MIB, MIB], share=250), "gang 2") for _ in range(3)]
+    some.append((place.prepare([MIB], share=250), "flood"))
+    with ExitStack() as stack:
+        there = [stack.enter_context(Flooder(*each)) for each in some]
+        for _ in range(25):
+            who = chance.randrange(len(there))
+            match chance.choice(("kill", "stop", "go on")):
+                case "kill":
+                    there[who].kill()
+                    there[who] = stack.enter_context(Flooder(*some[who]))
+                case "stop":
+                    there[who].send(signal.SIGSTOP)
+                case _:
+                    there[who].send(signal.SIGCONT)
+            time.sleep(chance.random() * 0.05)
+        for each in there:
+            each.send(signal.SIGCONT)
+        for each in there:
+            each.more_turns(2)

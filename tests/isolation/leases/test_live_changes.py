@@ -1,0 +1,161 @@
+"""Shares and limits that are lowered while a container runs, and which cards are metered at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from urllib.request import urlopen
+
+import pytest
+
+from isolation.leases.flood import flooders, held_ns
+from isolation.leases.members import Member
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Loss, Result, What
+from partage_isolation.control.questions import CardHeld, LimitsSet, SetLimits
+from partage_plugins.errors import Refused
+from partage_simgpu.describing import card_uuid
+from support.isolated import Contained, Isolated, isolated
+from support.simgpu import NODE, card
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+CARDS = (card("t4", memory_mib=8192, reserved_mib=100, context_mib=64),) * 2
+
+
+def lower(container: Contained, **said: int | None) -> LimitsSet:
+    question = SetLimits(key=container.key, card=container.question.grants[0].card, **said)
+    return container.place.broker.client.set_limits(question)
+
+
+def held(container: Contained) -> CardHeld:
+    return container.told().cards[0]
+
+
+def milli(container: Contained) -> tuple[int, int, int, int]:
+    now = held(container)
+    return now.share_milli, now.limit_milli, now.granted_share_milli, now.granted_limit_milli
+
+
+def test_share_and_limit_are_lowered_and_given_back_and_memory_stays(place: Isolated) -> None:
+    container = place.prepare(512 * MIB, share=500, limit=800)
+    assert milli(container) == (500, 800, 500, 800)
+    done = lower(container, share_milli=300, limit_milli=400)
+    assert (done.share_milli, done.limit_milli, done.memory_bytes) == (300, 400, 512 * MIB)
+    assert milli(container) == (300, 400, 500, 800)
+    lower(container, memory_bytes=100 * MIB)
+    assert (milli(container), held(container).limit_bytes) == ((300, 400, 500, 800), 100 * MIB)
+    lower(container, share_milli=None, limit_milli=None)
+    assert (milli(container), held(container).limit_bytes) == ((500, 800, 500, 800), 100 * MIB)
+    lower(container, memory_bytes=None)
+    assert held(container).limit_bytes == 512 * MIB
+
+
+def test_a_share_goes_down_with_its_limit(place: Isolated) -> None:
+    container = place.prepare(share=500)
+    lower(container, limit_milli=200)
+    assert milli(container) == (200, 200, 500, 1000)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"share_milli": 501}, "was granted 500 milli as its share of card .*; 501 is more, which only an allocation"),
+        ({"limit_milli": 801}, "was granted 800 milli as its limit of card .*; 801 is more, which only an allocation"),
+        ({"share_milli": 300, "limit_milli": 200}, "share 300 of card .* would be above its limit 200; lower both"),
+    ],
+)
+def test_more_than_was_granted_is_refused_and_nothing_changes(
+    place: Isolated, said: dict[str, int | None], why: str
+) -> None:
+    container = place.prepare(share=500, limit=800)
+    with pytest.raises(Refused, match=why):
+        lower(container, **said)
+    assert milli(container) == (500, 800, 500, 800)
+
+
+def test_what_was_lowered_holds_after_a_restart_and_until_a_higher_gen(place: Isolated) -> None:
+    container = place.prepare(share=500, limit=800)
+    lower(container, share_milli=100, limit_milli=150)
+    place.broker.kill()
+    place.broker.start()
+    assert milli(container) == (100, 150, 500, 800)
+    place.prepare(share=600, limit=700, gen=2, key=container.key)
+    assert milli(container) == (600, 700, 600, 700)
+
+
+def test_who_is_lowered_while_it_runs_gets_less_from_then_on(place: Isolated) -> None:
+    some = [place.prepare(share=500) for _ in range(2)]
+    with flooders(*some) as (one, other):
+        other.more_turns(3)
+        lower(some[0], share_milli=100)
+        other.more_turns(3)
+        began = time.monotonic_ns()
+        other.more_turns(40)
+        assert held_ns(one, began, time.monotonic_ns()) < 0.5 * held_ns(other, began, time.monotonic_ns())
+
+
+def test_who_is_given_a_ceiling_while_it_is_free_has_a_deadline_from_then_on(place: Isolated) -> None:
+    container = place.prepare(share=500)
+    with Member(container.socket) as one:
+        one.join()
+        line = one.wait_open()
+        assert not line.deadline_ns
+        lower(container, limit_milli=300)
+        one.wait_over(line)
+        one.drained(blocked=True)
+        assert one.wait_open().deadline_ns
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Iterator[Isolated]:
+    """The second card is not metered."""
+    settings = {
+        "policy": "caps",
+        "policies": f"{card_uuid(NODE, 1)}=free-run",
+        "compute_on_broker_loss": "closed",
+        "metrics_address": "127.0.0.1:9471",
+    }
+    with isolated(cards=CARDS, settings=settings) as place:
+        yield place
+
+
+def test_a_card_of_its_own_policy_is_not_metered(mixed: Isolated) -> None:
+    container = mixed.prepare([MIB, MIB], share=300)
+    with Member(container.socket) as one:
+        assert (one.join(0), one.terms.loss) == (Result.OK, Loss.CLOSED)
+        assert one.join(1) == Result.NO
+        one.say(What.WANT, 1, wire.Lease())
+        assert one.client.lend(0)
+        assert not one.line(1).is_open
+    assert [card.time is None for card in container.told().cards] == [False, True]
+
+
+def test_what_is_enforced_goes_by_the_cards_that_a_container_has(mixed: Isolated) -> None:
+    assert mixed.prepare([MIB]).prepared.enforces == ("memory", "share", "limit")
+    assert mixed.prepare([MIB, MIB]).prepared.enforces == ("memory",)
+    assert mixed.told().enforces == ("memory",)
+
+
+def test_a_strict_cap_leaves_idle_what_was_not_promised(mixed: Isolated) -> None:
+    container = mixed.prepare(share=200)
+    with flooders(container) as (alone,):
+        alone.more_turns(1)
+        began = time.monotonic_ns()
+        alone.more_turns(8)
+        assert held_ns(alone, began, time.monotonic_ns()) < 0.5 * (time.monotonic_ns() - began)
+
+
+def test_metrics_have_what_was_wanted_and_got_by_window(mixed: Isolated) -> None:
+    container = mixed.prepare(share=200)
+    with flooders(container) as (alone,):
+        alone.more_turns(3)
+        with urlopen("http://127.0.0.1:9471/metrics", timeout=10) as page:
+            lines = page.read().decode().splitlines()
+    mine = f'pod="{container.question.pod.name}"'
+    got = [line for line in lines if line.startswith("partage_container_compute_got_ratio{") and mine in line]
+    assert {line.partition('window="')[2].partition('"')[0] for line in got} == {"1s", "10s", "60s"}
+    leases = next(line for line in lines if line.startswith("partage_container_leases_total{") and mine in line)
+    assert float(leases.split()[-1]) >= 3
+    share = next(line for line in lines if line.startswith("partage_container_compute_share_ratio{") and mine in line)
+    assert float(share.split()[-1]) == 0.2

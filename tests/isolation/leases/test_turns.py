@@ -1,0 +1,134 @@
+"""Containers take turns on a card, one after the other, by what they are promised; none is kept from an idle one."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from isolation.leases.flood import flooders, held_ns, overlap_ns, overlaps
+from isolation.leases.members import Member
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Result, What
+from partage_isolation.leasing.words import LineState
+from support.isolated import Isolated, until
+
+pytestmark = pytest.mark.slow
+MIB = 1 << 20
+
+
+def test_who_is_alone_is_free_until_another_comes(place: Isolated) -> None:
+    with Member(place.prepare(share=300).socket) as one:
+        assert not one.line().is_open
+        assert one.join() == Result.OK
+        assert one.wait_open().state is LineState.FREE
+        with Member(place.prepare(share=300).socket) as other:
+            other.join()
+            assert one.line().state is LineState.SOLE
+            assert not other.line().is_open
+        until(lambda: one.line().state is LineState.FREE)
+
+
+def test_who_has_a_ceiling_is_never_without_a_deadline(place: Isolated) -> None:
+    with Member(place.prepare(share=300, limit=500).socket) as one:
+        one.join()
+        for _ in range(5):
+            line = one.wait_open()
+            assert line.state is LineState.LEASE
+            one.wait_over(line)
+            one.drained(blocked=True)
+
+
+def test_two_have_the_card_one_after_the_other(place: Isolated) -> None:
+    """Where this process is so slow that it is taken for silent, the broker says so."""
+    with Member(place.prepare(share=500).socket) as one, Member(place.prepare(share=500).socket) as other:
+        for each in (one, other):
+            each.join()
+        holder, waiter, were_both = one, other, False
+        holder.wait_open()
+        for _ in range(5):
+            waiter.want()
+            holder.wait_over(holder.line())
+            were_both |= holder.line().is_open and waiter.line().is_open
+            holder.drained(blocked=True)
+            waiter.wait_open()
+            holder, waiter = waiter, holder
+        assert not were_both or overlaps(place)
+
+
+def test_every_change_of_a_line_is_told_once(place: Isolated) -> None:
+    with Member(place.prepare(share=500).socket) as one, Member(place.prepare(share=500).socket) as other:
+        one.join()
+        one.wait_open()
+        other.join()
+        other.want()
+        one.wait_over(one.line())
+        one.drained()
+        other.wait_open()
+        epochs = list[int]()
+
+        def all_told() -> bool:
+            hints = iter(one.hint, None)
+            epochs.extend(hint.lease.epoch for hint in hints if (hint.what, hint.card) == (What.LINE, 0))
+            return epochs[-1] == one.line().epoch
+
+        until(all_told)
+        assert len(set(epochs)) == len(epochs)
+
+
+def test_an_idle_one_gives_its_turn_away_and_gets_it_back(place: Isolated) -> None:
+    with Member(place.prepare(share=500).socket) as one, Member(place.prepare(share=500).socket) as other:
+        for each in (one, other):
+            each.join()
+        one.wait_open()
+        one.idle()
+        assert other.wait_open().is_open
+        other.idle()
+        assert one.wait_open().is_open
+
+
+def test_shares_are_what_was_promised_and_nobody_overlaps(place: Isolated) -> None:
+    some = [place.prepare(share=share) for share in (300, 700)]
+    with flooders(*some) as (small, large):
+        large.more_turns(5)
+        began = time.monotonic_ns()
+        large.more_turns(60)
+        small.read()
+        ended = time.monotonic_ns()
+        held = held_ns(small, began, ended) / held_ns(large, began, ended)
+        assert 0.3 < held < 0.6  # 3 to 7, and this process may have been late
+        told = {each.key: each.cards[0].time for each in place.told().containers}
+        for container in some:
+            time_told = told[container.key]
+            assert time_told is not None
+            assert time_told.leases > 10
+            assert 0 < time_told.got.s10 <= time_told.wanted.s10 <= 1
+    assert overlaps(place) or not overlap_ns(small, large)
+
+
+def test_all_processes_of_a_container_have_one_lease(place: Isolated) -> None:
+    container, rival = place.prepare(share=500), place.prepare(share=500)
+    with flooders(container, container, rival) as (one, two, other):
+        other.more_turns(10)
+        for each in (one, two):
+            each.more_turns(5)
+        assert overlap_ns(one, two) > 0
+
+
+def test_cards_are_apart(place: Isolated) -> None:
+    both = place.prepare([MIB, MIB], share=500)
+    first = place.prepare([MIB], share=500)
+    with Member(both.socket) as one, Member(first.socket) as other:
+        assert (one.join(1), other.join(0)) == (Result.OK, Result.OK)
+        assert other.wait_open(0).state is LineState.FREE
+        assert one.wait_open(1).is_open
+
+
+@pytest.mark.parametrize("card", [1, 63, wire.NO_CARD])
+def test_a_card_that_was_not_granted_is_unknown(place: Isolated, card: int) -> None:
+    with Member(place.prepare().socket) as one:
+        assert one.join(card) == Result.UNKNOWN
+        for what in (What.WANT, What.DRAINED, What.IDLE):
+            one.say(what, card, wire.Lease())
+        assert one.join(0) == Result.OK
+        assert one.hint() is None

@@ -1,0 +1,103 @@
+"""Where the programs of these tests run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from partage_isolation.library.objects import OBJECTS, built
+
+PROGRAMS: Final = Path(__file__).parent / "programs"
+VERSION: Final = 12340
+"""What the driver of these tests says it is."""
+DEADLINE_S: Final = 60.0
+"""A bound for what a machine that is not overloaded does at once."""
+_DRIVERS: Final = {"driver.c": "libcuda.so.1", "management.c": "libnvidia-ml.so.1"}
+_RETURNS: Final = ("-fno-optimize-sibling-calls",)
+"""The driver tells who called it by the address that it returns to."""
+_OTHERS: Final = frozenset((*_DRIVERS, "early.c", "needed.c", "plain.c"))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Folders: of the programs, of the driver, and of the library, which lies in `place`/lib."""
+
+    programs: Path
+    driver: Path
+    place: Path
+
+    @property
+    def objects(self) -> list[Path]:
+        """In the order in which processes load them."""
+        return [self.place / "lib" / name for name in OBJECTS]
+
+    def environment(self, *, driver: bool = True) -> dict[str, str]:
+        """Of a process that loads the library, with the driver where the dynamic linker looks."""
+        found = {"PATH": os.environ["PATH"], "LD_PRELOAD": ":".join(map(str, self.objects))}
+        return {**found, "LD_LIBRARY_PATH": str(self.driver)} if driver else found
+
+    def lines(
+        self,
+        program: str,
+        *words: str | Path,
+        driver: bool = True,
+        before: Sequence[str] = (),
+        asked: str = "",
+        **environment: str,
+    ) -> list[str]:
+        """What a program prints, which must end well and say nothing else."""
+        done = subprocess.run(
+            [*before, self.programs / program, *words],
+            env={**self.environment(driver=driver), **environment},
+            input=asked,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        return done.stdout.splitlines()
+
+    def moved(self, place: Path) -> Stage:
+        """The library at another place, with the driver beside it."""
+        copy_library(place)
+        shutil.copytree(self.driver, place / "driver")
+        return replace(self, place=place)
+
+
+def compiled(source: str, target: Path, *options: str, compiler: str = "cc") -> Path:
+    """One program or library."""
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(PROGRAMS / source), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def copy_library(place: Path) -> None:
+    """As the installer leaves it."""
+    (place / "lib").mkdir(parents=True)
+    for name in OBJECTS:
+        shutil.copy(built() / name, place / "lib" / name)
+
+
+def made(folder: Path) -> Stage:
+    """Compiles everything."""
+    stage = Stage(folder / "programs", folder / "driver", folder / "partage")
+    stage.programs.mkdir()
+    stage.driver.mkdir()
+    copy_library(stage.place)
+    for source, name in _DRIVERS.items():
+        compiled(source, stage.driver / name, "-shared", "-fPIC", *_RETURNS, f"-Wl,-soname,{name}", "-ldl")
+    for path in sorted(PROGRAMS.glob("*.c")):
+        if path.name not in _OTHERS:
+            compiled(path.name, stage.programs / path.stem, "-pthread", "-ldl")
+    compiled("early.c", stage.programs / "early.so", "-shared", "-fPIC", "-ldl")
+    compiled("needed.c", stage.programs / "needed", f"-L{stage.driver}", "-l:libcuda.so.1", "-ldl")
+    for folder_or_file in (folder, *folder.rglob("*")):
+        folder_or_file.chmod(folder_or_file.stat().st_mode | 0o055)  # other users run them too
+    return stage

@@ -1,0 +1,23 @@
+"""With a broker and a card: what a metered program may not do besides, it need not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from isolation.library.stage import Stage
+from support.lender import lender
+from support.simgpu import NODE, card_uuid, simulated_node
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a first run builds the simulated GPU
+
+LIMIT_MIB: Final = 2048
+
+
+def test_it_makes_no_system_call_that_the_page_does_not_list(stage: Stage, tmp_path: Path) -> None:
+    granted = {card_uuid(NODE, 0): LIMIT_MIB << 20}
+    with simulated_node(tmp_path) as node, lender(stage.place / "broker", granted):
+        said = stage.lines("metered", LD_LIBRARY_PATH=node.environment["LD_LIBRARY_PATH"])
+    assert said == [f"0 {LIMIT_MIB}"]

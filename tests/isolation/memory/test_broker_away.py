@@ -1,0 +1,180 @@
+"""A broker that is away, slow, wrong, or new: memory fails closed, never for long, and comes back with it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from isolation.memory.stage import BLOCK, LIMIT, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, Place, Program
+from partage_isolation.broker import wire
+from partage_isolation.broker.wire import Packet, Result, What
+from support.lender import Lender, Row, honest, silent
+
+pytestmark = pytest.mark.slow
+BOUND_S = 5.0
+MARGIN_S = 3.0
+"""Beyond the bound: for a machine that does other things too."""
+
+
+def test_without_a_broker_there_is_no_driver(place: Place) -> None:
+    place.broker.stop()
+    with place.program(device=None) as one:
+        began = time.monotonic()
+        assert one.error("call('cuInit', 0)") == NOT_INITIALIZED
+        assert BOUND_S - 1 < time.monotonic() - began < BOUND_S + MARGIN_S
+        place.broker.start()
+        one.ask("start()")
+        one.ask("alloc(1 << 20)")
+        assert one.used == one.held == BLOCK
+
+
+def test_an_allocation_waits_for_a_broker_that_comes_back(one: Program) -> None:
+    one.place.broker.stop()
+    one.say("a = alloc(64 << 20)")
+    assert not one.has_answered(within_s=0.5)
+    one.place.broker.start()
+    assert one.answer() is None
+    assert one.used == one.held == 64 * MIB
+
+
+def test_an_allocation_beyond_the_credit_fails_when_the_broker_stays_away(one: Program) -> None:
+    one.ask("a = alloc(2 << 20)")
+    one.place.broker.stop()
+    one.ask("b = alloc(2 << 20)")
+    began = time.monotonic()
+    assert one.error("alloc(100 << 20)") == NOT_INITIALIZED
+    assert time.monotonic() - began < BOUND_S + MARGIN_S
+    one.ask("free(a)")
+    one.place.broker.start()
+    one.ask("alloc(100 << 20)")
+    assert one.used == one.held == 102 * MIB
+
+
+def test_threads_that_wait_together_wait_no_longer(one: Program) -> None:
+    one.place.broker.stop()
+    began = time.monotonic()
+    one.ask(
+        'exec(\'def away(out):\\n try:\\n  call("cuCtxSetCurrent", c); alloc(64 << 20)\\n'
+        " except Said as said:\\n  out.append(said.number)', globals())"
+    )
+    one.ask("c, out = told('cuCtxGetCurrent'), []")
+    one.ask("t = [threading.Thread(target=away, args=(out,)) for _ in range(8)]")
+    one.ask("several([x.start for x in t] + [x.join for x in t])")
+    assert one.ask("out") == [NOT_INITIALIZED] * 8
+    assert time.monotonic() - began < BOUND_S + MARGIN_S
+    one.place.broker.start()
+
+
+def test_a_process_comes_back_by_itself_under_its_token(one: Program) -> None:
+    broker = one.place.broker
+    one.ask("a = alloc(20 << 20)")
+    row = broker.row(one.pid)
+    broker.stop()
+    broker.start()
+    broker.wait(lambda: row.signals is not None, "the process comes back")
+    assert len(broker.rows) == 1
+    assert one.used == one.held == 20 * MIB
+
+
+def test_a_broker_that_has_forgotten_all_is_told_what_is_held(one: Program) -> None:
+    broker = one.place.broker
+    one.ask("a = alloc(20 << 20)")
+    broker.stop()
+    broker.forget()
+    broker.start()
+    broker.wait(lambda: broker.lent() >= 20 * MIB, "the process comes back")
+    assert one.used == one.held == 20 * MIB
+
+
+def test_a_broker_that_comes_back_with_less_room_lends_no_more_than_that(one: Program) -> None:
+    """What is held is held; nothing more fits until it is freed."""
+    broker = one.place.broker
+    broker.gives_credit = False
+    one.ask("a = alloc(100 << 20)")
+    broker.stop()
+    broker.forget()
+    broker.limits[0] = 50 * MIB
+    broker.start()
+    assert one.error("alloc(2 << 20)") == OUT_OF_MEMORY
+    one.ask("free(a)")
+    one.ask("alloc(2 << 20)")
+    assert one.used == one.held == 2 * MIB
+
+
+def test_a_question_without_an_answer_is_asked_again_and_counts_once(one: Program) -> None:
+    broker = one.place.broker
+    lost: list[Packet] = []
+
+    def loses_one(lender: Lender, row: Row, packet: Packet) -> bytes | None:
+        answer = honest(lender, row, packet)
+        if packet.what == What.LEND and not lost:
+            lost.append(packet)
+            return b"cut off"
+        return answer
+
+    broker.answering = loses_one
+    one.ask("a = alloc(100 << 20)")
+    assert lost
+    assert one.used == one.held == 100 * MIB
+    one.ask(f"b = alloc({LIMIT - 100 * MIB})")
+
+
+def test_a_silent_broker_is_one_that_is_away(one: Program) -> None:
+    one.place.broker.answering = silent
+    began = time.monotonic()
+    assert one.error("alloc(100 << 20)") == NOT_INITIALIZED
+    assert time.monotonic() - began < BOUND_S + MARGIN_S
+    one.place.broker.answering = honest
+    one.ask("alloc(100 << 20)")
+
+
+WRONG_ANSWERS = {
+    "another version": lambda packet: b"\7\0" + wire.answer(packet, Result.OK)[2:],
+    "another number": lambda packet: wire.answer(packet._replace(number=packet.number + 1), Result.OK),
+    "another question": lambda packet: wire.answer(packet._replace(what=What.VIEW), Result.OK),
+    "too long": lambda packet: wire.answer(packet, Result.OK) + b"x",
+    "refused as wrong": lambda packet: wire.answer(packet, Result.WRONG),
+    "lends less than asked": lambda packet: wire.answer(packet, Result.OK),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_ANSWERS)
+def test_wrong_answers_lend_nothing(one: Program, wrong: str) -> None:
+    def answering(lender: Lender, row: Row, packet: Packet) -> bytes | None:
+        return WRONG_ANSWERS[wrong](packet) if packet.what == What.LEND else honest(lender, row, packet)
+
+    one.place.broker.answering = answering
+    assert one.error("alloc(100 << 20)") == NOT_INITIALIZED
+    assert one.held == 0
+    one.place.broker.answering = honest
+    one.ask("alloc(100 << 20)")
+    assert one.used == one.held == 100 * MIB
+
+
+def test_a_program_that_closes_all_descriptors_is_served_on(one: Program) -> None:
+    """What it opens by the same numbers afterwards stays untouched."""
+    one.ask("a = alloc(20 << 20)")
+    one.ask("files = os.listdir('/proc/self/fd')")
+    one.ask("ours = [int(f) for f in files if int(f) > 100]")
+    one.ask("r, w = os.pipe()")
+    one.ask("for f in ours: os.close(f)")
+    one.ask("for f in ours: os.dup2(w, f)")
+    one.ask("b = alloc(100 << 20)")
+    one.ask("free(a)")
+    assert one.used == one.held == 100 * MIB
+    one.ask("import select")
+    assert one.ask("select.select([r], [], [], 0)[0]") == []
+
+
+def test_hints_of_another_version_or_card_are_not_heard(one: Program) -> None:
+    broker = one.place.broker
+    one.ask("a = alloc(2 << 20)")
+    before = len(broker.said(What.RETURN))
+    signals = broker.row(one.pid).signals
+    assert signals
+    signals.send(wire.hint(What.RECALL, 999, 0))
+    signals.send(b"\7\0" + wire.hint(What.RECALL, 0, 0)[2:])
+    signals.send(b"short")
+    assert one.used == one.held
+    assert len(broker.said(What.RETURN)) == before

@@ -1,0 +1,76 @@
+"""Whatever way a program takes memory: what its library says it uses is what the card counts, after each step."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from isolation.memory.paths import LINES
+from isolation.memory.stage import MIB, Place, Program
+
+pytestmark = pytest.mark.slow
+REFUSED = (
+    "refused = lambda name, *arguments: [exec('raise Said(0)') for _ in (0,) if not"
+    " getattr(_cuda, name)(*[WORD(one) if isinstance(one, int) else one for one in arguments])]"
+)
+
+
+def agrees(program: Program, after: str) -> None:
+    """The card first: a pool may shrink meanwhile, and only then is asked what the library says."""
+    program.place.broker.amounts(program.pid)  # ends what is left to be ended
+    said, held = program.used, program.held
+    assert said == held, f"after `{after}` the library says {said}, the card {held}"
+
+
+@pytest.mark.parametrize("path", LINES)
+def test_the_library_says_what_the_card_counts_after_every_step(one: Program, path: str) -> None:
+    one.ask(REFUSED)
+    for line in LINES[path]:
+        one.ask(line)
+        agrees(one, line)
+    assert one.used == 0
+
+
+@pytest.mark.parametrize("path", LINES)
+def test_what_was_lent_is_never_less_than_what_is_held(one: Program, path: str) -> None:
+    one.ask(REFUSED)
+    one.place.broker.gives_credit = False
+    for line in LINES[path]:
+        one.ask(line)
+        assert one.place.broker.lent() >= one.held, line
+
+
+GIVES_BACK = 0.45
+WAYS = (
+    ("alloc({size})", "free({})"),
+    ("alloc({small})", "free({})"),
+    ("managed({size})", "free({})"),
+    ("pitched(1 + {small} % 5000, 1 + {size} % 900)[0]", "free({})"),
+    ("alloc_async({size})", "free_async({})"),
+    ("alloc_from(p, {size})", "free_async({})"),
+    ("create({blocks})", "release({})"),
+    ("array(1 + {small} % 3000, 1 + {size} % 900)", "call('cuArrayDestroy', {})"),
+    ("mipmaps(1 + {small} % 900, 1 + {size} % 900, 4)", "call('cuMipmappedArrayDestroy', {})"),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_order_of_taking_and_giving_keeps_the_account_right(place: Place, seed: int) -> None:
+    dice = random.Random(seed)  # noqa: S311
+    held: list[tuple[str, str]] = []
+    with place.program() as one:
+        one.ask("p = make_pool()")
+        for turn in range(120):
+            if held and dice.random() < GIVES_BACK:
+                name, give = held.pop(dice.randrange(len(held)))
+                line = give.format(name)
+                one.ask(line)
+            else:
+                take, give = dice.choice(WAYS)
+                size = dice.randrange(1, 12 * MIB)
+                line = take.format(size=size, small=size % 100_000 + 1, blocks=2 * MIB * (size % 4 + 1))
+                if one.error(f"x{turn} = {line}") == 0:
+                    held.append((f"x{turn}", give))
+            agrees(one, line)
+            assert one.held <= place.broker.limits[0]

@@ -1,0 +1,55 @@
+"""Where memory is: what is not on the host is a card's, and what nobody knows is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from isolation.memory.stage import OUT_OF_MEMORY, Place, Program
+from partage_isolation.broker.wire import Flag, What
+
+pytestmark = pytest.mark.slow
+INVALID_VALUE, NOT_SUPPORTED = 1, 801
+
+
+@pytest.mark.parametrize("line", ["create(2 << 20, where=7)", "create(2 << 20, where=5)"])
+def test_memory_at_a_place_of_an_unknown_kind_is_refused(one: Program, line: str) -> None:
+    assert one.error(line) == OUT_OF_MEMORY
+
+
+def test_memory_of_the_host_is_left_to_the_driver(one: Program) -> None:
+    assert one.error("create(2 << 20, where=HOST)") == NOT_SUPPORTED
+    assert one.error("make_pool(where=HOST)") == NOT_SUPPORTED
+    assert one.used == 0
+
+
+def test_a_pool_that_nobody_was_given_has_no_memory(one: Program) -> None:
+    one.ask("p = told('cuMemPoolImportFromShareableHandle', export_pool(make_pool(shared=True)), FD, 0)")
+    assert one.error("alloc_from(p, 1 << 20)") == INVALID_VALUE
+    assert one.error("alloc_from(12345, 1 << 20)") == INVALID_VALUE
+
+
+def test_memory_of_a_domain_of_a_card_that_was_not_granted_is_refused(one: Program) -> None:
+    assert one.error("create(2 << 20, where=DOMAIN, device=1)") == OUT_OF_MEMORY
+    assert one.error("make_pool(where=DOMAIN, device=1)") == OUT_OF_MEMORY
+    assert one.error("make_pool(kind=MANAGED, device=1)") == OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize("line", ["alloc(1 << 20)", "alloc_async(1 << 20)", "array(100, 100)"])
+def test_a_context_that_was_made_past_the_library_is_charged_with_the_first_memory_in_it(
+    place: Place, one: Program, line: str
+) -> None:
+    one.ask(f"driver = ctypes.CDLL({str(place.node.library('cuda'))!r})")
+    before = contexts(place, one)
+    one.ask("made = driver.cuCtxCreate_v2(ctypes.byref(WORD()), 0, 0)")
+    one.ask(f"a = {line}")
+    one.ask(f"b = {line}")
+    assert contexts(place, one) == (before[0] + 1, before[1] + 1)
+
+
+def contexts(place: Place, one: Program) -> tuple[int, int]:
+    """How often room for one was asked for, and how often one was said to be there."""
+    heard = [packet for pid, packet in place.broker.heard if pid == one.pid]
+    return (
+        sum(packet.what == What.CONTEXT for packet in heard),
+        sum(packet.what == What.AMOUNTS and Flag.CONTEXT_MADE in Flag(packet.flags) for packet in heard),
+    )

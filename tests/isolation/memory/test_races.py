@@ -1,0 +1,180 @@
+"""Processes that race for the last byte, by every path: the limit holds, and nobody is refused while there is room."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from pathlib import Path
+
+import pytest
+
+from bench.isolation.place import MIB, Container, Place, a_place
+from bench.isolation.race import KINDS, Course, Race, Seen
+from bench.isolation.reclaim import ask, program
+from support.simgpu import card, simulated_node
+
+pytestmark = pytest.mark.slow
+
+CONTEXT_MIB = 64
+LIMIT_MIB = 2048
+OUT_OF_MEMORY = 2
+CARD = card("h100", context_mib=CONTEXT_MIB)
+
+
+def course(place: Place, container: Container, seed: int, *, kinds: str = KINDS, processes: int = 6) -> Course:
+    return Course(
+        container.environment,
+        container.limit,
+        CONTEXT_MIB,
+        seed=seed,
+        kinds=kinds,
+        processes=processes,
+        settled=place.settled(container),
+    )
+
+
+def warm_up(place: Place, container: Container, tmp_path: Path) -> None:
+    """The broker learns what a context takes on this card."""
+    with Race(course(place, container, 0, processes=1), tmp_path / "warm-up") as race:
+        race.round()
+        race.finish()
+    place.until("the first process is forgotten", lambda: not place.told(container).processes)
+    place.node.control("peaks reset")
+
+
+def within_limits(place: Place, container: Container, seen: Seen) -> None:
+    """What must be so after every race of one container on one card."""
+    assert seen.wrong == []
+    assert place.node.status()[0].peak_bytes <= container.limit
+    place.until("all is returned", lambda: place.held(container).charged_bytes == 0)
+
+
+def test_the_judge_of_refusals_agrees_with_a_card_that_is_full(tmp_path: Path) -> None:
+    full = card("h100", memory_mib=LIMIT_MIB, context_mib=CONTEXT_MIB, reserved_mib=0)
+    with simulated_node(tmp_path, cards=(full,)) as node:
+        with Race(Course(node.environment, LIMIT_MIB * MIB, CONTEXT_MIB), tmp_path / "page") as race:
+            for _ in range(10):
+                race.round()
+            race.finish()
+        assert race.seen.wrong == []
+        assert race.seen.refused > 0
+        assert node.status()[0].used_bytes == 0
+
+
+def test_the_limit_holds_to_the_byte_and_no_refusal_is_wrong(tmp_path: Path) -> None:
+    with a_place(cards=(CARD,)) as place:
+        container = place.container(memory_mib=LIMIT_MIB)
+        warm_up(place, container, tmp_path)
+        with Race(course(place, container, 1), tmp_path / "page") as race:
+            for _ in range(60):
+                race.round()
+            race.finish()
+        assert race.seen.refused > 0
+        assert race.seen.opened > 0
+        within_limits(place, container, race.seen)
+
+
+@pytest.mark.parametrize("end", ["killed", "frees"])
+def test_what_another_process_has_open_stays_charged_when_its_exporter(end: str) -> None:
+    with a_place(cards=(CARD,)) as place:
+        container = place.container(memory_mib=LIMIT_MIB)
+        with program(container) as one, program(container) as two, program(container) as three:
+            assert ask(one, "take 1200")["result"] == 0
+            assert ask(two, f"open {ask(one, 'export')['handle']}")["result"] == 0
+            if end == "killed":
+                one.kill()
+                one.wait()
+            else:
+                ask(one, "free")
+            place.until("the card has let go of its exporter", lambda: shown(place, one.pid) < MIB * 1200)
+            results = [ask(three, "take 1200")["result"] for _ in range(3)]
+            for each in (one, two, three):
+                each.kill()
+        assert place.node.status()[0].peak_bytes <= container.limit
+        assert results == [OUT_OF_MEMORY] * 3
+
+
+def shown(place: Place, pid: int) -> int:
+    """What the card shows under a pid."""
+    return sum(each.bytes for each in place.node.status()[0].processes if each.pid == pid)
+
+
+def test_two_containers_of_one_card_race_without_meeting(tmp_path: Path) -> None:
+    with a_place(cards=(CARD,)) as place:
+        one, other = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB // 2)
+        warm_up(place, one, tmp_path)
+        with (
+            Race(course(place, one, 2), tmp_path / "one") as first,
+            Race(course(place, other, 3), tmp_path / "other") as second,
+        ):
+            for _ in range(20):
+                first.round(meanwhile=second.round)
+            first.finish()
+            second.finish()
+        assert first.seen.wrong + second.seen.wrong == []
+        assert place.node.status()[0].peak_bytes <= one.limit + other.limit
+
+
+@pytest.mark.parametrize("kind", ["plain", "pool", "own-pool", "mapped", "plain,graph", "array,mipmaps"])
+def test_each_path_alone_keeps_the_limit(tmp_path: Path, kind: str) -> None:
+    with a_place(cards=(CARD,)) as place:
+        container = place.container(memory_mib=LIMIT_MIB // 2)
+        warm_up(place, container, tmp_path)
+        with Race(course(place, container, 4, kinds=kind, processes=4), tmp_path / "page") as race:
+            for _ in range(8):
+                race.round()
+            race.finish()
+        assert race.seen.refused > 0
+        within_limits(place, container, race.seen)
+
+
+def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> None:
+    with a_place(cards=(CARD,), settings={"audit_every_s": "0.1"}) as place:
+        container = place.container(memory_mib=LIMIT_MIB)
+        warm_up(place, container, tmp_path)
+        with Race(
+            course(place, container, 5, kinds="plain,small,pitch,managed,pool,mapped"), tmp_path / "page"
+        ) as race:
+            for _ in range(10):
+                race.round()
+                place.until("the books agree with the card", lambda: disagreement(place, container) is None)
+            race.finish()
+
+
+def disagreement(place: Place, container: Container) -> str | None:
+    """What each living process uses, by the books and by the card."""
+    on_card = {each.pid: each.bytes for each in place.node.status()[0].processes}
+    for process in place.told(container).processes:
+        held = [each for each in process.cards if each.card == container.card]
+        charged = sum(each.used_bytes + each.overhead_bytes for each in held)
+        if charged != on_card.get(process.pid, 0):
+            return f"process {process.pid} has {on_card.get(process.pid, 0)} bytes, the books say {charged}"
+    return None
+
+
+@pytest.mark.parametrize("restarts", [20])
+def test_a_broker_that_is_killed_again_and_again_lets_nobody_over_the_limit(tmp_path: Path, restarts: int) -> None:
+    with a_place(cards=(CARD,)) as place:
+        container = place.container(memory_mib=LIMIT_MIB)
+        warm_up(place, container, tmp_path)
+        with Race(course(place, container, 6), tmp_path / "page") as race:
+            for _ in range(restarts):
+                race.round(meanwhile=place.restart)
+            race.finish()
+        assert race.seen.rounds == restarts
+        assert place.node.status()[0].peak_bytes <= container.limit
+
+
+def test_a_stopped_process_keeps_nobody_waiting(tmp_path: Path) -> None:
+    with a_place(cards=(CARD,)) as place:
+        container = place.container(memory_mib=LIMIT_MIB)
+        warm_up(place, container, tmp_path)
+        with Race(course(place, container, 7, processes=2), tmp_path / "stopped") as stopped:
+            stopped.send(signal.SIGSTOP)
+            with Race(course(place, container, 8, kinds="plain", processes=2), tmp_path / "page") as race:
+                for _ in itertools.repeat(None, 3):
+                    race.round()
+                race.finish()
+            stopped.send(signal.SIGCONT)
+            stopped.finish()
+        assert place.node.status()[0].peak_bytes <= container.limit

@@ -1,0 +1,154 @@
+"""Library and broker together: what the one says it holds, the other has in its books, and the card agrees."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from isolation.memory.paths import LINES
+from isolation.memory.stage import BLOCK, CONTEXT, MIB, OUT_OF_MEMORY
+from isolation.memory.test_every_path import REFUSED
+from partage_isolation.library.objects import built
+from simgpu.memory.programs import CLIENT
+from support.isolated import Contained, Isolated, isolated, until
+from support.simgpu import card
+from support.steered import Steered
+
+pytestmark = pytest.mark.slow
+LIMIT = 512 * MIB
+
+
+@pytest.fixture
+def place() -> Iterator[Isolated]:
+    """One small card."""
+    with isolated(cards=(card("t4", memory_mib=1024, reserved_mib=0, context_mib=64, module_mib=0),)) as made:
+        yield made
+
+
+@pytest.fixture
+def container(place: Isolated) -> Contained:
+    """Half of it."""
+    made = place.prepare(LIMIT)
+    made.install(built())
+    return made
+
+
+@contextmanager
+def program(container: Contained) -> Generator[Steered]:
+    """A program with a context on the card."""
+    env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
+    started = Steered([sys.executable, CLIENT], env=env, refusals="cuda")
+    try:
+        started.ask("start()")
+        yield started
+    finally:
+        started.close()
+
+
+def held(container: Contained, pid: int) -> int:
+    """What the card counts for a process, with its context."""
+    return next((one.bytes for one in container.place.node.status()[0].processes if one.pid == pid), 0)
+
+
+def charged(container: Contained) -> int:
+    return container.told().cards[0].charged_bytes
+
+
+def settled(container: Contained, pid: int) -> None:
+    """The books come to what the card has, and credit."""
+    until(
+        lambda: held(container, pid) <= charged(container) <= held(container, pid) + 32 * MIB,
+        why=lambda: f"charged {charged(container)}, held {held(container, pid)}: {container.told()}",
+    )
+
+
+@pytest.mark.parametrize("path", LINES)
+def test_the_books_have_what_the_card_has(container: Contained, path: str) -> None:
+    with program(container) as one:
+        one.ask(REFUSED)
+        for line in LINES[path]:
+            one.ask(line)
+            assert held(container, one.pid) <= charged(container) <= LIMIT, line
+        settled(container, one.pid)
+
+
+def test_all_but_the_context_can_be_had_and_nothing_more(container: Contained) -> None:
+    with program(container) as one:
+        settled(container, one.pid)
+        count = 0
+        while one.error("alloc(2 << 20)") == 0:
+            count += 1
+        assert count * BLOCK == LIMIT - CONTEXT
+        assert one.error("alloc(1)") == OUT_OF_MEMORY
+        assert held(container, one.pid) == LIMIT
+
+
+def test_a_refused_allocation_is_counted_once(container: Contained) -> None:
+    with program(container) as one:
+        settled(container, one.pid)
+        for count in range(1, 4):
+            assert one.error(f"alloc({LIMIT})") == OUT_OF_MEMORY
+            assert container.told().cards[0].refused == count
+
+
+def test_programs_that_die_leave_their_memory_to_others(container: Contained) -> None:
+    with program(container) as one:
+        one.ask("a = alloc(400 << 20)")
+        one.process.kill()
+        one.process.wait()
+    with program(container) as other:
+        other.ask("a = alloc(400 << 20)")
+
+
+def test_unused_credit_of_one_program_is_there_for_another(container: Contained) -> None:
+    with program(container) as one, program(container) as other:
+        one.ask("a = alloc(2 << 20)")
+        count = 0
+        while other.error("alloc(2 << 20)") == 0:
+            count += 1
+        assert count * BLOCK == LIMIT - 2 * CONTEXT - BLOCK
+
+
+def test_a_broker_that_is_killed_and_comes_back_has_the_same_books(container: Contained) -> None:
+    broker = container.place.broker
+    with program(container) as one:
+        one.ask("a = alloc(200 << 20)")
+        broker.kill()
+        one.say("b = alloc(100 << 20)")
+        assert not one.has_answered(within_s=0.3)
+        broker.start()
+        one.answer()
+        assert charged(container) >= held(container, one.pid) == CONTEXT + 300 * MIB
+        assert one.error("alloc(200 << 20)") == OUT_OF_MEMORY
+        one.ask("free(a)")
+        one.ask("alloc(200 << 20)")
+
+
+def test_a_context_that_does_not_fit_is_not_made(place: Isolated) -> None:
+    small = place.prepare(LIMIT)
+    small.install(built())
+    with program(small) as one:
+        settled(small, one.pid)
+    tiny = place.prepare(CONTEXT // 2)
+    tiny.install(built())
+    env = {**place.node.environment, "LD_PRELOAD": tiny.preload}
+    other = Steered([sys.executable, CLIENT], env=env, refusals="cuda")
+    try:
+        assert other.error("start()") == OUT_OF_MEMORY
+    finally:
+        other.close()
+
+
+def test_each_context_needs_room_which_is_there_again_once_the_card_shows_what_it_took(container: Contained) -> None:
+    with program(container) as one:
+        settled(container, one.pid)
+        one.ask(f"a = alloc({LIMIT - 2 * CONTEXT})")
+        one.ask("b = alloc(2 << 20)")
+        assert one.error("told('cuCtxCreate_v2', 0, 0)") == OUT_OF_MEMORY
+        one.ask("free(b)")
+        one.ask("c = told('cuCtxCreate_v2', 0, 0)")
+        one.ask(f"b = alloc({CONTEXT})")
+        assert held(container, one.pid) == LIMIT

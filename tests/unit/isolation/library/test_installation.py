@@ -1,0 +1,184 @@
+"""A version of the library lies in a folder of its own: whole or not at all, and never written again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from partage_base.version import VERSION
+from partage_isolation.library import Installed, install, installation
+from partage_isolation.library.current import CURRENT
+from partage_isolation.library.errors import FileRefused, LibraryError, NotInstalled
+from support.shared_objects import shared_object, spare_name
+
+SPARES = [spare_name(number) for number in range(3)]
+OBJECTS: Mapping[str, bytes] = {
+    "libcuda.so.1": shared_object(["cuInit", *SPARES]),
+    "libcuda.so": b"alias",
+    "libnvidia-ml.so.1": shared_object(["nvmlInit_v2", *SPARES]),
+}
+LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Path:
+    folder = tmp_path / "objects"
+    folder.mkdir()
+    for name, content in OBJECTS.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / LIBRARIES).mkdir(parents=True)
+    return folder
+
+
+def add_driver(root: Path, *functions: str, library: str = "libcuda.so.1") -> None:
+    (root / LIBRARIES / library).write_bytes(shared_object(["cuInit", *functions], gnu=True))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_without_a_driver_the_objects_are_installed_as_they_are(tmp_path: Path, objects: Path, root: Path) -> None:
+    done = install(tmp_path / "lib", root, objects=objects)
+    assert contents(done.folder) == OBJECTS
+    assert (done.added, done.left_out) == ((), ())
+    assert done.folder == tmp_path / "lib" / done.version
+    assert done.version.startswith(f"{VERSION}-")
+
+
+def test_the_names_of_the_nodes_driver_are_added(tmp_path: Path, objects: Path, root: Path) -> None:
+    add_driver(root, "cuNew", "cuNewer")
+    add_driver(root, "nvmlNew", library="libnvidia-ml.so.1")
+    done = install(tmp_path / "lib", root, objects=objects)
+    assert done.added == ("cuNew", "cuNewer", "cuInit", "nvmlNew")
+    assert b"cuNewer\0" in contents(done.folder)["libcuda.so.1"]
+    assert b"nvmlNew\0" in contents(done.folder)["libnvidia-ml.so.1"]
+
+
+def test_names_beyond_the_spares_are_told(tmp_path: Path, objects: Path, root: Path) -> None:
+    add_driver(root, *(f"cuNew{number}" for number in range(5)))
+    assert install(tmp_path / "lib", root, objects=objects).left_out == ("cuNew3", "cuNew4")
+
+
+def test_another_driver_makes_another_version_and_the_first_stays(tmp_path: Path, objects: Path, root: Path) -> None:
+    first = install(tmp_path / "lib", root, objects=objects)
+    add_driver(root, "cuNew")
+    second = install(tmp_path / "lib", root, objects=objects)
+    assert first.version != second.version
+    assert contents(first.folder) == OBJECTS
+
+
+def test_what_is_there_is_not_written_again(tmp_path: Path, objects: Path, root: Path) -> None:
+    first = install(tmp_path / "lib", root, objects=objects)
+    before = {path.name: path.stat().st_mtime_ns for path in first.folder.iterdir()}
+    inode = first.folder.stat().st_ino
+    assert install(tmp_path / "lib", root, objects=objects) == first
+    assert {path.name: path.stat().st_mtime_ns for path in first.folder.iterdir()} == before
+    assert first.folder.stat().st_ino == inode
+
+
+def test_every_user_may_read_it_whatever_the_umask_is(tmp_path: Path, objects: Path, root: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        done = install(tmp_path / "usr/local/lib/partage", root, objects=objects)
+    finally:
+        os.umask(before)
+    folders = [done.folder, *list(done.folder.parents)[:4]]
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o755] * 5
+    assert {path.stat().st_mode & 0o777 for path in done.folder.iterdir()} == {0o644}
+
+
+def test_several_at_once_install_one_version(tmp_path: Path, objects: Path, root: Path) -> None:
+    done: list[Installed] = []
+    begin = threading.Barrier(8)
+
+    def one() -> None:
+        begin.wait()
+        done.append(install(tmp_path / "lib", root, objects=objects))
+
+    threads = [threading.Thread(target=one) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 8
+    assert len(set(done)) == 1
+    assert {path.name for path in (tmp_path / "lib").iterdir()} == {done[0].version, CURRENT}
+
+
+@pytest.mark.parametrize("broken", ["write", "fsync", "rename"])
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, objects: Path, root: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        if broken == "write":
+            patch.setattr(installation, "_write", full)
+        else:
+            patch.setattr(*((os, "fsync", full) if broken == "fsync" else (Path, "rename", full)))
+        with pytest.raises(NotInstalled, match="No space left"):
+            install(tmp_path / "lib", root, objects=objects)
+    assert list((tmp_path / "lib").iterdir()) == []
+    assert contents(install(tmp_path / "lib", root, objects=objects).folder) == OBJECTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["fsync", "rename"])
+def test_one_that_is_killed_leaves_no_version_and_its_rest_goes_in_time(
+    tmp_path: Path, objects: Path, root: Path, step: str
+) -> None:
+    killed = f"""
+import os, signal, sys
+from pathlib import Path
+from partage_isolation.library import install
+def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+setattr(os if {step!r} == "fsync" else Path, {step!r}, die)
+install(Path({str(tmp_path / "lib")!r}), Path({str(root)!r}), objects=Path({str(objects)!r}))
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", killed], env=env, check=False).returncode == -9
+    (left,) = (tmp_path / "lib").iterdir()
+    os.utime(left, (0, 0))
+    done = install(tmp_path / "lib", root, objects=objects)
+    assert {path.name for path in (tmp_path / "lib").iterdir()} == {done.version, CURRENT}
+
+
+def test_files_that_somebody_changed_are_told_and_left(tmp_path: Path, objects: Path, root: Path) -> None:
+    done = install(tmp_path / "lib", root, objects=objects)
+    (done.folder / "libcuda.so").write_bytes(b"other")
+    with pytest.raises(NotInstalled, match="is not what was installed"):
+        install(tmp_path / "lib", root, objects=objects)
+    assert contents(done.folder)["libcuda.so"] == b"other"
+
+
+def test_a_driver_that_is_no_shared_object_is_refused(tmp_path: Path, objects: Path, root: Path) -> None:
+    (root / LIBRARIES / "libcuda.so.1").write_bytes(b"\x7fELF and then nothing")
+    with pytest.raises(FileRefused, match=r"libcuda\.so\.1: it ends before"):
+        install(tmp_path / "lib", root, objects=objects)
+    assert not (tmp_path / "lib").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, objects: Path, root: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotInstalled, match="cannot be written"):
+        install(tmp_path / "file" / "lib", root, objects=objects)
+
+
+def test_objects_that_are_not_there_are_told(tmp_path: Path, root: Path) -> None:
+    with pytest.raises(LibraryError, match="is not in"):
+        install(tmp_path / "lib", root, objects=tmp_path)

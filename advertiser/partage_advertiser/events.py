@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from partage_advertiser.happenings import Happening
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
     Backoff,

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from partage_advertiser.happenings import Happening
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, SUFFIX, Findings, Found, NoFindings, decode_findings
 
 _MOST_FILES: Final = 1024

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
     Backoff,

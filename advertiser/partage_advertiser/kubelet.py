@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from partage_base.cri import CHECKPOINT, CriError, PodResources, recorded_uses
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_plugins.vocabulary.node import DeviceUse
 
 LOGS: Final = "var/log/pods"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
@@ -28,19 +28,18 @@ class AdvertiserMetrics:
         self.is_published = metrics.gauge(
             "partage_advertiser_published", "1 while the API server has the inventory that the node has."
         )
-        metrics.registry.register(self)
+        for name, sentence, counted in (
+            ("looks", "Looks at the devices.", self.looks),
+            ("patches", "Writes of the annotation.", self.patches),
+            ("heartbeats", "Renewals of the Lease.", self.heartbeats),
+            ("events", "Events on the Node.", self.events),
+        ):
+            metrics.read_counter(f"partage_advertiser_{name}_total", sentence, counted.copy, label="outcome")
+        metrics.collect(self._of_devices)
 
     def measured(self, gauges: Sequence[Gauge]) -> None:
         """What plugins measured last."""
         self._gauges = tuple(gauges)
-
-    def collect(self) -> Iterator[Family]:
-        """One look at everything."""
-        yield _counted("partage_advertiser_looks_total", "Looks at the devices.", self.looks)
-        yield _counted("partage_advertiser_patches_total", "Writes of the annotation.", self.patches)
-        yield _counted("partage_advertiser_heartbeats_total", "Renewals of the Lease.", self.heartbeats)
-        yield _counted("partage_advertiser_events_total", "Events on the Node.", self.events)
-        yield from self._of_devices()
 
     def _of_devices(self) -> Iterator[Family]:
         by_name: dict[str, list[Sample]] = {}
@@ -48,8 +47,3 @@ class AdvertiserMetrics:
             by_name.setdefault(gauge.name, []).append(Sample(gauge.value, {"node": self._node, **gauge.labels}))
         for name, samples in sorted(by_name.items()):
             yield Family(f"partage_{name}", "gauge", "As a plugin measured it.", tuple(samples))
-
-
-def _counted(name: str, sentence: str, values: Mapping[str, int]) -> Family:
-    samples = tuple(Sample(count, {"outcome": outcome}) for outcome, count in sorted(values.items()))
-    return Family(name, "counter", sentence, samples)

@@ -30,7 +30,7 @@ from partage_advertiser.settings import AdvertiserSettings
 from partage_base.condition import Fault
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PartageError

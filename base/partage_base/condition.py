@@ -2,7 +2,7 @@
 
 crishim has no credentials and serves whatever is wrong; the advertiser tells the cluster, and the doctor people. The
 file is written whole, at once when something changes and else every few seconds: so its time is a sign of life, and one
-that is old or absent says that nobody is in force. Pure; `condition_file` reads it.
+that is old or absent says that crishim is not in force. Pure; `condition_file` reads it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads how crishim is, for those who are no part of it."""
+"""Reads how crishim is, for programs other than crishim."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import structlog
 from partage_base.condition import Fault
 from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_base.daemon.life import Daemon
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.files import clear_unfinished
 from partage_crishim.assembling import OWN_FOLDER, assemble
 from partage_crishim.condition import LOOK_EVERY_S, ConditionFile, RuntimeProbe
@@ -91,7 +91,7 @@ class CrishimService:
         self._splicer = Splicer(runtime, self._parts.judge, on_call=self._note.note)
         sight = RuntimeProbe(runtime, self._splicer.counters)
         self._upkeep = ConditionFile(settings.root / CRISHIM_CONDITION, daemon.health, sight, self._faults)
-        self._figures = CrishimMetrics(self._splicer.counters, daemon.metrics.registry)
+        self._figures = CrishimMetrics(self._splicer.counters, daemon.metrics)
 
     async def start(self) -> None:
         """Serves kubelet, and loads plugins meanwhile."""
@@ -220,7 +220,7 @@ class CrishimService:
             _log.info("guarded", **who)
 
     def _took(self, seconds: float) -> None:
-        self._figures.plugins.add(seconds)
+        self._figures.plugins.observe(seconds)
 
     def _trouble(self, error: PartageError | OSError) -> None:
         if (silent := self._repeats.due(str(error))) is not None:

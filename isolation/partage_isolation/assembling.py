@@ -251,7 +251,7 @@ def assemble(settings: BrokerSettings, daemon: Daemon) -> Parts:
     )
     parts.control = Control(root, books, tell=parts.tell)
     Figures(
-        daemon.metrics.registry,
+        daemon.metrics,
         node=settings.node_name,
         counters=counters,
         facts=books.facts,

@@ -18,7 +18,7 @@ import structlog
 
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.files import clear_unfinished
 from partage_base.findings import FINDINGS_FOLDER
 from partage_isolation.assembling import Parts, assemble

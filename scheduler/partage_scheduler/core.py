@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import structlog
 
 from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.logs import Repeats
 from partage_base.daemon.plugins import load_all
-from partage_base.daemon.repeats import Repeats
 from partage_base.keyring import Keyring
 from partage_plugins.errors import PartageError
 from partage_plugins.hooks import SCHEDULER_GROUP

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import structlog
 
 from partage_base.daemon.health import Health
-from partage_base.daemon.tasks import Tasks
+from partage_base.daemon.life import Tasks
 from partage_base.kube import ApiServer, Backoff
 from partage_scheduler.api import streams
 from partage_scheduler.api.streams import Sink, Stream, T, keep

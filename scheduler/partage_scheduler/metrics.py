@@ -74,7 +74,7 @@ class Figures:
             buckets=_COARSE_AND_FINE,
             labels=("question", "result"),
         )
-        self._registry = metrics.registry
+        self._metrics = metrics
 
     def sent(self, outcome: str) -> None:
         """An event."""
@@ -114,8 +114,8 @@ class Figures:
         cluster: Cluster,
     ) -> None:
         """From now on these are on the page, too."""
-        self._registry.register(_Page(sizes, ages, in_flight, leads, cluster))
-        self._registry.register(self)
+        self._metrics.collect(_Page(sizes, ages, in_flight, leads, cluster).collect)
+        self._metrics.collect(self.collect)
 
     def collect(self) -> Iterator[Family]:
         """What was counted."""

@@ -14,8 +14,8 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.daemon.health import Health
+from partage_base.daemon.life import Tasks
 from partage_base.daemon.metrics import Metrics
-from partage_base.daemon.tasks import Tasks
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_base.kube import ApiServer, micro_time
 from partage_plugins.codecs import decode_allocation, encode_inventory, verify

@@ -1,14 +1,14 @@
 """The container runtime interface as partage needs it, and a small client for it without grpcio.
 
-`schema` has the few messages and fields that we look at; `creating` turns a CreateContainer request into a frozen view
-and writes changes into it; `http2` and `client` ask one question over a unix socket; `runtime` and `podresources` are
+`schema` has the few messages and fields that we look at; `create_request` turns a CreateContainer request into a frozen
+view and writes changes into it; `client` asks one question over a unix socket; `runtime` and `podresources` are
 what we ask containerd and kubelet, with typed answers; `checkpoint` is what kubelet wrote down.
-Protobuf stays in this room. `errors` is what is expected to go wrong.
+Protobuf stays in this room.
 """
 
 from partage_base.cri.checkpoint import CHECKPOINT, RecordedUse, recorded_uses
 from partage_base.cri.client import UnaryClient
-from partage_base.cri.creating import (
+from partage_base.cri.create_request import (
     Changes,
     CreateRequest,
     RequestDevice,

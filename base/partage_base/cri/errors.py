@@ -4,7 +4,7 @@ PartageError
 └── CriError
     ├── MessageWrong   bytes are no message of the type that they should be
     └── PeerError      a peer gave no answer
-        ├── PeerAway       nobody listens, the connection broke, or what came is no HTTP/2
+        ├── PeerAway       it does not listen, the connection broke, or what came is no HTTP/2
         ├── PeerSlow       no answer within the deadline
         └── PeerRefused    it answered with a status: its number and its words
 """
@@ -34,7 +34,7 @@ class PeerError(CriError):
 
 
 class PeerAway(PeerError):
-    """Nobody listens, the connection broke, or what came is not the protocol."""
+    """It does not listen, the connection broke, or what came is not the protocol."""
 
 
 class PeerSlow(PeerError):

@@ -13,7 +13,7 @@ import msgspec
 from google.protobuf.message import DecodeError, Message
 
 from partage_base.cri.client import UnaryClient
-from partage_base.cri.creating import text_pairs
+from partage_base.cri.create_request import text_pairs
 from partage_base.cri.errors import MessageWrong
 from partage_base.cri.schema import (
     ContainerStatusRequest,

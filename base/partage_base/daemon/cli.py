@@ -18,14 +18,11 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 import click
 
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.fields import COMMON_TABLE, Field, fields_of
 from partage_base.daemon.life import LoopFactory, Reading, Start, live
-from partage_base.daemon.lines import keep_standard_descriptors
-from partage_base.daemon.printing import as_toml, shown_default
-from partage_base.daemon.resolving import Resolved
-from partage_base.daemon.settings import CommonSettings
-from partage_base.daemon.sources import Sources
-from partage_base.daemon.toml import DEFAULT_PATH
+from partage_base.daemon.logs import keep_standard_descriptors
+from partage_base.daemon.resolution import Resolved
+from partage_base.daemon.settings import COMMON_TABLE, CommonSettings, Field, fields_of
+from partage_base.daemon.sources import DEFAULT_PATH, Sources, as_toml, shown_default
 from partage_base.version import VERSION
 from partage_plugins.errors import PartageError
 

@@ -15,12 +15,19 @@ same way. Messages say what failed, on what, and what to do. Anything else that 
 
 Exit codes: 0 done, 1 failed, 2 usage, 78 bad configuration (EX_CONFIG; systemd can be told not to start again).
 A second SIGTERM or SIGINT ends at once with 143 or 130.
+
+`Report` logs what went wrong in a life, an expected error as one line and a defect with its traceback, and keeps the
+exit code of the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Generator, Sequence
 from typing import ClassVar, Final
+
+import structlog
 
 from partage_plugins.errors import PartageError
 
@@ -87,3 +94,32 @@ def expected(error: BaseException) -> Sequence[PartageError]:
         return ()
     parts = [expected(part) for part in error.exceptions]
     return [leaf for part in parts for leaf in part] if all(parts) else ()
+
+
+_log = structlog.get_logger()
+
+
+class Report:
+    """What has gone wrong so far."""
+
+    def __init__(self) -> None:
+        self.exit_code = DONE
+
+    @contextlib.contextmanager
+    def noting(self) -> Generator[None]:
+        """Tells what is raised within and goes on after it."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  (the last place where it can be told)
+            self.tell(error)
+
+    def tell(self, error: Exception) -> None:
+        """Tells one error. Does not return where a step hangs: it may also hold the loop's own end."""
+        known = expected(error)
+        for line in (line for one in known for line in lines_of(one)):
+            _log.critical(line)
+        if not known:
+            _log.critical("unexpected error; this is a defect, please report it", exc_info=error)
+        self.exit_code = self.exit_code or (exit_code_of(known[0]) if known else FAILED)
+        if any(isinstance(one, StopHung) for one in known):
+            os._exit(self.exit_code)

@@ -23,14 +23,11 @@ import msgspec
 import structlog
 
 from partage_base.daemon import logs, signals
-from partage_base.daemon.errors import EndedUnasked, StopHung
-from partage_base.daemon.health import Health
+from partage_base.daemon.errors import EndedUnasked, Report, StopHung
+from partage_base.daemon.health import Health, Systemd
 from partage_base.daemon.metrics import Metrics
-from partage_base.daemon.reports import Report
 from partage_base.daemon.settings import CommonSettings
 from partage_base.daemon.sources import Sources
-from partage_base.daemon.systemd import Systemd
-from partage_base.daemon.tasks import Tasks
 from partage_base.daemon.web import Web
 
 S = TypeVar("S", bound=CommonSettings)
@@ -256,3 +253,32 @@ class _Life:
         if not (self._stopping.is_set() and isinstance(error, EndedUnasked)):
             self._report.tell(error)
             self._begin_stop()
+
+
+class Tasks:
+    """Starts tasks, tells when one ends by itself, and cancels them together."""
+
+    def __init__(self, on_end: Callable[[Exception], None]) -> None:
+        self._on_end = on_end
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        """Runs `work` until the daemon stops."""
+        task = asyncio.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def cancel(self) -> set[asyncio.Task[None]]:
+        """Asks all to end; those that are still to be waited for."""
+        for task in self._running:
+            task.cancel()
+        return set(self._running)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            error.add_note(f"It was raised in task {task.get_name()!r}.")
+            self._on_end(error)
+        elif not task.cancelling():
+            self._on_end(EndedUnasked(f"task {task.get_name()!r} ended by itself; this is a defect, please report it"))

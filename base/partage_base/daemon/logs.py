@@ -4,22 +4,30 @@ JSON with ``ts`` (RFC 3339, UTC, microseconds), ``level``, ``event``, ``daemon``
 (`structlog.contextvars` for a task: pod, container) and given; a ``traceback`` where an exception was. An event is a
 fixed phrase, what varies is a value beside it; never a whole environment or all annotations. Logging never raises:
 what has no JSON form is written as its repr, and what can't be written is lost and counted (``lost``).
+
+A reader that is slow, gone or full must not stop a process that kubelet depends on. So a line that can't be written
+is lost, and the next one that can says how many were. No thread and no O_NONBLOCK (the descriptor may be shared with
+others): poll(2) promises room for PIPE_BUF bytes in a pipe and for more in a socket, so pieces of that size don't
+block.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import select
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 import msgspec
 import structlog
 
-from partage_base.daemon.lines import LineWriter
 from partage_base.daemon.settings import LogFormat, LogLevel
 
 _STDERR: Final = 2
@@ -139,3 +147,81 @@ def _message(record: logging.LogRecord) -> str:
         return record.getMessage()
     except Exception:  # noqa: BLE001  (a library whose arguments don't fit its own format)
         return _text(record.msg)
+
+
+_PIECE_BYTES: Final = select.PIPE_BUF
+_PATIENCE_MS: Final = 20  # for a reader that is merely a little behind; none once a line was lost
+
+
+class LineWriter:
+    """The way out for whole lines."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.lost = 0
+        self._descriptor = descriptor
+        self._cut = False
+        self._turn = threading.RLock()  # reentrant: a finalizer may log while a line is being written
+
+    def write(self, line: bytes) -> bool:
+        """Writes `line` and its end; False where it was lost."""
+        with self._turn:
+            return self._write(line)
+
+    def _write(self, line: bytes) -> bool:
+        rest = (b"\n" if self._cut else b"") + line + b"\n"
+        patience_ms = 0 if self.lost else _PATIENCE_MS
+        while rest:
+            written = self._write_piece(rest[:_PIECE_BYTES], patience_ms)
+            if not written:
+                self.lost += 1
+                return False
+            rest = rest[written:]
+            self._cut = bool(rest)
+        return True
+
+    def _write_piece(self, piece: bytes, patience_ms: int) -> int:
+        """How many bytes were taken; 0 where none can be."""
+        room = select.poll()  # one a piece, since threads can't share it
+        room.register(self._descriptor, select.POLLOUT)
+        try:
+            return os.write(self._descriptor, piece) if room.poll(patience_ms) else 0
+        except OSError:
+            return 0
+
+
+def keep_standard_descriptors() -> None:
+    """Opens what is closed of 0, 1 and 2: a socket that got the number 2 would receive our log lines."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+
+
+MOST_KEYS: Final = 1024
+
+
+class Repeats:
+    """Lets an event through once in `every_s` seconds for each key."""
+
+    def __init__(self, *, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every_s = every_s
+        self._clock = clock
+        self._seen: dict[Hashable, tuple[float, int]] = {}
+
+    def __len__(self) -> int:
+        """How many keys are remembered."""
+        return len(self._seen)
+
+    def due(self, key: Hashable = None) -> int | None:
+        """None where `key` must be silent; else how often it was silent since it last spoke."""
+        now = self._clock()
+        spoke, silent = self._seen.get(key, (now - self._every_s, 0))
+        if now - spoke < self._every_s:
+            self._seen[key] = (spoke, silent + 1)
+            return None
+        self._seen.pop(key, None)
+        if len(self._seen) >= MOST_KEYS:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = (now, 0)
+        return silent

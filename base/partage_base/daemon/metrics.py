@@ -1,23 +1,23 @@
-"""A daemon's metrics, in a registry of its own and with the names that Prometheus asks for.
+"""A daemon's metrics, with the names that Prometheus asks for.
 
-The whole name is written where the metric is made, so that it can be found by searching for it; a name that breaks the
-rules raises ValueError at once. Rules: ``partage_`` first, lower case, counters end in ``_total``, base units at the
-end (``_seconds``, ``_bytes``, ``_ratio`` from 0 to 1) and no other unit. Labels that objects share are called ``node``,
-``device_uuid``, ``model``, ``namespace``, ``pod``, ``container``.
+What is counted as it happens is a `Counter`, `Gauge` or `Histogram`; what something else knows already is read when a
+page is made (`read_counter`, `read_gauge`, `collect`). The whole name is written where the metric is made, so that it
+can be found by searching for it; a name that breaks the rules raises ValueError at once. Rules: ``partage_`` first,
+lower case, counters end in ``_total``, base units at the end (``_seconds``, ``_bytes``, ``_ratio`` from 0 to 1) and no
+other unit. Labels that objects share are called ``node``, ``device_uuid``, ``model``, ``namespace``, ``pod``,
+``container``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
-from partage_base.daemon.exposition import Family, Kind, page
-from partage_base.daemon.measures import Counter, Gauge, Histogram, Labelled
+from partage_base.daemon.exposition import Family, Kind, Sample, histogram, page
 from partage_base.version import VERSION
-
-Measures = Counter | Gauge | Histogram | Labelled[Any]
 
 _NAME: Final = re.compile(r"partage(_[a-z0-9]+)+")
 _LABEL: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -27,44 +27,90 @@ _OTHER_UNITS: Final = frozenset(
 )
 
 
-class Collector(Protocol):
-    """Somebody who counts by himself and is asked when a page is made."""
-
-    def collect(self) -> Iterable[Family]:
-        """Everything, now."""
-        ...
-
-
-class Registry:
-    """What is on a page: our own metrics, and everybody who counts by himself."""
+class Gauge:
+    """One number that goes up and down."""
 
     def __init__(self) -> None:
-        self._metrics: dict[str, tuple[Kind, str, Measures]] = {}
-        self._collectors: list[Collector] = []
+        self._value = 0.0
 
-    def add(self, name: str, kind: Kind, sentence: str, measure: Measures) -> None:
-        """A metric, under a name that nobody else has."""
-        if name in self._metrics:
-            raise ValueError(f"metric {name}: there is one of that name")
-        self._metrics[name] = (kind, sentence, measure)
+    def inc(self, amount: float = 1) -> None:
+        self._value += amount
 
-    def register(self, collector: Collector) -> None:
-        """Asked from now on."""
-        self._collectors.append(collector)
+    def set(self, value: float) -> None:
+        self._value = value
 
-    def collect(self) -> Iterator[Family]:
-        """One look at everything."""
-        for name, (kind, sentence, measure) in self._metrics.items():
-            yield Family(name, kind, sentence, measure.samples({}))
-        for collector in self._collectors:
-            yield from collector.collect()
+    def samples(self, labels: Mapping[str, str]) -> tuple[Sample, ...]:
+        return (Sample(self._value, labels),)
+
+
+class Counter:
+    """One number that only grows."""
+
+    def __init__(self) -> None:
+        self._value = 0.0
+
+    def inc(self, amount: float = 1) -> None:
+        if amount < 0:
+            raise ValueError(f"a counter only grows; {amount} was to be added")
+        self._value += amount
+
+    def samples(self, labels: Mapping[str, str]) -> tuple[Sample, ...]:
+        return (Sample(self._value, labels),)
+
+
+class Histogram:
+    """How often a value fell into which bucket."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(sorted(bounds))
+        self._counts = [0] * (len(bounds) + 1)
+        self._total = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._total += value
+
+    def samples(self, labels: Mapping[str, str]) -> tuple[Sample, ...]:
+        return histogram(self._bounds, self._counts, self._total, labels)
+
+
+M = TypeVar("M", Gauge, Counter, Histogram)
+
+
+class Labelled(Generic[M]):
+    """One measure for each set of labels."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[], M]) -> None:
+        self._names = tuple(names)
+        self._make: Callable[[], M] = make
+        self._measures: dict[tuple[str, ...], M] = {}
+
+    def labels(self, **values: str) -> M:
+        """The measure of these labels, made when they are first named."""
+        if values.keys() != set(self._names):
+            raise ValueError(f"labels {', '.join(values) or 'none'} were given; allowed: {', '.join(self._names)}")
+        key = tuple(values[name] for name in self._names)
+        if key not in self._measures:
+            self._measures[key] = self._make()
+        return self._measures[key]
+
+    def samples(self, labels: Mapping[str, str]) -> tuple[Sample, ...]:
+        return tuple(
+            sample
+            for values, measure in self._measures.items()
+            for sample in measure.samples({**labels, **dict(zip(self._names, values, strict=True))})
+        )
+
+
+Measure = Counter | Gauge | Histogram | Labelled[Any]
+Read = Callable[[], float] | Callable[[], Mapping[str, float]]
 
 
 class Metrics:
-    """Makes a daemon's metrics and writes them out."""
+    """All that is on a daemon's page."""
 
     def __init__(self, daemon: str) -> None:
-        self.registry = Registry()
+        self._reads: dict[str, Callable[[], Iterable[Family]]] = {}
         build = self.gauge("partage_build_info", "The build that runs; always 1.", labels=("version", "daemon"))
         build.labels(version=VERSION, daemon=daemon).set(1)
 
@@ -75,7 +121,7 @@ class Metrics:
     def counter(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Counter | Labelled[Counter]:
         """What only grows; ends in ``_total``."""
         measure = Labelled(labels, Counter) if labels else Counter()
-        self.registry.add(_checked(name, labels, total=True), "counter", sentence, measure)
+        self.add("counter", name, sentence, measure, labels=labels)
         return measure
 
     @overload
@@ -85,7 +131,7 @@ class Metrics:
     def gauge(self, name: str, sentence: str, *, labels: Sequence[str] = ()) -> Gauge | Labelled[Gauge]:
         """What goes up and down."""
         measure = Labelled(labels, Gauge) if labels else Gauge()
-        self.registry.add(_checked(name, labels), "gauge", sentence, measure)
+        self.add("gauge", name, sentence, measure, labels=labels)
         return measure
 
     @overload
@@ -98,22 +144,60 @@ class Metrics:
         self, name: str, sentence: str, *, buckets: Sequence[float], labels: Sequence[str] = ()
     ) -> Histogram | Labelled[Histogram]:
         """How a size or a time is distributed; its unit is at the end."""
-        if not name.endswith(_BASE_UNITS):
-            raise ValueError(f"metric {name}: a histogram ends in _{', _'.join(_BASE_UNITS)}")
         measure = Labelled(labels, partial(Histogram, buckets)) if labels else Histogram(buckets)
-        self.registry.add(_checked(name, labels), "histogram", sentence, measure)
+        self.add("histogram", name, sentence, measure, labels=labels)
         return measure
+
+    def add(self, kind: Kind, name: str, sentence: str, measure: Measure, *, labels: Sequence[str] = ()) -> None:
+        """A measure that was made elsewhere, under a name that no other metric has."""
+        self._add(kind, name, labels, lambda: (Family(name, kind, sentence, measure.samples({})),))
+
+    def read_counter(self, name: str, sentence: str, read: Read, *, label: str = "") -> None:
+        """A counter that `read` knows; where there is a `label`, one for each of its values."""
+        self._read("counter", name, sentence, read, label)
+
+    def read_gauge(self, name: str, sentence: str, read: Read, *, label: str = "") -> None:
+        """A gauge that `read` knows; where there is a `label`, one for each of its values."""
+        self._read("gauge", name, sentence, read, label)
+
+    def collect(self, read: Callable[[], Iterable[Family]]) -> None:
+        """Families that are known only together, or whose names are only known when a page is made."""
+        self._reads[f"collected {len(self._reads)}"] = read
 
     def page(self) -> bytes:
         """All of them as text, for a scraper."""
-        return page(self.registry.collect())
+        return page(self.families())
+
+    def families(self) -> Iterator[Family]:
+        """All of them as they are now."""
+        for read in self._reads.values():
+            yield from read()
+
+    def _read(self, kind: Kind, name: str, sentence: str, read: Read, label: str) -> None:
+        def families() -> tuple[Family]:
+            value = read()
+            if isinstance(value, Mapping):
+                samples = tuple(Sample(each, {label: key}) for key, each in sorted(value.items()))
+            else:
+                samples = (Sample(value),)
+            return (Family(name, kind, sentence, samples),)
+
+        self._add(kind, name, (label,) if label else (), families)
+
+    def _add(self, kind: Kind, name: str, labels: Sequence[str], read: Callable[[], Iterable[Family]]) -> None:
+        if name in self._reads:
+            raise ValueError(f"metric {name}: there is one of that name")
+        _check(kind, name, labels)
+        self._reads[name] = read
 
 
-def _checked(name: str, labels: Sequence[str], *, total: bool = False) -> str:
+def _check(kind: Kind, name: str, labels: Sequence[str]) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(f"metric {name}: a name is partage_ and lower-case words")
-    if name.endswith("_total") is not total:
+    if name.endswith("_total") is not (kind == "counter"):
         raise ValueError(f"metric {name}: counters, and they alone, end in _total")
+    if kind == "histogram" and not name.endswith(_BASE_UNITS):
+        raise ValueError(f"metric {name}: a histogram ends in _{', _'.join(_BASE_UNITS)}")
     words = name.removesuffix("_total").split("_")
     if other := _OTHER_UNITS.intersection(words):
         raise ValueError(f"metric {name}: {min(other)} is no base unit; use _{', _'.join(_BASE_UNITS)}")
@@ -121,4 +205,3 @@ def _checked(name: str, labels: Sequence[str], *, total: bool = False) -> str:
         raise ValueError(f"metric {name}: the unit {min(misplaced)} belongs at the end")
     if bad := [label for label in labels if not _LABEL.fullmatch(label)]:
         raise ValueError(f"metric {name}: label {bad[0]} is not lower-case words")
-    return name

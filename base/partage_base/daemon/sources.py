@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
+
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.fields import fields_of
-from partage_base.daemon.printing import as_toml
-from partage_base.daemon.resolving import Resolved, allowed_values, resolve
-from partage_base.daemon.settings import CommonSettings
-from partage_base.daemon.toml import DEFAULT_PATH, TomlFile, read_toml
+from partage_base.daemon.resolution import Resolved, TomlFile, allowed_values, resolve
+from partage_base.daemon.settings import CommonSettings, Field, fields_of
 from partage_base.files import write_whole
 
 S = TypeVar("S", bound=CommonSettings)
@@ -93,3 +93,64 @@ class Sources(Generic[S]):
                 self.settings_type(**values, **{name: value})
                 values[name] = value
         return self.settings_type(**values)
+
+
+DEFAULT_PATH: Final = Path("etc/partage/partage.toml")  # below the root
+_ENOUGH_BYTES: Final = 1 << 20
+
+
+def read_toml(path: Path, *, required: bool) -> TomlFile:
+    """The file at `path`; an empty one where it is missing and not `required`. Raises `BadConfiguration`."""
+    try:
+        return TomlFile(str(path), tomllib.loads(_text(path)))
+    except FileNotFoundError as error:
+        if not required:
+            return TomlFile(str(path))
+        raise BadConfiguration(f"cannot read {path}: there is no such file; make it, or leave --config out") from error
+    except OSError as error:
+        raise BadConfiguration(f"cannot read {path}: {error.strerror}; is it a file that we may read?") from error
+    except UnicodeDecodeError as error:
+        raise BadConfiguration(
+            f"cannot read {path}: byte {error.start} is not UTF-8; save the file as UTF-8"
+        ) from error
+    except (ValueError, RecursionError) as error:  # of tomllib: its own, too long an integer, too deep a table
+        raise BadConfiguration(f"cannot read {path} as TOML: {error}") from error
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        raw = file.read(_ENOUGH_BYTES + 1)
+    if len(raw) > _ENOUGH_BYTES:
+        raise ValueError(f"it is longer than {_ENOUGH_BYTES} bytes; is it the right file?")
+    return raw.decode()
+
+
+def as_toml(resolved: Resolved[Any], daemon: str) -> str:
+    """The daemon's table with every setting."""
+    return "\n".join(_lines(resolved.settings, resolved, daemon)) + "\n"
+
+
+def shown_default(field: Field, default: object) -> str:
+    """A default for ``--help`` and tables."""
+    return "none" if field.optional and default is None else _value(default)
+
+
+def _lines(settings: CommonSettings, resolved: Resolved[Any], daemon: str) -> Iterator[str]:
+    yield f"[{daemon}]"
+    for name in fields_of(type(settings)):
+        value, origin = getattr(settings, name), _printable(resolved.origins[name])
+        yield f'{name} = ""  # none; {origin}' if value is None else f"{name} = {_value(value)}  # {origin}"
+
+
+def _value(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=_path_text).decode()
+
+
+def _path_text(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} has no text form")
+
+
+def _printable(origin: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in origin)

@@ -1,16 +1,14 @@
 """Where keys are kept and who may use which.
 
-Read in this order: `layout` (the files and what they are called), `loading` (a folder into keys and faults), `current`
-(the same for a process that stays), `changing` (a new pair, a retired key), `overview` (everything, for people). `pem`
-and `permissions` decide about one file and are pure; `files` reads, `writing` writes; `errors` is what is expected to
-go wrong. What a signature is stands in `partage_plugins.codecs.signature`.
+Read in this order: `layout` (the files and what they are called), `keys` (a folder into keys and faults, once or for
+a process that stays), `rotation` (a new pair, a retired key), `overview` (everything, for people). `pem` and
+`permissions` decide about one file and are pure; `files` reads and writes; `errors` is what is expected to go wrong.
+What a signature is stands in `partage_plugins.codecs.signature`.
 """
 
-from partage_base.keyring.changing import Added, Retired, add_pair, retire
-from partage_base.keyring.current import Keyring
 from partage_base.keyring.errors import KeyKept, KeyRefused, KeyringError, KeyUnknown
-from partage_base.keyring.layout import DEFAULT_FOLDER, KeyFolders, is_key_id
-from partage_base.keyring.loading import (
+from partage_base.keyring.keys import (
+    Keyring,
     LoadedKeys,
     LoadedPrivateKeys,
     SigningKey,
@@ -18,8 +16,10 @@ from partage_base.keyring.loading import (
     load_public_keys,
     load_signing_key,
 )
+from partage_base.keyring.layout import DEFAULT_FOLDER, KeyFolders, is_key_id
 from partage_base.keyring.overview import KeyEntry, Overview, Use, overview
 from partage_base.keyring.pem import encode_public
+from partage_base.keyring.rotation import Added, Retired, add_pair, retire
 
 __all__ = [
     "DEFAULT_FOLDER",

@@ -1,23 +1,23 @@
 """Access to the API server: as whom we call it, plain calls, lists and watches. Typed, on asyncio or uvloop.
 
 Read in this order: `access` (where and as whom, renewed as credentials rotate), `server` (plain calls, each sent once
-and bounded in time and size), `following` (a list kept current by a watch, for ever), `listing` (how that begins:
-streamed, or in pages), `backoff` (how long to wait after what error). `paths` and `objects` are the words, `errors` is
-what is expected to go wrong.
+and bounded in time and size), `informer` (a list kept current by a watch, for ever), `lists` (how that begins:
+streamed, or in pages). `paths` and `objects` are the words; `errors` is what is expected to go wrong, and how long to
+wait after which error.
 
     access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
         node = await server.get(node_path("n1"), Node)
 
-What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks
-HTTP: calls by `connections` and `http1`, which is pure, watches by aiohttp. `answers`, `pages`, `events`, `unread` and
-`folding` decide what bytes mean and are pure. Nothing here decides what is written or when.
+What stands behind: `official` alone imports the official client's configuration, `transport` alone speaks HTTP: calls
+by `connections` and `http1`, which is pure, watches by aiohttp. `answers`, `pages`, `events` and `unread` decide what
+bytes mean and are pure. Nothing here decides what is written or when.
 """
 
 from partage_base.kube.access import Access
-from partage_base.kube.backoff import Backoff
 from partage_base.kube.errors import (
     Answered,
+    Backoff,
     BadAccess,
     BadName,
     Conflict,
@@ -32,7 +32,7 @@ from partage_base.kube.errors import (
     Unreachable,
 )
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
-from partage_base.kube.following import Listed, Lost, Seen, follow
+from partage_base.kube.informer import Listed, Lost, Seen, follow
 from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, NodeEvent, ObjectReference, micro_time
 from partage_base.kube.paths import (
     binding_path,

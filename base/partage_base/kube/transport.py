@@ -22,11 +22,10 @@ import yarl
 
 from partage_base.kube.access import Access
 from partage_base.kube.answers import refusal
-from partage_base.kube.connections import CONNECT_WITHIN_S, Connections, NotConnected, Place
+from partage_base.kube.connections import CONNECT_WITHIN_S, Connections, NotConnected, Place, Sockets
 from partage_base.kube.credentials import Credentials
 from partage_base.kube.errors import HEAD_BYTES, BadAccess, Nonsense, TooLarge, Unreachable
 from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, Malformed, Request, TooLong, said_of_us, written
-from partage_base.kube.sockets import Sockets
 
 _REDIRECTS: Final = range(300, 400)
 _REFUSALS: Final = range(400, 1000)

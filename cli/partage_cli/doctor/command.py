@@ -10,8 +10,8 @@ from typing import Final
 import click
 
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.resolving import resolve
-from partage_base.daemon.toml import DEFAULT_PATH, read_toml
+from partage_base.daemon.resolution import resolve
+from partage_base.daemon.sources import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
 from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, keys, kubelet, system, turns
 from partage_cli.doctor.findings import About, Finding, Status

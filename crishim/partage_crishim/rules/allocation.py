@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from partage_base.cri.creating import CreateRequest
+from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.errors import AllocationRefused
 from partage_plugins.codecs import decode_allocation, decode_raw_grants
 from partage_plugins.errors import DecodeError

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from partage_base.cri.creating import CreateRequest
+from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.allocation import Claim
 from partage_crishim.rules.errors import NotConfinable
 from partage_plugins.vocabulary import GPU, GpuGrant, GpuPart, Security

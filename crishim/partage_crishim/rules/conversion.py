@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from partage_base.cri.creating import Changes, CreateRequest, RequestDevice, RequestMount
+from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount
 from partage_crishim.rules.allocation import Claim
 from partage_crishim.rules.errors import PlacementRefused
 from partage_plugins.codecs import container_key, encode_container

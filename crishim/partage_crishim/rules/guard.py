@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from partage_base.cri.creating import Changes, CreateRequest
+from partage_base.cri.create_request import Changes, CreateRequest
 from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import CardsBesideUs
 from partage_plugins.rules.paths import clean_path

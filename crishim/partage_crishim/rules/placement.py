@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, Protocol
 
-from partage_base.cri.creating import RequestMount
+from partage_base.cri.create_request import RequestMount
 from partage_crishim.rules.errors import PlacementRefused
 from partage_plugins.rules.paths import clean_path, is_below
 from partage_plugins.vocabulary import Adjustment, PluginName

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from partage_base.daemon.metrics import Histogram
+
 OTHER: Final = "other"
 _MAX_METHODS: Final = 64
 """Names come from clients. The whole interface has fewer."""
-
-
-@dataclass
-class Seconds:
-    """A histogram."""
-
-    bounds: tuple[float, ...] = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
-    counts: list[int] = field(default_factory=lambda: [0] * 13)
-    """One more than bounds: the last is of all that took longer."""
-    total: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        self.counts[bisect_left(self.bounds, seconds)] += 1
-        self.total += seconds
+SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+"""The bounds of both histograms."""
 
 
 @dataclass
@@ -43,7 +31,7 @@ class Counters:
     """By method; beyond a bound they are counted as `other`."""
     held: Counter[str] = field(default_factory=Counter[str])
     """By outcome: passed, rewritten, refused, rejected, dropped."""
-    judging: Seconds = field(default_factory=Seconds)
+    judging: Histogram = field(default_factory=lambda: Histogram(SECONDS))
     """From the last byte of a held call to its verdict."""
 
     def call(self, method: str) -> None:

@@ -48,6 +48,6 @@ class Judging:
             why = {"message": "a judge raised, which it must not", "exception": error}
             task.get_loop().call_exception_handler(why)
         verdict = _DEFECT if error is not None else task.result()
-        self._counters.judging.add(time.monotonic() - started)
+        self._counters.judging.observe(time.monotonic() - started)
         self._counters.held[_OUTCOMES[type(verdict)]] += 1
         self._deliver(stream, verdict)

@@ -20,7 +20,7 @@ from typing import Final
 
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_gpu.nvml.facts import TroubleKind
 from partage_gpu.nvml.patience import Starting
 from partage_gpu.nvml.process import ChildProcess

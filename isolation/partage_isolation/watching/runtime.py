@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from partage_base.cri import CriError, ListedContainer, RuntimeClient
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_plugins.codecs import decode_container
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.keys import CONTAINER

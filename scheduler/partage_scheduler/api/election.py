@@ -18,7 +18,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
     Conflict,

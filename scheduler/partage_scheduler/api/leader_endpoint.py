@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, KubeError, endpoint_slice_path
 
 EVERY_S: Final = 5.0

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_status_path
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api.outbox import Outbox

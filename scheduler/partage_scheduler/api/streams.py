@@ -16,7 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
     Backoff,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from partage_base.daemon.tasks import Tasks
+from partage_base.daemon.life import Tasks
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PluginBroken
 from partage_plugins.vocabulary import NodeName, PodUid

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, pod_status_path
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import PodUid

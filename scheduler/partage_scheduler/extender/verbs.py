@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.extender.bind import Placed, Placer
 from partage_scheduler.extender.filter import Chooser

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled, eviction_path
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import Events

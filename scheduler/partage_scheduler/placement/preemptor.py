@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path, pod_status_path
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import PodUid

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon.logs import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import Gang
 from partage_scheduler.api import Conditions, Events, Unplaced

@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from partage_base.daemon.resolving import Resolved, resolve
+from partage_base.daemon.resolution import Resolved, TomlFile, resolve
 from partage_base.daemon.settings import CommonSettings, Setting
-from partage_base.daemon.toml import TomlFile
 
 FILE = "/etc/partage/partage.toml"
 

@@ -203,11 +203,10 @@ def test_conditions_hold_again_when_they_are_said_to() -> None:
 def test_a_page_that_can_not_be_made_is_an_error_and_not_the_end() -> None:
     metrics = Metrics("test")
 
-    class Broken:
-        def collect(self) -> list[object]:
-            raise OSError("the peer is gone")
+    def broken() -> float:
+        raise OSError("the peer is gone")
 
-    metrics.registry.register(Broken())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    metrics.read_gauge("partage_broken", "Of a peer that is gone.", broken)
     assert _replies(b"GET /metrics HTTP/1.1\r\n\r\n", metrics=metrics).startswith(b"HTTP/1.1 500 ")
 
 

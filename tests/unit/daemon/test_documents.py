@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from partage_base.daemon.cli import daemon_command
-from partage_base.daemon.fields import fields_of
 from partage_base.daemon.life import Daemon, Running
-from partage_base.daemon.settings import CommonSettings
+from partage_base.daemon.settings import CommonSettings, fields_of
 
 _PAGE = Path(__file__).parents[3] / "docs/configuration.md"
 

@@ -8,9 +8,8 @@ import pytest
 
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.resolving import resolve
+from partage_base.daemon.resolution import TomlFile, resolve
 from partage_base.daemon.settings import CommonSettings
-from partage_base.daemon.toml import TomlFile
 from partage_crishim.plugins import host_settings
 from partage_crishim.settings import CrishimSettings
 from partage_isolation.settings import BrokerSettings

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.toml import TomlFile, read_toml
+from partage_base.daemon.resolution import TomlFile
+from partage_base.daemon.sources import read_toml
 
 
 def _refusal(path: Path) -> str:

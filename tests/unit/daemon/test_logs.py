@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.daemon.lines import LineWriter
-from partage_base.daemon.logs import json_line, text_line
+from partage_base.daemon.logs import LineWriter, json_line, text_line
 from unit.daemon.processes import GUARD_S, RunningDaemon, clean_environment, write_script
 
 pytestmark = pytest.mark.slow  # each test starts processes

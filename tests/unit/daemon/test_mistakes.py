@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from partage_base.daemon.errors import CONFIGURATION, BadConfiguration
-from partage_base.daemon.fields import fields_of
-from partage_base.daemon.resolving import resolve
-from partage_base.daemon.settings import CommonSettings, Setting
-from partage_base.daemon.toml import TomlFile
+from partage_base.daemon.resolution import TomlFile, resolve
+from partage_base.daemon.settings import CommonSettings, Setting, fields_of
 from unit.daemon.samples import FILE, Sample, resolved
 
 _NAMES = st.sampled_from(Sample.__struct_fields__)

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.daemon.printing import as_toml
+from partage_base.daemon.resolution import TomlFile
 from partage_base.daemon.settings import CommonSettings
-from partage_base.daemon.toml import TomlFile
+from partage_base.daemon.sources import as_toml
 from unit.daemon.samples import FILE, Sample, resolved
 
 _WORDS = st.text("abcdefghij-0123456789", min_size=2, max_size=12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.daemon import repeats
-from partage_base.daemon.repeats import Repeats
+from partage_base.daemon import logs
+from partage_base.daemon.logs import Repeats
 
 
 class _Clock:
@@ -46,15 +46,15 @@ def test_nothing_is_lost_from_the_count(times: list[float]) -> None:
 
 def test_keys_chosen_by_an_attacker_take_bounded_memory() -> None:
     refused = Repeats(every_s=10, clock=_Clock())
-    for number in range(3 * repeats.MOST_KEYS):
+    for number in range(3 * logs.MOST_KEYS):
         refused.due(number)
-    assert len(refused) == repeats.MOST_KEYS
+    assert len(refused) == logs.MOST_KEYS
 
 
 def test_of_too_many_keys_the_one_that_spoke_longest_ago_is_forgotten() -> None:
     clock = _Clock()
     refused = Repeats(every_s=10, clock=clock)
-    for number in range(repeats.MOST_KEYS):
+    for number in range(logs.MOST_KEYS):
         refused.due(number)
     clock.now = 20
     refused.due(3)

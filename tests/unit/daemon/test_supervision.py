@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.daemon.systemd import Systemd
+from partage_base.daemon.health import Systemd
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
 pytestmark = pytest.mark.slow  # each test starts processes

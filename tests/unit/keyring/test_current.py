@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_base.keyring import Keyring, LoadedKeys, current, load_public_keys
+from partage_base.keyring import Keyring, LoadedKeys, keys, load_public_keys
 from unit.keyring.samples import write_public
 
 
@@ -33,14 +33,14 @@ class Reader:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
     reader = Reader()
-    monkeypatch.setattr(current, "load_public_keys", reader)
+    monkeypatch.setattr(keys, "load_public_keys", reader)
     return reader
 
 
 @pytest.fixture
 def old_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes the files of this test for older than the granularity of timestamps."""
-    monkeypatch.setattr(current, "_SETTLED_NS", -(10**12))
+    monkeypatch.setattr(keys, "_SETTLED_NS", -(10**12))
 
 
 def test_a_folder_that_does_not_change_is_read_once(tmp_path: Path, reader: Reader, old_enough: None) -> None:

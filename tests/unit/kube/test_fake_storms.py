@@ -27,7 +27,7 @@ from partage_base.kube import (
     pod_path,
     pod_status_path,
 )
-from partage_base.kube import listing as listing_module
+from partage_base.kube import lists as listing_module
 from support.fake_api import FakeApi, Late, Lists, Refuse
 from support.fake_faults import Storm
 from support.kube import told, until

@@ -35,8 +35,8 @@ from partage_base.kube import (
     node_path,
     nodes_path,
 )
-from partage_base.kube import listing as listing_module
-from partage_base.kube.folding import Fold
+from partage_base.kube import lists as listing_module
+from partage_base.kube.events import Fold
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.fake_watchers import bookmark, line_of
 from support.kube import LOOPS, told, until

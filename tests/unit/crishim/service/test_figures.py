@@ -9,10 +9,10 @@ from partage_crishim.splice.counters import Counters
 
 def page(counters: Counters) -> tuple[CrishimMetrics, list[str]]:
     metrics = Metrics("crishim")
-    figures = CrishimMetrics(counters, metrics.registry)
+    figures = CrishimMetrics(counters, metrics)
     figures.refused["NoRoom"] += 2
     figures.changed["guarded"] += 8
-    figures.plugins.add(0.003)
+    figures.plugins.observe(0.003)
     return figures, metrics.page().decode().splitlines()
 
 
@@ -20,8 +20,8 @@ def test_every_figure_is_on_the_page() -> None:
     counters = Counters(connections=3, open_connections=2, turned_away=1, broken=4, from_client_bytes=5)
     counters.call("/runtime.v1.RuntimeService/Status")
     counters.held["passed"] += 7
-    counters.judging.add(0.0004)
-    counters.judging.add(99)
+    counters.judging.observe(0.0004)
+    counters.judging.observe(99)
     _, lines = page(counters)
     for line in (
         "partage_crishim_connections_total 3.0",

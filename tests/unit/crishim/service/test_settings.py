@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.daemon.fields import fields_of
-from partage_base.daemon.printing import shown_default
+from partage_base.daemon.settings import fields_of
+from partage_base.daemon.sources import shown_default
 from partage_crishim.assembling import grant_policy
 from partage_crishim.settings import CrishimSettings
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from partage_base.daemon.fields import fields_of
-from partage_base.daemon.printing import shown_default
+from partage_base.daemon.settings import fields_of
+from partage_base.daemon.sources import shown_default
 from partage_isolation.attaching.plugin import AWAY, NONSENSE
 from partage_isolation.broker.folders import INSIDE, LIBRARY, OBJECTS, PRELOAD_INSIDE
 from partage_isolation.control.codec import END, answer_line, question_line, read_answer, read_question

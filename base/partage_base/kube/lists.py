@@ -22,8 +22,7 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from partage_base.kube.errors import Answered, KubeError, Nonsense, Unreachable
-from partage_base.kube.events import Bookmark, Event
-from partage_base.kube.folding import Fold
+from partage_base.kube.events import Bookmark, Event, Fold
 from partage_base.kube.server import ApiServer, Listing
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """A list that is kept current by a watch, for ever.
 
-First all items are told (how one comes by them is `listing`'s), then every change. What breaks is mended without a word
+First all items are told (how they are asked for is in `lists`), then every change. What breaks is mended without a word
 as long as nothing is missed: a watch that ends, is cut once or is too old to go on from. When the API server can't be
 reached or refuses, that is told once, and the next that is told is the whole list again. Nothing is hammered: whatever
 did not get further waits longer. An object that can't be read is told as such and keeps no other back.
@@ -15,10 +15,9 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from partage_base.kube.backoff import Backoff
-from partage_base.kube.errors import Gone, KubeError
+from partage_base.kube.errors import Backoff, Gone, KubeError
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
-from partage_base.kube.listing import Beginning
+from partage_base.kube.lists import Beginning
 from partage_base.kube.server import ApiServer
 from partage_base.kube.unread import Unread
 

@@ -15,10 +15,10 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring.errors import KeyKept, KeyUnknown
+from partage_base.keyring.files import create, locked, make_folder, remove, replace
+from partage_base.keyring.keys import load_marker, load_private_keys, load_public_keys
 from partage_base.keyring.layout import MARKER, KeyFolders
-from partage_base.keyring.loading import load_marker, load_private_keys, load_public_keys
 from partage_base.keyring.pem import encode_private, encode_public
-from partage_base.keyring.writing import create, locked, make_folder, remove, replace
 from partage_plugins.codecs.signature import key_id
 from partage_plugins.vocabulary.names import KeyId
 

@@ -29,8 +29,8 @@ from partage_base.kube import (
     node_path,
     nodes_path,
 )
-from partage_base.kube import following as following_module
-from partage_base.kube import listing as listing_module
+from partage_base.kube import informer as following_module
+from partage_base.kube import lists as listing_module
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.kube import LOOPS, told, until
 

@@ -12,21 +12,36 @@ and the library share an environment, and so are the variables that the cluster 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.fields import COMMON_TABLE, DAEMONS, PREFIX, SERVICE_LINK, Field, fields_of
-from partage_base.daemon.settings import CommonSettings
-from partage_base.daemon.toml import TomlFile
-from partage_base.daemon.values import NotAllowed, from_text, from_toml, shown
+from partage_base.daemon.settings import COMMON_TABLE, DAEMONS, PREFIX, SERVICE_LINK, CommonSettings, Field, fields_of
 
 S = TypeVar("S", bound=CommonSettings)
 
 DEFAULT: Final = "default"
+
+
+class TomlFile(msgspec.Struct, frozen=True):
+    """What stands in a configuration file; without tables where there is none."""
+
+    path: str = ""
+    tables: Mapping[str, Any] = {}
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        """One table; empty where it is missing or no table."""
+        table = self.tables.get(name, {})
+        return table if isinstance(table, dict) else {}
+
+    def origin(self, table: str) -> str:
+        """How people are told where a value of `table` stands."""
+        return f"{self.path} [{table}]"
 
 
 class Resolved(msgspec.Struct, Generic[S], frozen=True):
@@ -132,3 +147,60 @@ def _unknown_variables(known: Mapping[str, Field], daemon: str, environment: Map
 def _nearest(name: str, known: Iterable[str]) -> str:
     nearest = get_close_matches(name, known, n=1)
     return f"; did you mean {nearest[0]}?" if nearest else f"; known: {', '.join(known)}"
+
+
+_LONGEST_SHOWN: Final = 120
+
+
+class NotAllowed(ValueError):
+    """The value may not stand in the setting; the caller says which and from where."""
+
+
+def from_toml(field: Field, raw: object) -> object:
+    """The value of `field` where the file says `raw`; raises `NotAllowed`."""
+    if field.optional and raw == "":
+        return None
+    return _converted(field, raw, text=False)
+
+
+def from_text(field: Field, text: str) -> object:
+    """The value of `field` where a variable or a flag says `text`; raises `NotAllowed`."""
+    if field.optional and not text:
+        return None
+    if field.is_list:
+        return _converted(field, [item.strip() for item in text.split(",") if item.strip()], text=True)
+    return _converted(field, text, text=True)
+
+
+def shown(value: object) -> str:
+    """`value` for a message: one printable line of bounded length."""
+    try:
+        line = repr(value)
+    except (ValueError, RecursionError):  # an integer too long for decimal digits, a table too deep
+        return "a value too large to show"
+    return line if len(line) <= _LONGEST_SHOWN else line[: _LONGEST_SHOWN - 1] + "…"
+
+
+def _converted(field: Field, raw: object, *, text: bool) -> object:
+    try:
+        value: object = msgspec.convert(raw, field.bounded, strict=not text, dec_hook=_path)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise NotAllowed from error
+    for item in value if isinstance(value, tuple) else (value,):
+        _refuse_odd(item)
+        if field.setting.stays_below and isinstance(item, Path) and not (item.is_absolute() and ".." not in item.parts):
+            raise NotAllowed
+    return value
+
+
+def _refuse_odd(item: object) -> None:
+    if isinstance(item, float) and not math.isfinite(item):
+        raise NotAllowed
+    if isinstance(item, str | Path) and not str(item).isprintable():
+        raise NotAllowed
+
+
+def _path(kind: type, raw: Any) -> Path:  # noqa: ANN401  (whatever the file holds)
+    if kind is Path and isinstance(raw, str) and raw:
+        return Path(raw)
+    raise ValueError("a path is a text that is not empty")

@@ -57,7 +57,6 @@ class RecordedActivity(Activity):
         self._box = box
 
     def enter(self, call: Call) -> None:
-        """Writes down who runs."""
         self._box.note(call.plugin, call.hook)
 
     def leave(self) -> None:

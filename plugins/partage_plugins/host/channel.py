@@ -36,11 +36,9 @@ class Channel(asyncio.Protocol):
         return self._gone is None and self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everyone who waits."""
         self._end(str(exc or "closed its socket"))
 
     def data_received(self, data: bytes) -> None:

@@ -52,8 +52,6 @@ class Removed(Struct, frozen=True, kw_only=True, tag="removed"):
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag="stop"):
-    """End."""
-
     id: int
 
 
@@ -70,15 +68,11 @@ class Started(Struct, frozen=True, kw_only=True, tag="started"):
 
 
 class AdjustedReply(Struct, frozen=True, kw_only=True, tag="adjusted"):
-    """The merged changes."""
-
     id: int
     adjusted: Adjusted
 
 
 class Done(Struct, frozen=True, kw_only=True, tag="done"):
-    """It is done."""
-
     id: int
 
 
@@ -134,7 +128,6 @@ def taken(incoming: bytearray, *, at_most: float = math.inf) -> bytes | None:
 
 
 def decode_question(body: bytes | memoryview) -> Question:
-    """What the parent asks."""
     return _QUESTIONS.decode(body)
 
 

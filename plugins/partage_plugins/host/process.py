@@ -44,7 +44,6 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The child's process id."""
         return self._process.pid
 
     def running(self) -> tuple[str, str]:

@@ -33,12 +33,10 @@ class Activity:
         self.serial = 0
 
     def enter(self, call: Call) -> None:
-        """A call begins."""
         self.serial += 1
         self.current = call
 
     def leave(self) -> None:
-        """It ends."""
         self.current = None
 
 

@@ -64,7 +64,6 @@ class Registry:
         return self._kinds.get(name)
 
     def owner(self, kind: Kind) -> PluginName | None:
-        """Who owns a kind."""
         return self._owners.get(kind)
 
     def load(self, candidates: Iterable[Candidate], blocked: frozenset[PluginName] = frozenset()) -> LoadReport:

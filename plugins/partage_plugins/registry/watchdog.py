@@ -32,7 +32,6 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="plugin-watchdog", daemon=True)
 
     def start(self) -> None:
-        """Begins to watch."""
         faulthandler.register(signal.SIGALRM, file=2, all_threads=True, chain=True)
         self._thread.start()
 

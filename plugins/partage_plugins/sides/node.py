@@ -65,7 +65,6 @@ class NodeSide:
         return faults
 
     def stopping(self) -> list[PluginError]:
-        """Ends."""
         return self._ask_all("partage_stopping")
 
     def discover(self, in_use: Sequence[DeviceUse] | None) -> dict[Kind, object]:
@@ -79,7 +78,6 @@ class NodeSide:
         return parts
 
     def samples(self) -> list[Gauge]:
-        """All plugins' gauges."""
         gauges: list[Gauge] = []
         for call in self._calls["partage_samples"]:
             gauges += _converted(call, call(), list[Gauge])

@@ -58,8 +58,6 @@ class Record(Protocol):
 
 
 class SideSettings(Struct, frozen=True, kw_only=True):
-    """What the operator decides."""
-
     weights: Mapping[PluginName, float] = {}
     """By which a plugin's scores count in the sum; 1 unless given."""
     traced: bool = False

@@ -44,7 +44,6 @@ class _Nodes(Record):
         return [(Slot(slot), NodeName(f"node-{slot}"), each) for slot, each in enumerate(self._inventories)]
 
     def allocations(self) -> list[tuple[Slot, Allocation]]:
-        """None."""
         return []
 
 

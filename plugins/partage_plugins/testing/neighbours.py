@@ -73,7 +73,6 @@ class GpuScheduler:
 
     @hookimpl
     def partage_kind(self) -> AnyKind:
-        """Cards."""
         return GPU
 
     @hookimpl
@@ -88,7 +87,6 @@ class GpuNode:
 
     @hookimpl
     def partage_kind(self) -> AnyKind:
-        """Cards."""
         return GPU
 
 

@@ -49,7 +49,6 @@ class NodeStage:
         return self
 
     def stopped(self) -> None:
-        """Ends."""
         faults = self.side.stopping()
         hold(not faults, "; ".join(map(str, faults)))
 

@@ -160,12 +160,10 @@ class SchedulerStage(Record):
         return read
 
     def take(self, slot: Slot, allocation: Allocation) -> None:
-        """Counts it."""
         self._taken.append((slot, allocation))
         self.side.take(slot, allocation)
 
     def give_back(self, slot: Slot, allocation: Allocation) -> None:
-        """No longer counts it."""
         self._taken.remove((slot, allocation))
         self.side.give_back(slot, allocation)
 

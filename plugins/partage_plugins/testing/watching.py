@@ -43,14 +43,11 @@ class TimedActivity(RecordedActivity):
         signal.setitimer(signal.ITIMER_REAL, self._call_s)
 
     def end(self) -> None:
-        """It has ended."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._box.clear()
 
     def enter(self, call: Call) -> None:
-        """A hook begins."""
         self.begin(call.plugin, call.hook)
 
     def leave(self) -> None:
-        """It ends."""
         self.end()

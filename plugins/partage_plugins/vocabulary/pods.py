@@ -11,8 +11,6 @@ from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, Pod
 
 
 class PodRef(Struct, frozen=True, kw_only=True):
-    """Which pod."""
-
     namespace: Namespace
     name: PodName
     uid: PodUid

@@ -16,8 +16,6 @@ from partage_plugins.vocabulary.names import CardId
 
 
 class Usage(NamedTuple):
-    """Of one card."""
-
     card: CardId
     share_milli: int
     memory_bytes: int

@@ -74,7 +74,6 @@ class FpgaScheduler(PerNode):
 
     @hookimpl
     def partage_take(self, slot: Slot, allocation: Allocation) -> None:
-        """These boards are taken."""
         self._free[slot] -= _granted(allocation)
 
     @hookimpl

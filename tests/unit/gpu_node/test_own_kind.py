@@ -11,7 +11,7 @@ import pytest
 from partage_gpu.node.own_spec import republished
 from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
-from unit.gpu_node.nodes import FIRST, MIG, SAMPLES, SECOND, VERSION, MadeNode, attaches, granted, part
+from unit.gpu_node.nodes import FIRST, MIG, SAMPLES, SECOND, VERSION, MadeNode, attaches, part
 
 NVIDIAS: Mapping[str, Any] = json.loads((SAMPLES / "nvidia.json").read_text())
 
@@ -142,15 +142,3 @@ def test_a_card_that_nvidias_spec_lacks_is_refused_with_what_to_do(node: MadeNod
         f"partage: NVIDIA's CDI spec {file} on this node can't be used: card {MIG} is not in it; "
         f"make it anew there with nvidia-ctk cdi generate --output={file}, or remove it"
     )
-
-
-def test_the_spec_is_there_before_the_container_that_is_expected(node: MadeNode) -> None:
-    node.write("etc/cdi/nvidia.json", json.dumps(NVIDIAS))
-    node.plugin().partage_expected(granted(FIRST))
-    assert published(node)["kind"] == "partage.dev/gpu"
-
-
-def test_where_another_way_was_set_nothing_is_published_ahead(node: MadeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PARTAGE_GPU_ATTACH", "raw")
-    node.plugin().partage_expected(granted(FIRST))
-    assert not node.own_spec.exists()

@@ -139,7 +139,6 @@ class Cluster:
         self._touch(slot)
 
     def room(self, slot: Slot, total: Room, free: Room) -> None:
-        """A node's CPU."""
         if self.cpu_total[slot] != total.cpu_milli:
             self.cpu_total[slot] = total.cpu_milli
             self.changes += 1
@@ -151,7 +150,6 @@ class Cluster:
         self._count(slot, usages, sign=1)
 
     def give_back(self, slot: Slot, usages: Iterable[Usage]) -> None:
-        """Undoes a take."""
         self._count(slot, usages, sign=-1)
 
     def _count(self, slot: Slot, usages: Iterable[Usage], *, sign: int) -> None:

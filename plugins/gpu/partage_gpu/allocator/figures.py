@@ -1,4 +1,4 @@
-"""Types of arrays."""
+"""Arrays of figures, as numpy has them typed."""
 
 from __future__ import annotations
 

@@ -94,7 +94,6 @@ class Fragments:
         return gains if first is None else np.take_along_axis(gains, first, axis=1)
 
     def _before(self, offer: Offer, rows: slice, makes: Ints) -> _Nodes:
-        """Nodes without the ask."""
         trial = offer.trial
         if not trial.is_untouched:
             return self._looked_at(offer.level[rows], trial.cpu_before[rows], makes)
@@ -169,13 +168,11 @@ class _Kept:
         return places
 
     def put(self, slots: Slots, nodes: _Nodes, changed: Ints) -> None:
-        """They are so now."""
         for kept, array in zip(self._nodes, nodes, strict=True):
             kept[slots] = array
         self._moments[slots] = changed.take(slots)
 
     def of(self, slots: Slots) -> _Nodes:
-        """How they are."""
         numbers, sums, usable = self._nodes
         return _Nodes(numbers.take(slots, 0), sums.take(slots, 0), usable.take(slots))
 

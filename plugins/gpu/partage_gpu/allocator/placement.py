@@ -35,7 +35,6 @@ class Placed(NamedTuple):
 
 
 def fitting(judge: Judge, plan: Plan, slots: Slots) -> Flags:
-    """Where the pod fits."""
     if len(plan.asks) == 1:
         return enough_for(judge.cluster, plan.asks[0], slots)
     return placed(judge, plan, slots).fits

@@ -56,7 +56,6 @@ class GpuAllocator:
 
     @hookimpl
     def partage_kind(self) -> object:
-        """Cards."""
         return GPU
 
     @hookimpl
@@ -139,12 +138,10 @@ class GpuAllocator:
 
     @hookimpl
     def partage_take(self, slot: Slot, allocation: Allocation) -> None:
-        """Counts it."""
         self.cluster.take(slot, usages(allocation))
 
     @hookimpl
     def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
-        """No longer counts it."""
         self.cluster.give_back(slot, usages(allocation))
 
     def _is_quick(self, plan: Plan, slots: Slots) -> bool:

@@ -19,8 +19,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AllocatorSettings:
-    """All settings, checked."""
-
     mix: Mix = field(default_factory=partial(read_mix, DEFAULT))
     """For pods that name no policy."""
     exclusion_namespaces: frozenset[Namespace] = frozenset()

@@ -52,7 +52,6 @@ class TagBook:
                 del of_slot[tag]
 
     def forget(self, slot: Slot) -> None:
-        """The node is gone."""
         for tag in self._of_slot.pop(slot, ()):
             left = Counter({at: number for at, number in self.carried[tag].items() if at[0] != slot})
             if left:
@@ -98,5 +97,4 @@ def carriers(cluster: Cluster, tag: tuple[Sort, str], slots: Slots) -> Ints:
 
 
 def has_tags(tags: Tags) -> bool:
-    """Whether any is set."""
     return tags != NO_TAGS

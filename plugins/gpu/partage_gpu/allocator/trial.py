@@ -41,7 +41,6 @@ class Offer:
 
     @property
     def level(self) -> Ints:
-        """Before."""
         return self.trial.level
 
     @property
@@ -84,7 +83,6 @@ class Trial:
 
     @property
     def idle(self) -> Flags:
-        """Cards that nobody holds."""
         idle = self._idle
         if idle is None:
             idle = self._idle = np.equal(self.cluster.holders.take(self.slots, 0), 0)

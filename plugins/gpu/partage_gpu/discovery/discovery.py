@@ -42,30 +42,22 @@ _log = structlog.get_logger()
 class DriverSide(Protocol):
     """Who is asked for facts."""
 
-    def look(self) -> Look:
-        """What there is now."""
-        ...
+    def look(self) -> Look: ...
 
     def xids(self) -> tuple[Xid, ...]:
         """Errors since this was asked last."""
         ...
 
-    def samples(self) -> tuple[Sample, ...]:
-        """Measurements."""
-        ...
+    def samples(self) -> tuple[Sample, ...]: ...
 
     def let_go(self) -> None:
         """Closes everything, until the next look."""
         ...
 
-    def close(self) -> None:
-        """Closes everything for good."""
-        ...
+    def close(self) -> None: ...
 
 
 class Discovery:
-    """One node's."""
-
     def __init__(
         self,
         context: NodeContext,

@@ -26,8 +26,6 @@ _ON_TOP: Final = frozenset((HealthCause.PAUSED, HealthCause.NATIVE))
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What can be set."""
-
     quiet_s: float = 60.0
     harmless: frozenset[int] = frozenset()
 
@@ -88,7 +86,6 @@ def recalled(health: CardHealth, now_s: float, rules: Rules) -> History:
 
 
 def told(history: History) -> CardHealth:
-    """For the inventory."""
     return OK if history.episode is None else history.episode.cause.health
 
 

@@ -22,8 +22,6 @@ _LONGEST: Final = 1024
 
 
 class Names:
-    """Of the known cards."""
-
     def __init__(self, known: Known) -> None:
         self._known = known
         self._cards: dict[CardId, set[CardId]] = {}

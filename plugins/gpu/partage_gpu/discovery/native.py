@@ -35,8 +35,6 @@ class Traces:
 
 @dataclass(frozen=True)
 class Natives:
-    """Whether they are there."""
-
     seen_at_s: float | None = None
 
     def are_there(self, now_s: float) -> bool:

@@ -31,7 +31,6 @@ class KubeletFolder:
         self._registered: Registered | None = None
 
     def traces(self) -> Traces:
-        """As of now."""
         return Traces(registered=self._plugins(), sockets=self._drivers())
 
     def _plugins(self) -> Registered | None:

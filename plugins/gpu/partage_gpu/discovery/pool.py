@@ -13,8 +13,6 @@ from partage_plugins.vocabulary.names import CardId
 
 @dataclass(frozen=True)
 class Pools:
-    """The decision."""
-
     shared: frozenset[CardId]
     unmet: tuple[str, ...] = ()
     """For people: entries of the list that choose no card."""

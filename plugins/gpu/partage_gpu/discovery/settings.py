@@ -46,8 +46,6 @@ class PoolSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoverySettings:
-    """All settings, checked."""
-
     pool: PoolSetting = PoolSetting()
     reserve_bytes: int = 0
     """Of each card, MIG instances too, kept back from containers."""

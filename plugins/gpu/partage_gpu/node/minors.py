@@ -34,8 +34,6 @@ class KnownNode(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where it says so."""
-
     file: str
     text: str
 

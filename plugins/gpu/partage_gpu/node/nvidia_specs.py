@@ -8,6 +8,7 @@ files have changed, nothing is read.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import stat
@@ -18,9 +19,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from partage_gpu.node.stability import Facts, are_settled, facts_of
-from partage_gpu.node.yaml_subset import read_yaml
 from partage_plugins.errors import Refused
 
+yaml: Any = importlib.import_module("yaml")  # it has no types
 FOLDERS: Final = ("var/run/cdi", "etc/cdi")
 OUR_FILE: Final = "partage.dev-gpu.json"
 LARGEST_BYTES: Final = 4 * 1024 * 1024
@@ -28,6 +29,15 @@ _BEGINNING_BYTES: Final = 64 * 1024
 _SUFFIXES: Final = (".json", ".yaml")
 _IS_NVIDIAS: Final = re.compile(rb"""["']?\bkind["']?\s*:\s*["']?nvidia\.com/gpu["']?\s*[,}\r\n#]""")
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST: Final = 16
+_WORDS: Final[dict[str, bool | None]] = {"": None, "null": None, "~": None, "true": True, "false": False}
+_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
+_NUMBERS: Final = r"[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?(e[-+]?[0-9]+)?|0[xob][0-9a-f_]+|[-+]?\.(inf|nan)"
+_OTHERS: Final = r"y|n|yes|no|on|off|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[0-9]+(:[0-9]+)+"
+_AMBIGUOUS: Final = re.compile(f"{_NUMBERS}|{_OTHERS}|null|true|false", re.IGNORECASE | re.ASCII)
 
 
 class Found(NamedTuple):
@@ -70,6 +80,63 @@ def decoded(found: Found) -> Any:  # noqa: ANN401  any document
         return msgspec.json.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def read_yaml(text: str) -> Any:  # noqa: ANN401  any document
+    """The document, as JSON would give it; a `ValueError` names the line of what readers take for different things.
+
+    Nothing is guessed, and nothing refers to anything: a few aliases can make a document without end.
+    """
+    events = yaml.parse(text, Loader=_LOADER)
+    try:
+        begins = next((event for event in events if not isinstance(event, yaml.StreamStartEvent)), None)
+        if not isinstance(begins, yaml.DocumentStartEvent):
+            raise ValueError("nothing stands in it")  # noqa: TRY004  the text is wrong, not a type
+        value = _value(next(events), events, 0)
+        next(events)  # the document's end
+        if not isinstance(more := next(events), yaml.StreamEndEvent):
+            raise _unclear(more, "a second document")
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ValueError(f"line {mark.line + 1} is no YAML: {error.problem}" if mark else f"no YAML: {error}") from None
+    return value
+
+
+def _value(event: Any, events: Iterator[Any], depth: int) -> Any:  # noqa: ANN401
+    if depth > _DEEPEST:
+        raise _unclear(event, f"more than {_DEEPEST} levels")
+    if isinstance(event, yaml.AliasEvent) or event.anchor is not None or event.tag is not None:
+        raise _unclear(event, "an anchor, an alias or a tag")
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event)
+    if isinstance(event, yaml.SequenceStartEvent):
+        items: list[Any] = []
+        while not isinstance(item := next(events), yaml.SequenceEndEvent):
+            items.append(_value(item, events, depth + 1))
+        return items
+    fields: dict[str, Any] = {}
+    while not isinstance(key := next(events), yaml.MappingEndEvent):
+        if not isinstance(key, yaml.ScalarEvent) or key.value in fields:
+            raise _unclear(key, "a key that is no text, or is there twice")
+        fields[key.value] = _value(next(events), events, depth + 1)
+    return fields
+
+
+def _scalar(event: Any) -> str | int | bool | None:  # noqa: ANN401
+    text: str = event.value
+    if not event.implicit[0]:  # quoted, or a block of text
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _AMBIGUOUS.fullmatch(text):
+        raise _unclear(event, f"{text!r:.80}")
+    return text
+
+
+def _unclear(event: Any, what: str) -> ValueError:  # noqa: ANN401
+    return ValueError(f"line {event.start_mark.line + 1} has {what}, which readers take for different things")
 
 
 def unusable(path: Path, why: object) -> Refused:

@@ -39,7 +39,6 @@ class GpuNode:
 
     @hookimpl
     def partage_kind(self) -> object:
-        """Cards."""
         return GPU
 
     @hookimpl
@@ -61,12 +60,10 @@ class GpuNode:
 
     @hookimpl
     def partage_discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
-        """The node's cards."""
         return self._discovery.discover(in_use) if self._discovery is not None else None
 
     @hookimpl
     def partage_samples(self) -> list[Gauge]:
-        """How they fare."""
         return self._discovery.samples() if self._discovery is not None else []
 
     @hookimpl

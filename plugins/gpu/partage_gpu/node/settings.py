@@ -33,8 +33,6 @@ DEFAULT_CAPABILITIES: Final = ("compute", "utility")
 
 @dataclass(frozen=True)
 class GpuSettings:
-    """All settings, checked."""
-
     attach: Way | None = None
     """None: chosen for each container by its runtime handler."""
     capabilities: tuple[str, ...] = ()

@@ -106,7 +106,6 @@ def attach() -> None:
 
 
 def driver_version() -> str:
-    """As `580.95.05`."""
     return str(gate(pynvml.nvmlSystemGetDriverVersion))
 
 
@@ -122,7 +121,6 @@ def count() -> int:
 
 
 def card(index: int) -> Handle:
-    """By NVML's number."""
     return Handle(gate(pynvml.nvmlDeviceGetHandleByIndex, index))
 
 
@@ -140,7 +138,6 @@ def name(handle: Handle) -> str:
 
 
 def minor(handle: Handle) -> int:
-    """Of its device node."""
     return int(gate(pynvml.nvmlDeviceGetMinorNumber, handle))
 
 
@@ -168,7 +165,6 @@ def tells_use(handle: Handle) -> bool | None:
 
 
 def capability(handle: Handle) -> str:
-    """CUDA's, as `9.0`."""
     major, minor_part = gate(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
     return f"{major}.{minor_part}"
 
@@ -201,12 +197,10 @@ def utilisation(handle: Handle) -> float:
 
 
 def temperature(handle: Handle) -> float:
-    """In degrees Celsius."""
     return float(gate(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU))
 
 
 def power(handle: Handle) -> float:
-    """In watts."""
     return float(gate(pynvml.nvmlDeviceGetPowerUsage, handle)) / 1000
 
 

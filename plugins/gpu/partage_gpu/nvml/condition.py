@@ -19,8 +19,6 @@ _NO_RESET: Final = (None, 0, 3)
 
 
 class Condition(NamedTuple):
-    """As `CardFacts` has them."""
-
     ecc_uncorrected: int | None = None
     row_remap_failed: bool = False
     needs_reset: bool = False

@@ -27,9 +27,7 @@ class Process(Protocol):
 
     started: float
 
-    def send(self, question: wire.Question) -> None:
-        """Asks."""
-        ...
+    def send(self, question: wire.Question) -> None: ...
 
     def kill(self) -> None:
         """Ends it, and waits for nothing."""

@@ -105,7 +105,6 @@ class Driver:
             self._end_all()
 
     def close(self) -> None:
-        """Lets go for good."""
         with self._lock:
             self._is_closed = True
             self._end_all()

@@ -67,8 +67,6 @@ class SilentCard(Struct, frozen=True, kw_only=True):
 
 
 class NodeFacts(Struct, frozen=True, kw_only=True, tag="facts"):
-    """What one look showed."""
-
     driver: str
     cuda: str
     cards: tuple[CardFacts, ...]

@@ -28,8 +28,6 @@ class _Card(NamedTuple):
 
 
 class FullLook:
-    """At this process's cards."""
-
     def __init__(self, driver_root: str) -> None:
         self._driver_root = driver_root
         self._known: dict[str, _Card] = {}
@@ -37,7 +35,6 @@ class FullLook:
         """Set by whoever sees that, in any thread. What a card is takes some hundred calls, and is asked once."""
 
     def facts(self) -> NodeFacts:
-        """Everything."""
         if self.signs_changed:
             self.signs_changed = False
             self._known.clear()

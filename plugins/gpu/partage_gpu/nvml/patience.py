@@ -38,11 +38,9 @@ class Starting:
 
     @property
     def has_failed(self) -> bool:
-        """Whether any failure counts."""
         return self._failures > 0
 
     def may_start(self, now: float) -> bool:
-        """Whether it is time."""
         return now >= self._not_before
 
     def _pause_s(self, kind: TroubleKind) -> float:

@@ -11,8 +11,6 @@ _LONGEST_BYTES: Final = 1024
 
 
 class Pauses:
-    """Below the node's root."""
-
     def __init__(self, root: Path) -> None:
         self._folder = root / PAUSE_FOLDER
         self._last: str | None = None

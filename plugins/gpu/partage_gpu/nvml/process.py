@@ -74,7 +74,6 @@ class ChildProcess(Generic[Q, T]):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property

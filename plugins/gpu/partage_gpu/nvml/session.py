@@ -77,7 +77,6 @@ class Session:
         self._due = now + max(_EVERY_S - (now - began), (now - began) / _MOST_PART)
 
     def _read_signs(self) -> bool:
-        """Whether they changed."""
         signs, before = self._vital.read(), self._signs
         self._signs = signs
         if signs != before:

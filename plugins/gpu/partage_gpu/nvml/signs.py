@@ -31,7 +31,6 @@ class VitalSigns:
         self._never_mig: set[int] = set()
 
     def read(self) -> tuple[Signs, ...]:
-        """Of all cards, now."""
         return tuple(map(self._of_card, range(nvml.of_node(nvml.count))))
 
     def _of_card(self, index: int) -> Signs:

@@ -34,14 +34,10 @@ class Working(Struct, frozen=True, tag="working"):
 
 
 class Looked(Struct, frozen=True, tag="looked"):
-    """The answer to `AskLook`."""
-
     facts: NodeFacts
 
 
 class Sampled(Struct, frozen=True, tag="sampled"):
-    """The answer to `AskSamples`."""
-
     samples: tuple[Sample, ...]
 
 
@@ -77,7 +73,6 @@ _question: Final[msgspec.json.Decoder[Question]] = msgspec.json.Decoder(Question
 
 
 def encoded(message: Question | Told) -> bytes:
-    """One packet."""
     packet = _encoder.encode(message)
     if len(packet) > MAX_BYTES:
         raise NotUnderstood(f"a message of {len(packet)} bytes; allowed: {MAX_BYTES}")
@@ -85,12 +80,10 @@ def encoded(message: Question | Told) -> bytes:
 
 
 def told(packet: bytes) -> Told:
-    """What the child said."""
     return _decoded(packet, _told)
 
 
 def question(packet: bytes) -> Question:
-    """What the parent asked."""
     return _decoded(packet, _question)
 
 

@@ -12,13 +12,13 @@ from typing import Final
 from fuzz import _codecs
 from partage_gpu.nvml import wire
 from partage_gpu.nvml.conversation import Conversation
+from partage_gpu.nvml.driver import with_known
 from partage_gpu.nvml.facts import NodeFacts, SilentCard, Trouble, Xid
-from partage_gpu.nvml.recollection import with_known
 from unit.gpu_discovery.nvml.made import card, node
 
 _LOST: Final = SilentCard(index=0, fault="GPU is lost (15)")
 _STORY: Final[tuple[wire.Told, ...]] = (
-    wire.Ready(),
+    wire.Opened(),
     wire.Looked(node(card("a", 0, links={"b": 18}), card("b", 1))),
     wire.Reported(Xid(uuid="a", number=79)),
     wire.Changed(),

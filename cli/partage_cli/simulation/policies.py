@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from partage_gpu.allocator import AllocatorSettings, GpuAllocator
-from partage_gpu.allocator.exclusion import EVERY_NAMESPACE
 from partage_gpu.allocator.mix import read_mix
+from partage_gpu.allocator.plan import EVERY_NAMESPACE
 from partage_gpu.allocator.shapes import Typical
 from partage_plugins.hooks import scheduler as hooks
 from partage_plugins.registry.finding import Candidate, blocked_names, installed

@@ -12,7 +12,7 @@ import resource
 import socket
 import sys
 
-from partage_gpu.nvml.confinement import end_with_parent, give_memory_back
+from partage_gpu.nvml.parent import end_with_parent, give_memory_back
 from partage_isolation.watching.library import Library, NoAnswer, NoDriver
 from partage_isolation.watching.speech import MAX_BYTES, Ended, Ready, Refused, Told, encoded, question
 

@@ -21,8 +21,8 @@ from typing import Final
 import structlog
 
 from partage_base.daemon.logs import Repeats
+from partage_gpu.nvml.backoff import Backoff
 from partage_gpu.nvml.facts import TroubleKind
-from partage_gpu.nvml.patience import Starting
 from partage_gpu.nvml.process import ChildProcess
 from partage_isolation.urgency import goes_as_others
 from partage_isolation.watching.speech import Ask, Ended, Ready, Refused, Told, Unseen, Used, asked, told
@@ -59,7 +59,7 @@ class NvmlChild:
         self._deadline_s, self._silent_s, self._paused = deadline_s, silent_s, paused
         self._child: _Child | None = None
         self._left: list[_Child] = []
-        self._starting = Starting()
+        self._starting = Backoff()
         self._repeats = Repeats(every_s=60)
         self._open: dict[CardId, _Asked] = {}
         self._next: dict[CardId, _Asked] = {}

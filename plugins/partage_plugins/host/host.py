@@ -28,7 +28,7 @@ from partage_plugins.errors import (
 )
 from partage_plugins.host import messages
 from partage_plugins.host.channel import Channel, ChildGone
-from partage_plugins.host.process import ChildProcess
+from partage_plugins.host.process import HostProcess
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary.containers import Container, Granted
 from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName, PluginName
@@ -69,8 +69,8 @@ class HostSettings:
 
 
 @dataclass(frozen=True)
-class _Child:
-    process: ChildProcess
+class _Running:
+    process: HostProcess
     channel: Channel
     started: messages.Started
 
@@ -80,10 +80,10 @@ class PluginHost:
 
     def __init__(self, settings: HostSettings, *, on_event: Callable[[HostEvent], None] | None = None) -> None:
         self._settings = settings
-        self._on_event = on_event or _nobody_listens
+        self._on_event = on_event or _ignored
         self._numbers = itertools.count(1)
         self._turn = asyncio.Lock()
-        self._child: _Child | None = None
+        self._child: _Running | None = None
         self._deaths = 0
         self._not_before_s = 0.0
         self._last_death: PluginCrashed | PluginHung | None = None
@@ -144,11 +144,11 @@ class PluginHost:
             self._child = None
             raise
 
-    async def _running(self) -> _Child:
+    async def _running(self) -> _Running:
         """The child; started if there is none, refused while it is in its pause."""
         if self._child is not None and self._child.channel.is_open:
             return self._child
-        if self._child is not None:  # it died while nobody asked
+        if self._child is not None:  # it died between two questions
             child, self._child = self._child, None
             self._on_event(PluginCrashed(_ITSELF, "idle", f"its process {await _ended(child.process, child.channel)}"))
         await self._pause()
@@ -164,8 +164,8 @@ class PluginHost:
             raise type(last)(last.plugin, last.hook, last.why)
         await asyncio.sleep(pause_s)
 
-    async def _begun(self) -> _Child:
-        process = ChildProcess(memory_bytes=self._settings.memory_bytes)
+    async def _begun(self) -> _Running:
+        process = HostProcess(memory_bytes=self._settings.memory_bytes)
         channel = Channel(process.socket)
         start = self._start_question()
         try:
@@ -180,10 +180,10 @@ class PluginHost:
         if not isinstance(reply, messages.Started):
             await _ended(process, channel)
             raise _no_answer(start, reply)
-        return _Child(process, channel, reply)
+        return _Running(process, channel, reply)
 
     async def _answered(
-        self, process: ChildProcess, channel: Channel, question: messages.Question, deadline_s: float
+        self, process: HostProcess, channel: Channel, question: messages.Question, deadline_s: float
     ) -> messages.Reply:
         """The child's reply; a child that dies or takes too long is ended."""
         try:
@@ -222,7 +222,7 @@ class PluginHost:
         )
 
 
-async def _ended(process: ChildProcess, channel: Channel, *, grace_s: float = _GRACE_S) -> str:
+async def _ended(process: HostProcess, channel: Channel, *, grace_s: float = _GRACE_S) -> str:
     """Ends a child and says how it died; a child that cannot be killed is left to the kernel."""
     channel.close()
     try:
@@ -248,5 +248,5 @@ def _no_answer(question: messages.Question, reply: messages.Reply) -> PluginNons
     return PluginNonsense(_ITSELF, asked, f"the child answered with {answered}")
 
 
-def _nobody_listens(event: HostEvent) -> None:
+def _ignored(event: HostEvent) -> None:
     del event

@@ -19,6 +19,8 @@ Slots: TypeAlias = "NDArray[np.int32]"
 Scores: TypeAlias = "NDArray[np.float32]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 Codes: TypeAlias = "NDArray[np.uint8]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Reals: TypeAlias = "NDArray[np.float64]"
 
 
 class Fits(NamedTuple):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from partage_gpu.allocator import Shape
 from partage_gpu.allocator.mix import read_mix
 from partage_gpu.allocator.plan import planned
-from partage_gpu.allocator.policies import Judge
+from partage_gpu.allocator.policies import PolicyJudge
 from partage_gpu.allocator.shapes import TypicalShape
 from partage_gpu.allocator.trial import Offer, Trial
 from partage_plugins.vocabulary import Room, Slot
@@ -51,7 +51,7 @@ def test_a_gain_is_the_difference_of_two_fragmentations(
         if idle < 1000:
             fleet.place_on(Slot(0), pod(ask(1000 - idle, cards=(f"a{place}",))))
     fleet.plugin.partage_node_room(Slot(0), Room(cpu_milli=cpu), Room(cpu_milli=cpu))
-    judge = Judge(fleet.plugin.cluster, typical)
+    judge = PolicyJudge(fleet.plugin.cluster, typical)
     judge.looks()
     plan = planned(pod(ask(milli), cpu_milli=400), read_mix("fgd"))
     trial = Trial(fleet.plugin.cluster, np.array([0], np.int32), plan.cpu_milli)
@@ -71,7 +71,7 @@ def test_cards_that_want_for_cpu_are_fragments_in_part() -> None:
     """CPU for 500 milli, and two idle cards: a twentieth of the other 1500 is fragments, with a pod more of 1000."""
     typical = (TypicalShape(Shape(1000, 1, 500), 1.0, 1.0),)
     fleet = Fleet(cards("a", 2), shapes=typical, cpu_milli=1000)
-    judge = Judge(fleet.plugin.cluster, typical)
+    judge = PolicyJudge(fleet.plugin.cluster, typical)
     judge.looks()
     (wanted,) = planned(pod(ask(500)), read_mix("fgd+")).asks
     trial = Trial(fleet.plugin.cluster, np.array([0], np.int32), 0)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from partage_gpu.allocator import AllocatorSettings, GpuAllocator, Shape, popular_shapes
 from partage_gpu.allocator.closeness import tightest
-from partage_gpu.allocator.demand import pressures
 from partage_gpu.allocator.mix import POLICIES, read_mix
 from partage_gpu.allocator.settings import settings_from
-from partage_gpu.allocator.typical import Learnt
+from partage_gpu.allocator.shapes import pressures
+from partage_gpu.allocator.typical import ShapeCounts
 from partage_plugins import Refused
 from partage_plugins.vocabulary import PodUid, Room, Slot
 from support.gpu_fleet import Fleet, ask, card, cards, pod
@@ -189,7 +189,7 @@ def test_scores_are_between_0_and_1_even_where_more_is_taken_than_there_is(polic
 
 
 def test_what_is_typical_is_learnt_from_each_pod_once() -> None:
-    learnt = Learnt()
+    learnt = ShapeCounts()
     for _ in range(1000):
         assert learnt.from_pod(PodUid("same"), Shape(0, 1, 100)) is None
     found = [learnt.from_pod(PodUid(f"p{number}"), Shape(0, 1, 700)) for number in range(127)]
@@ -215,7 +215,7 @@ def test_an_allocator_that_learns_changes_shapes_only_where_others_are_asked_for
 def test_typical_shapes_are_told_again_when_more_than_one_pod_in_twenty_is_of_another(
     parts: list[int], more: int
 ) -> None:
-    learnt = Learnt()
+    learnt = ShapeCounts()
     asked = [Shape(0, 1, 100 * part) for part in parts]
     found = [learnt.from_pod(PodUid(f"p{number}"), asked[number % len(asked)]) for number in range(128)]
     assert found[-1] is not None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.allocator.memo import Bests
+from partage_gpu.allocator.memo import BestCards
 from partage_gpu.allocator.mix import POLICIES
 from partage_plugins.vocabulary import Slot
 from support.gpu_fleet import Fleet, ask, cards, pod
@@ -36,7 +36,7 @@ def test_the_card_that_is_remembered_from_scoring_is_the_one_that_choosing_anew_
             fleet.plugin.partage_scores(wanted, slots)
         for slot in fitting:
             remembered = fleet.allocation(wanted, slot)
-            memory, fleet.plugin.bests = fleet.plugin.bests, Bests()
+            memory, fleet.plugin.bests = fleet.plugin.bests, BestCards()
             assert fleet.allocation(wanted, slot) == remembered
             fleet.plugin.bests = memory
         if fitting:

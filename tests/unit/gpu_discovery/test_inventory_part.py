@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.discovery.known import Known, recalled_cards, seen
+from partage_gpu.discovery.known import KnownCards, recalled_cards, seen
 from partage_gpu.discovery.parts import Findings, part_of
 from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary import Card, GpuPart
@@ -123,7 +123,7 @@ LOOKS = st.lists(
 def test_whatever_looks_show_the_part_can_be_written_and_says_the_same_in_any_order(
     looks: list[tuple[CardFacts, ...]],
 ) -> None:
-    known = other = Known()
+    known = other = KnownCards()
     for gpus in looks:
         known = seen(known, node_of(*gpus), reserve_bytes=MIB)
         other = seen(other, node_of(*reversed(gpus)), reserve_bytes=MIB)

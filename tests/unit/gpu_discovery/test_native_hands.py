@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_gpu.discovery.known import Known, seen
+from partage_gpu.discovery.known import KnownCards, seen
 from partage_gpu.discovery.names import Names
 from partage_gpu.discovery.native import registered_in
 from unit.gpu_discovery.making import HANGS, MIG_A, MIG_B, ONE, TWO, MadeNode, gpu, instance, node_of, use
 
 GIVEN = "degraded: kubelet gave it to pod ml/train (container main)"
 CUT = gpu(TWO, 1, minor=4, is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))
-NAMES = Names(seen(Known(), node_of(gpu(ONE, 0, minor=7), CUT), reserve_bytes=0))
+NAMES = Names(seen(KnownCards(), node_of(gpu(ONE, 0, minor=7), CUT), reserve_bytes=0))
 NVIDIA, DRA, OTHER = "nvidia.com/gpu", "gpu.nvidia.com", "example.com/fpga"
 BOTH = {MIG_A, MIG_B}
 

@@ -12,20 +12,19 @@ import numpy as np
 
 from partage_gpu.allocator.closeness import tightest
 from partage_gpu.allocator.cluster import Node
-from partage_gpu.allocator.figures import Reals
 from partage_gpu.allocator.mix import Mix
 from partage_gpu.allocator.one_by_one import IMPOSSIBLE
-from partage_gpu.allocator.policies import Judge, worths, worths_of_sets
+from partage_gpu.allocator.policies import PolicyJudge, worths, worths_of_sets
 from partage_gpu.allocator.topology import alone_in, isolation
 from partage_gpu.allocator.trial import Offer
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.answers import Flags, Reals
 from partage_plugins.vocabulary.names import Slot
 
 _BY_ORDER: Final = frozenset(("fgd", "kubeshare"))
 """Policies that take the first of equal cards, as published."""
 
 
-def ranked_cards(mix: Mix, offer: Offer, judge: Judge) -> Reals:
+def ranked_cards(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
     """What each card is worth; below nothing where it is not possible."""
     return np.where(offer.possible, worths(mix, offer, judge), IMPOSSIBLE)
 
@@ -38,12 +37,12 @@ def one_of(mix: Mix, node: Node, equal: list[int]) -> int:
     return max(equal, key=lambda place: (alone[place], -place))
 
 
-def chosen_quickly(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
+def chosen_quickly(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:
     """The best cards of each node, and what they are worth."""
     return _chosen(mix, offer, judge, ranked_cards(mix, offer, judge))
 
 
-def chosen_finely(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
+def chosen_finely(mix: Mix, offer: Offer, judge: PolicyJudge) -> tuple[Flags, Reals]:
     """The same for one node alone."""
     all_ranked = ranked_cards(mix, offer, judge)
     chosen, score = _chosen(mix, offer, judge, all_ranked)
@@ -59,7 +58,7 @@ def chosen_finely(mix: Mix, offer: Offer, judge: Judge) -> tuple[Flags, Reals]:
     return _only(offer, np.array([places])), score
 
 
-def _chosen(mix: Mix, offer: Offer, judge: Judge, ranked: Reals) -> tuple[Flags, Reals]:
+def _chosen(mix: Mix, offer: Offer, judge: PolicyJudge, ranked: Reals) -> tuple[Flags, Reals]:
     if offer.count == 1:
         best = ranked.argmax(axis=1)[:, None]
         return _only(offer, best), ranked.max(axis=1)

@@ -13,13 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.exclusion import excluding_part, require_trusted
-from partage_gpu.allocator.figures import Ints, Reals
 from partage_gpu.allocator.mix import Mix
-from partage_gpu.allocator.plan import Ask, Plan, planned
+from partage_gpu.allocator.plan import Ask, Plan, excluding_part, planned, require_trusted
 from partage_gpu.allocator.policies import BY_CPU
 from partage_plugins.cache import Cache
-from partage_plugins.vocabulary.answers import Flags, Slots
+from partage_plugins.vocabulary.answers import Flags, Ints, Reals, Slots
 from partage_plugins.vocabulary.names import Namespace, Slot
 from partage_plugins.vocabulary.pods import PodRequest
 
@@ -47,7 +45,7 @@ class Same:
         return self is other or (isinstance(other, Same) and self._parts == other._parts)
 
 
-class Known(NamedTuple):
+class Planned(NamedTuple):
     """A request as it is placed."""
 
     plan: Plan
@@ -61,10 +59,10 @@ class Plans:
 
     def __init__(self, default: Mix, excluders: frozenset[Namespace] = frozenset()) -> None:
         self._default, self._excluders = default, excluders
-        self._known = Cache[Hashable, Known](_MOST_BYTES)
-        self._last: tuple[PodRequest | None, Known | None] = None, None
+        self._known = Cache[Hashable, Planned](_MOST_BYTES)
+        self._last: tuple[PodRequest | None, Planned | None] = None, None
 
-    def of(self, request: PodRequest) -> Known:
+    def of(self, request: PodRequest) -> Planned:
         """The plan; refuses a pod whose policy does not exist, or that excludes others and may not."""
         last, known = self._last
         if last is request and known is not None:  # one decision asks several times about the same
@@ -79,11 +77,11 @@ class Plans:
         self._last = request, known
         return known
 
-    def _made(self, request: PodRequest) -> Known:
+    def _made(self, request: PodRequest) -> Planned:
         plan = planned(request, self._default)
         by_cpu = any(name in BY_CPU for mix in plan.mixes for name, _ in mix.weights)
         asks = tuple((ask.role, ask.request) for ask in plan.asks)
-        return Known(plan, Same((asks, plan.cpu_milli if by_cpu else 0)), excluding_part(plan.asks))
+        return Planned(plan, Same((asks, plan.cpu_milli if by_cpu else 0)), excluding_part(plan.asks))
 
 
 def _bytes_of(plan: Plan) -> int:
@@ -111,7 +109,7 @@ class Possible(NamedTuple):
         return self.cards[self.fits] if np.array_equal(self.slots[self.fits], slots) else None
 
 
-class Bests:
+class BestCards:
     """Which cards of each node are worth most to an ask of one card, as they were scored; and when that was."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which cards a request wants, and how much memory it takes of each make of card."""
+"""Which cards a request wants and its tags leave it, and how much memory it takes of each make of card."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from partage_gpu.allocator.cluster import Cluster, Make
-from partage_gpu.allocator.figures import Ints
-from partage_plugins.vocabulary.answers import Flags, Slots
-from partage_plugins.vocabulary.gpu import GpuRequest
+from partage_gpu.allocator.tags import Sort
+from partage_plugins.vocabulary.answers import Flags, Ints, Slots
+from partage_plugins.vocabulary.gpu import GpuRequest, Tags
 from partage_plugins.vocabulary.names import CardId
 
 UNWANTED: Final = 1 << 62
@@ -36,6 +36,28 @@ def wanted_cards(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Flags:
         _mark(allowed, cluster, card, value=False)
     chosen: Flags = allowed[slots]
     return chosen
+
+
+def left_by_tags(cluster: Cluster, tags: Tags, slots: Slots) -> Flags:
+    """Which cards the tags leave a grant."""
+    idle: Flags = cluster.holders[slots] == 0
+    if tags.exclusion is None:
+        allowed: Flags = cluster.walled[slots] == 0
+    else:
+        allowed = carriers(cluster, ("exclusion", tags.exclusion), slots) == cluster.holders[slots]
+    if tags.affinity is not None:
+        allowed &= carriers(cluster, ("affinity", tags.affinity), slots) > 0
+    if tags.anti_affinity is not None:
+        allowed &= carriers(cluster, ("anti-affinity", tags.anti_affinity), slots) == 0
+    return idle | allowed
+
+
+def carriers(cluster: Cluster, tag: tuple[Sort, str], slots: Slots) -> Ints:
+    """How many grants on each card carry a tag."""
+    found: Ints = np.zeros_like(cluster.holders)
+    for at, number in cluster.tags.carrying(tag).items():
+        found[at] = number
+    return found[slots]
 
 
 _MOST_KNOWN: Final = 4096

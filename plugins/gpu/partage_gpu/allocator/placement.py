@@ -14,12 +14,11 @@ import numpy as np
 
 from partage_gpu.allocator.choice import chosen_finely, chosen_quickly, ranked_cards
 from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.figures import Reals
 from partage_gpu.allocator.plan import Ask, Plan
-from partage_gpu.allocator.policies import Judge, worths_of_sets
+from partage_gpu.allocator.policies import PolicyJudge, worths_of_sets
 from partage_gpu.allocator.search import Search
 from partage_gpu.allocator.trial import Offer, Trial
-from partage_plugins.vocabulary.answers import Flags, Slots
+from partage_plugins.vocabulary.answers import Flags, Reals, Slots
 from partage_plugins.vocabulary.names import Slot
 
 NO_CARDS: Final[tuple[Flags, ...]] = ()
@@ -34,7 +33,7 @@ class Placed(NamedTuple):
     scores: Reals
 
 
-def fitting(judge: Judge, plan: Plan, slots: Slots) -> Flags:
+def fitting(judge: PolicyJudge, plan: Plan, slots: Slots) -> Flags:
     if len(plan.asks) == 1:
         return enough_for(judge.cluster, plan.asks[0], slots)
     return placed(judge, plan, slots).fits
@@ -46,7 +45,7 @@ def enough_for(cluster: Cluster, ask: Ask, slots: Slots) -> Flags:
     return enough
 
 
-def placed(judge: Judge, plan: Plan, slots: Slots) -> Placed:
+def placed(judge: PolicyJudge, plan: Plan, slots: Slots) -> Placed:
     """Puts all asks on each of the nodes."""
     greedy = _put(judge, plan, slots)
     if len(plan.asks) == 1 or greedy.fits.all():
@@ -67,7 +66,7 @@ def _enough_in_all(cluster: Cluster, plan: Plan, slots: Slots) -> Flags:
     return enough
 
 
-def placed_finely(judge: Judge, plan: Plan, slot: Slot) -> Placed:
+def placed_finely(judge: PolicyJudge, plan: Plan, slot: Slot) -> Placed:
     """The same for one node; cards that are worth the same are told apart by their links."""
     slots = np.array([slot], np.int32)
     fine = _put(judge, plan, slots, finely=True)
@@ -84,13 +83,13 @@ def possible_for(cluster: Cluster, plan: Plan, slots: Slots) -> Flags:
     return Trial(cluster, slots, 0).possible(plan.asks[0])
 
 
-def ranked_for(judge: Judge, plan: Plan, slots: Slots, possible: Flags) -> Reals:
+def ranked_for(judge: PolicyJudge, plan: Plan, slots: Slots, possible: Flags) -> Reals:
     """What each of them is worth to it."""
     trial, ask = Trial(judge.cluster, slots, plan.cpu_milli), plan.asks[0]
     return ranked_cards(ask.mix, Offer(trial, possible, ask), judge)
 
 
-def scored(judge: Judge, plan: Plan, slots: Slots) -> Reals:
+def scored(judge: PolicyJudge, plan: Plan, slots: Slots) -> Reals:
     """How good nodes are. A pod that needs no card should not take the CPU that cards need."""
     if wants_one(plan):
         best: Reals = ranked_for(judge, plan, slots, possible_for(judge.cluster, plan, slots)).max(axis=1)
@@ -103,7 +102,7 @@ def scored(judge: Judge, plan: Plan, slots: Slots) -> Reals:
 
 
 def _put(
-    judge: Judge,
+    judge: PolicyJudge,
     plan: Plan,
     slots: Slots,
     *,

@@ -8,7 +8,8 @@ Cards of one ask are different ones. A request that lets its cards repeat is as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -16,9 +17,10 @@ from msgspec.structs import replace
 from partage_gpu.allocator.mix import Mix, read_mix
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import GPU, GpuRequest
-from partage_plugins.vocabulary.keys import REPEAT_CARDS
+from partage_plugins.vocabulary.keys import EXCLUSION, REPEAT_CARDS
 from partage_plugins.vocabulary.kinds import Role
-from partage_plugins.vocabulary.names import ContainerName
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.names import ContainerName, Namespace
 from partage_plugins.vocabulary.pods import PodRequest
 
 _MOST_ASKS: Final = 512
@@ -77,3 +79,33 @@ def _asks_of(ask: Ask) -> Iterator[Ask]:
 def _difficulty(ask: Ask) -> tuple[int, int, int, int]:
     wanted = ask.request
     return _ORDER[ask.role], -wanted.count, -wanted.share_milli, -(wanted.memory_bytes or 0)
+
+
+NAMESPACES: Final = "PARTAGE_GPU_EXCLUSION_NAMESPACES"
+EVERY_NAMESPACE: Final = Namespace("*")
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?|\*", re.ASCII)
+
+
+def read_namespaces(text: str) -> frozenset[Namespace]:
+    """Names of namespaces, separated by commas; `*` is all. A `Refused` names what is none."""
+    names = [each.strip() for each in text.split(",")] if text.strip() else []
+    for name in names:
+        if _NAMESPACE.fullmatch(name) is None:
+            raise Refused(f"{name!r} is no namespace; allowed: names of namespaces separated by commas, or *")
+    return frozenset(map(Namespace, names))
+
+
+def excluding_part(asks: Iterable[Ask]) -> Ask | None:
+    """The first ask, if any, for only a part of each card and for nobody else beside it."""
+    found = (ask for ask in asks if ask.request.tags.exclusion is not None and ask.request.share_milli < WHOLE_MILLI)
+    return next(found, None)
+
+
+def require_trusted(namespace: Namespace, ask: Ask, trusted: frozenset[Namespace]) -> None:
+    """Refuses a pod that keeps others off more than it asks for, unless its namespace may."""
+    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):
+        raise Refused(
+            f"{EXCLUSION}: container {ask.container} asks for {ask.request.share_milli} milli of a card and would keep "
+            f"others off all of it; ask for {WHOLE_MILLI} milli of each card, or have the operator name namespace "
+            f"{namespace} in {NAMESPACES}"
+        )

@@ -10,7 +10,7 @@ import numpy as np
 
 from partage_gpu.allocator.choice import one_of
 from partage_gpu.allocator.cluster import Cluster
-from partage_gpu.allocator.memo import Bests, Plans, Possible
+from partage_gpu.allocator.memo import BestCards, Plans, Possible
 from partage_gpu.allocator.one_by_one import FEW, possible_on, serves
 from partage_gpu.allocator.placement import (
     fitting,
@@ -21,11 +21,11 @@ from partage_gpu.allocator.placement import (
     wants_one,
 )
 from partage_gpu.allocator.plan import Ask, Plan
-from partage_gpu.allocator.policies import Judge
+from partage_gpu.allocator.policies import PolicyJudge
 from partage_gpu.allocator.reasons import REASONS, reason_codes
 from partage_gpu.allocator.settings import AllocatorSettings, settings_from
 from partage_gpu.allocator.shapes import GUESSED
-from partage_gpu.allocator.typical import Learnt, shape_of
+from partage_gpu.allocator.typical import ShapeCounts, shape_of
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.allocation import Allocation
@@ -45,10 +45,10 @@ class GpuAllocator:
         self._settings = settings or settings_from(os.environ)
         self.cluster = Cluster()
         """What is counted; others only look."""
-        self._learnt = Learnt() if self._settings.shapes is None else None
-        self._judge = Judge(self.cluster, self._settings.shapes or GUESSED)
+        self._learnt = ShapeCounts() if self._settings.shapes is None else None
+        self._judge = PolicyJudge(self.cluster, self._settings.shapes or GUESSED)
         self._plans = Plans(self._settings.mix, self._settings.exclusion_namespaces)
-        self.bests = Bests()
+        self.bests = BestCards()
         """What scoring found out; only what choosing anew would find."""
         self._possible: Possible | None = None
         self._epoch = 0
@@ -65,7 +65,7 @@ class GpuAllocator:
         if self._learnt is not None:
             learnt = self._learnt.from_pod(request.pod.uid, shape_of(plan, self.cluster))
             if learnt is not None:
-                self._judge, self._epoch = Judge(self.cluster, learnt), self._epoch + 1
+                self._judge, self._epoch = PolicyJudge(self.cluster, learnt), self._epoch + 1
         self._look()
         return same, self._epoch
 

@@ -1,7 +1,7 @@
 """What each policy prefers: how much each possible card is worth to an ask, from 0 to 1.
 
 A node is worth as much as its best card; for an ask of several cards, the mean of those that are chosen, but for the
-policies that judge a set as a whole. What only one policy needs to know stands in `Judge`.
+policies that judge a set as a whole. What only one policy needs to know stands in `PolicyJudge`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from typing import Final
 import numpy as np
 
 from partage_gpu.allocator.cluster import CLOSED, Cluster
-from partage_gpu.allocator.demand import pressures
-from partage_gpu.allocator.figures import Ints, Reals
 from partage_gpu.allocator.fragments import Fragments
 from partage_gpu.allocator.mix import Mix
 from partage_gpu.allocator.one_by_one import FIT_MILLI, PRESSURE, SCALE_MILLI, OneByOne
-from partage_gpu.allocator.shapes import Typical
+from partage_gpu.allocator.shapes import Typical, pressures
 from partage_gpu.allocator.topology import isolation, tightness
 from partage_gpu.allocator.trial import Offer
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.answers import Flags, Ints, Reals
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 BY_CPU: Final = frozenset(("fgd", "fgd+"))
@@ -31,7 +29,7 @@ _EPSILON: Final = 1e-9
 """Sums of fractions differ in their last digit by the order of their terms."""
 
 
-class Judge:
+class PolicyJudge:
     """A cluster, and what is typical in it."""
 
     def __init__(self, cluster: Cluster, typical: Typical) -> None:
@@ -71,7 +69,7 @@ class Judge:
         return had != self._known
 
 
-def worths(mix: Mix, offer: Offer, judge: Judge) -> Reals:
+def worths(mix: Mix, offer: Offer, judge: PolicyJudge) -> Reals:
     """How much each possible card is worth."""
     total: Reals | None = None
     for name, weight in mix.weights:
@@ -80,7 +78,7 @@ def worths(mix: Mix, offer: Offer, judge: Judge) -> Reals:
     return np.zeros(offer.level.shape) if total is None else total
 
 
-def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
     """How much each node is worth, of which these cards are chosen."""
     total = np.zeros(len(offer.slots))
     for name, weight in mix.weights:
@@ -92,7 +90,7 @@ def worths_of_sets(mix: Mix, offer: Offer, chosen: Flags, judge: Judge) -> Reals
     return total
 
 
-def _binpack(offer: Offer, judge: Judge) -> Reals:
+def _binpack(offer: Offer, judge: PolicyJudge) -> Reals:
     """The fullest card of the fullest node, both counting the same."""
     del judge
     cards = np.maximum((offer.cluster.share_left[offer.slots] > CLOSED).sum(axis=1), 1)
@@ -101,23 +99,23 @@ def _binpack(offer: Offer, judge: Judge) -> Reals:
     return fullness
 
 
-def _spread(offer: Offer, judge: Judge) -> Reals:
+def _spread(offer: Offer, judge: PolicyJudge) -> Reals:
     """The emptiest card of the emptiest node."""
     return 1.0 - _binpack(offer, judge)
 
 
-def _kubeshare(offer: Offer, judge: Judge) -> Reals:
+def _kubeshare(offer: Offer, judge: PolicyJudge) -> Reals:
     """Best fit: the card in use that is left with the least; an idle card only where none in use fits."""
     del judge
     worth: Reals = 1.0 - (offer.hole + 0.5 * offer.trial.idle) / (WHOLE_MILLI + 1)
     return worth
 
 
-def _fgd(offer: Offer, judge: Judge) -> Reals:
+def _fgd(offer: Offer, judge: PolicyJudge) -> Reals:
     return _in_points(judge.published.gains(offer))
 
 
-def _fgd_of_sets(offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+def _fgd_of_sets(offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
     return _in_points(judge.published.gains_of_sets(offer, chosen))
 
 
@@ -127,25 +125,25 @@ def _in_points(gains: Reals) -> Reals:
     return points
 
 
-def _fgd_plus(offer: Offer, judge: Judge) -> Reals:
+def _fgd_plus(offer: Offer, judge: PolicyJudge) -> Reals:
     taken = np.where(offer.possible, offer.level - offer.after, 0)
     kept = _pressure(offer, judge)[:, None] * taken
     return _scaled(judge.scarce.gains(offer) - kept - _emptiness(offer, judge, taken))
 
 
-def _fgd_plus_of_sets(offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+def _fgd_plus_of_sets(offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
     taken = np.where(chosen, offer.level - offer.after, 0).sum(axis=1, keepdims=True)
     kept = _pressure(offer, judge) * taken[:, 0]
     return _scaled(judge.scarce.gains_of_sets(offer, chosen) - kept - _emptiness(offer, judge, taken)[:, 0])
 
 
-def _pressure(offer: Offer, judge: Judge) -> Reals:
+def _pressure(offer: Offer, judge: PolicyJudge) -> Reals:
     """By node: how much of what an ask takes should have been kept for pods that may have nothing else."""
     pressure: Reals = PRESSURE * judge.pressure[offer.cluster.main_make[offer.slots]]
     return pressure
 
 
-def _emptiness(offer: Offer, judge: Judge, taken: Ints) -> Reals:
+def _emptiness(offer: Offer, judge: PolicyJudge, taken: Ints) -> Reals:
     """Of each card's node with the ask: nothing where no CPU and no card is left, most where it is large and empty."""
     cards = (offer.level.sum(axis=1)[:, None] - taken) / judge.most_milli
     cpu = np.minimum(offer.trial.cpu_after / judge.most_cpu, 1.0)[:, None]
@@ -157,17 +155,17 @@ def _scaled(gains: Reals) -> Reals:
     return np.clip(0.5 + gains / SCALE_MILLI, 0.0, 1.0)
 
 
-def _topology(offer: Offer, judge: Judge) -> Reals:
+def _topology(offer: Offer, judge: PolicyJudge) -> Reals:
     del judge
     return isolation(offer)
 
 
-def _topology_of_sets(offer: Offer, chosen: Flags, judge: Judge) -> Reals:
+def _topology_of_sets(offer: Offer, chosen: Flags, judge: PolicyJudge) -> Reals:
     del judge
     return tightness(offer, chosen)
 
 
-_WORTHS: Final[Mapping[str, Callable[[Offer, Judge], Reals]]] = {
+_WORTHS: Final[Mapping[str, Callable[[Offer, PolicyJudge], Reals]]] = {
     "binpack": _binpack,
     "spread": _spread,
     "kubeshare": _kubeshare,
@@ -175,7 +173,7 @@ _WORTHS: Final[Mapping[str, Callable[[Offer, Judge], Reals]]] = {
     "fgd+": _fgd_plus,
     "topology": _topology,
 }
-_SETS: Final[Mapping[str, Callable[[Offer, Flags, Judge], Reals]]] = {
+_SETS: Final[Mapping[str, Callable[[Offer, Flags, PolicyJudge], Reals]]] = {
     "fgd": _fgd_of_sets,
     "fgd+": _fgd_plus_of_sets,
     "topology": _topology_of_sets,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from partage_gpu.allocator.exclusion import NAMESPACES, read_namespaces
 from partage_gpu.allocator.mix import DEFAULT, Mix, read_mix
+from partage_gpu.allocator.plan import NAMESPACES, read_namespaces
 from partage_gpu.allocator.shapes import Typical
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.names import Namespace

@@ -66,3 +66,24 @@ def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float], popular: flo
 
 def _by_popularity(item: tuple[Shape, float]) -> tuple[float, Shape]:
     return -item[1], item[0]
+
+
+_STEPS: Final = 50
+"""Rounded, so that it changes seldom as nodes come and go: with it every score changes."""
+
+
+def pressures(typical: Typical, cards: Mapping[str, int]) -> dict[str, float]:
+    """The pressure on each model, of which there are so many cards."""
+    demand: dict[tuple[str, ...], float] = {}
+    asked = 0.0
+    for shape, _, frequency in typical:
+        milli = frequency * shape.count * shape.milli
+        asked += milli
+        if shape.models:
+            demand[shape.models] = demand.get(shape.models, 0.0) + milli
+    found = dict.fromkeys(cards, 0.0)
+    for models, wanted in demand.items():
+        serving = sum(cards.get(model, 0) for model in models)
+        for model in set(models) & set(cards) if serving else ():
+            found[model] += wanted / (asked or 1.0) * sum(cards.values()) / serving
+    return {model: round(pressure * _STEPS) / _STEPS for model, pressure in found.items()}

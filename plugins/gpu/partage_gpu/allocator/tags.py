@@ -8,17 +8,10 @@ having none is a value of its own both ways.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import numpy as np
-
-from partage_gpu.allocator.figures import Ints
-from partage_plugins.vocabulary.answers import Flags, Slots
-from partage_plugins.vocabulary.gpu import NO_TAGS, Tags
+from partage_plugins.vocabulary.gpu import Tags
 from partage_plugins.vocabulary.names import Slot
-
-if TYPE_CHECKING:
-    from partage_gpu.allocator.cluster import Cluster
 
 Sort = Literal["affinity", "anti-affinity", "exclusion"]
 Place = tuple[Slot, int]
@@ -72,29 +65,3 @@ def sorts(tags: Tags) -> tuple[tuple[Sort, str], ...]:
         ("exclusion", tags.exclusion),
     )
     return tuple((sort, tag) for sort, tag in pairs if tag is not None)
-
-
-def left_by_tags(cluster: Cluster, tags: Tags, slots: Slots) -> Flags:
-    """Which cards the tags leave a grant."""
-    idle: Flags = cluster.holders[slots] == 0
-    if tags.exclusion is None:
-        allowed: Flags = cluster.walled[slots] == 0
-    else:
-        allowed = carriers(cluster, ("exclusion", tags.exclusion), slots) == cluster.holders[slots]
-    if tags.affinity is not None:
-        allowed &= carriers(cluster, ("affinity", tags.affinity), slots) > 0
-    if tags.anti_affinity is not None:
-        allowed &= carriers(cluster, ("anti-affinity", tags.anti_affinity), slots) == 0
-    return idle | allowed
-
-
-def carriers(cluster: Cluster, tag: tuple[Sort, str], slots: Slots) -> Ints:
-    """How many grants on each card carry a tag."""
-    found: Ints = np.zeros_like(cluster.holders)
-    for at, number in cluster.tags.carrying(tag).items():
-        found[at] = number
-    return found[slots]
-
-
-def has_tags(tags: Tags) -> bool:
-    return tags != NO_TAGS

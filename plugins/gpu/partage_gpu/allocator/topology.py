@@ -8,9 +8,8 @@ from math import comb
 import numpy as np
 
 from partage_gpu.allocator.closeness import Closeness, within
-from partage_gpu.allocator.figures import Reals
 from partage_gpu.allocator.trial import Offer
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.vocabulary.answers import Flags, Reals
 
 
 def isolation(offer: Offer) -> Reals:

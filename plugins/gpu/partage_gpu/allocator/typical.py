@@ -27,7 +27,7 @@ _ALIKE: Final = 0.05
 """Of all pods, so many may be of other shapes than before."""
 
 
-class Learnt:
+class ShapeCounts:
     """How often each shape was asked for."""
 
     def __init__(self) -> None:

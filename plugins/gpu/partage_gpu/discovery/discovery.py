@@ -20,7 +20,7 @@ import structlog
 from partage_gpu.discovery.causes import GONE, Away, away_by
 from partage_gpu.discovery.gauges import gauges
 from partage_gpu.discovery.health import History, let_go, recalled, stepped
-from partage_gpu.discovery.known import Known, gpu_of, recalled_cards, seen
+from partage_gpu.discovery.known import KnownCards, gpu_of, recalled_cards, seen
 from partage_gpu.discovery.names import Names
 from partage_gpu.discovery.native import Natives, given_away, natives_after
 from partage_gpu.discovery.node_files import KubeletFolder, last_part
@@ -164,10 +164,10 @@ class Discovery:
 
 def _recalled(
     part: GpuPart | None, now_s: float, settings: DiscoverySettings
-) -> tuple[Known, dict[CardId, History], Natives]:
+) -> tuple[KnownCards, dict[CardId, History], Natives]:
     """What the last inventory still tells us."""
     if part is None:
-        return Known(), {}, Natives()
+        return KnownCards(), {}, Natives()
     histories = {gpu_of(card): recalled(card.condition, now_s, settings.rules) for card in reversed(part.cards)}
     had_natives = any(card.pool == "kubelet" for card in part.cards)
     return recalled_cards(part), histories, Natives(now_s if had_natives else None)

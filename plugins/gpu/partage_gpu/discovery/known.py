@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownCards:
     """Cards by id, with attributes only: their health and pool are others' business."""
 
     driver: str = ""
@@ -66,14 +66,14 @@ def gpu_of(card: Card) -> CardId:
     return card.parent or card.id
 
 
-def recalled_cards(part: GpuPart) -> Known:
+def recalled_cards(part: GpuPart) -> KnownCards:
     """What was told before a new start."""
     ids = [card.id for card in part.cards]
     links = {
         one: {other: n for other, n in zip(ids, row, strict=True) if n}
         for one, row in zip(ids, part.links, strict=False)
     }
-    return Known(
+    return KnownCards(
         driver=part.driver,
         cuda=part.cuda,
         cards={card.id: card for card in part.cards},
@@ -83,7 +83,7 @@ def recalled_cards(part: GpuPart) -> Known:
     )
 
 
-def seen(known: Known, facts: NodeFacts, *, reserve_bytes: int) -> Known:
+def seen(known: KnownCards, facts: NodeFacts, *, reserve_bytes: int) -> KnownCards:
     """With what one more look showed. What a faulty card says of itself is not better than what it said before."""
     shown = {CardId(gpu.uuid): gpu for gpu in facts.cards if gpu.fault is None or gpu.uuid not in known.places}
     cards = {id_: card for id_, card in known.cards.items() if gpu_of(card) not in shown}
@@ -91,7 +91,7 @@ def seen(known: Known, facts: NodeFacts, *, reserve_bytes: int) -> Known:
         for card in cards_of(gpu, reserve_bytes):
             before = known.cards.get(card.id) if id_ in known.numbers else None
             cards[card.id] = _never_larger(card, before)
-    return Known(
+    return KnownCards(
         driver=_name(facts.driver),
         cuda=_name(facts.cuda),
         cards=cards,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from partage_gpu.discovery.known import Known, gpu_of
+from partage_gpu.discovery.known import KnownCards, gpu_of
 from partage_plugins.vocabulary.names import CardId
 
 NVIDIA: Final = "nvidia.com"
@@ -22,7 +22,7 @@ _LONGEST: Final = 1024
 
 
 class Names:
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownCards) -> None:
         self._known = known
         self._cards: dict[CardId, set[CardId]] = {}
         for card in known.cards.values():

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from partage_gpu.discovery.causes import BLIND, plain
 from partage_gpu.discovery.health import History, told
-from partage_gpu.discovery.known import Known, Links, gpu_of
+from partage_gpu.discovery.known import KnownCards, Links, gpu_of
 from partage_plugins.vocabulary.gpu import Card, GpuPart
 from partage_plugins.vocabulary.health import CardHealth, HealthCause
 from partage_plugins.vocabulary.limits import MAX_CARDS
@@ -32,7 +32,7 @@ class Findings:
     """Why nobody looks."""
 
 
-def part_of(known: Known, findings: Findings) -> GpuPart | None:
+def part_of(known: KnownCards, findings: Findings) -> GpuPart | None:
     """The cards with their health, in order; None where none was ever seen."""
     if not known.cards:
         return None

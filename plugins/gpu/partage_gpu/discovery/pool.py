@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from partage_gpu.discovery.known import Known, gpu_of
+from partage_gpu.discovery.known import KnownCards, gpu_of
 from partage_gpu.discovery.settings import POOL, Choice, PoolSetting
 from partage_plugins.vocabulary.names import CardId
 
@@ -18,7 +18,7 @@ class Pools:
     """For people: entries of the list that choose no card."""
 
 
-def pools(setting: PoolSetting, known: Known, *, has_natives: bool) -> Pools:
+def pools(setting: PoolSetting, known: KnownCards, *, has_natives: bool) -> Pools:
     """Without a setting: all cards or, where somebody else hands out any, none."""
     if setting.mode == "listed":
         return _listed(setting.listed, known)
@@ -26,7 +26,7 @@ def pools(setting: PoolSetting, known: Known, *, has_natives: bool) -> Pools:
     return Pools(frozenset(known.cards) if is_shared else frozenset())
 
 
-def _listed(choices: Sequence[Choice], known: Known) -> Pools:
+def _listed(choices: Sequence[Choice], known: KnownCards) -> Pools:
     shared: set[CardId] = set()
     unmet: list[str] = []
     for choice in choices:
@@ -40,7 +40,7 @@ def _listed(choices: Sequence[Choice], known: Known) -> Pools:
     return Pools(frozenset(id_ for id_, card in known.cards.items() if {id_, gpu_of(card)} & shared), tuple(unmet))
 
 
-def _chosen(choice: Choice, known: Known) -> set[CardId]:
+def _chosen(choice: Choice, known: KnownCards) -> set[CardId]:
     """Cards and whole GPUs; a GPU that is cut into instances stands for all of them."""
     match choice.by:
         case "number":  # as nvidia-smi counts: by place in the machine; a lost one is still counted

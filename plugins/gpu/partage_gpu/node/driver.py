@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from partage_gpu.node.libraries import Libraries
 from partage_gpu.node.minors import CardNodes, is_device
-from partage_gpu.node.raw import CONTROL, CONTROLS, PROGRAMS, InstalledDriver
+from partage_gpu.node.raw import CONTROL, CONTROLS, LIBRARIES, PROGRAMS, InstalledDriver
+from partage_gpu.node.stability import Facts, are_settled, facts_of
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import Card, GpuPart
 
@@ -22,7 +22,7 @@ _VERSION: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}", re.ASCII)
 _TRIPLET: Final = f"{os.uname().machine}-linux-gnu"
 
 
-class Driver:
+class DriverFiles:
     """The driver of one node, with what was found of it before."""
 
     def __init__(self, root: Path, driver_root: str) -> None:
@@ -49,7 +49,7 @@ class Driver:
 
 def installed_driver(part: GpuPart, *, root: Path, driver_root: str) -> InstalledDriver:
     """The driver, looked at for the first time."""
-    return Driver(root, driver_root).installed(part, part.cards)
+    return DriverFiles(root, driver_root).installed(part, part.cards)
 
 
 def _text_of(folder: Path) -> str:
@@ -59,3 +59,29 @@ def _text_of(folder: Path) -> str:
 
 def _is_file(path: str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  see above
+
+
+class Libraries:
+    """What was found last, and when that still holds."""
+
+    def __init__(self) -> None:
+        self._facts: tuple[str, list[Facts]] | None = None
+        self._found: Mapping[str, str] = {}
+
+    def of(self, home: str, triplet: str, version: str) -> Mapping[str, str]:
+        """Paths by the library's name; a library that is not there is left out."""
+        folders = [f"{home}/{name}" for name in (f"usr/lib/{triplet}", "usr/lib64", "usr/lib", "lib64", "lib")]
+        facts = (version, list(map(facts_of, folders)))
+        if facts != self._facts:
+            settled = are_settled(facts[1])
+            self._found = dict(_looked(folders, version))
+            self._facts = facts if settled else None
+        return self._found
+
+
+def _looked(folders: list[str], version: str) -> Iterator[tuple[str, str]]:
+    for library in LIBRARIES:
+        paths = (f"{folder}/{library}.so.{version}" for folder in folders)
+        found = next(filter(os.path.isfile, paths), None)
+        if found is not None:
+            yield library, found

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from partage_gpu.node.driver import Driver
+from partage_gpu.node.driver import DriverFiles
 from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE, Found, NvidiaSpec, decoded, unusable
 from partage_gpu.node.own_spec import Published, built, republished
 from partage_gpu.node.raw import InstalledDriver
@@ -39,7 +39,7 @@ class OwnKind:
     def __init__(self, root: Path, driver_root: str) -> None:
         self._file = root / FOLDERS[0] / OUR_FILE
         self._nvidias = NvidiaSpec(root)
-        self._driver = Driver(root, driver_root)
+        self._driver = DriverFiles(root, driver_root)
         self._last: tuple[Found, Published] | None = None
         self._built: tuple[tuple[Card, ...], InstalledDriver, _Built] | None = None
         self._standing: tuple[Facts, bytes] | None = None

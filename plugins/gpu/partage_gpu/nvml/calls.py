@@ -1,6 +1,6 @@
 """The border to NVML: everything that is asked of it, as plain values. In the child process alone.
 
-Every call passes one gate, which turns NVML's errors into `Refused` and notes that calls return. What an error means
+Every call passes one gate, which turns NVML's errors into `NvmlError` and notes that calls return. What an error means
 is not said here.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, NewType, TypeVar
 
-from partage_gpu.nvml.init import NoDriver, kind_of
+from partage_gpu.nvml.libraries import NoDriver, kind_of
 
 pynvml: Any = importlib.import_module("pynvml")  # it has no types
 Handle = NewType("Handle", object)
@@ -32,7 +32,7 @@ _MASKS: Final = (0, 0xFFFFFFFF, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, 0xF
 """What of a value is its number, by its type; the first are floating, and none that we ask for."""
 
 
-class Refused(Exception):
+class NvmlError(Exception):
     """NVML answered with an error."""
 
     def __init__(self, number: int, words: str) -> None:
@@ -61,13 +61,13 @@ class Gate:
         self.returned: Callable[[], None] = _nothing
 
     def __call__(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """The answer of one call, or `Refused`."""
+        """The answer of one call, or `NvmlError`."""
         try:
             return function(*arguments)
         except pynvml.NVMLError as error:
-            raise Refused(error.value, str(error)) from None
+            raise NvmlError(error.value, str(error)) from None
         except UnicodeDecodeError as error:
-            raise Refused(0, f"its answer is no text: {error}") from None
+            raise NvmlError(0, f"its answer is no text: {error}") from None
         finally:
             self.returned()
 
@@ -83,7 +83,7 @@ def optional(read: Callable[[Handle], _T], handle: Handle) -> _T | None:
     """What not every card or driver has; a lost card is one all the same."""
     try:
         return read(handle)
-    except Refused as refused:
+    except NvmlError as refused:
         if refused.number in LOST:
             raise
         return None
@@ -93,7 +93,7 @@ def of_node(read: Callable[[], _T]) -> _T:
     """What every driver answers; one that does not is none."""
     try:
         return read()
-    except Refused as refused:
+    except NvmlError as refused:
         raise NoDriver(kind_of(refused.number), f"NVML does not answer any more: {refused}") from refused
 
 
@@ -146,7 +146,7 @@ def memory(handle: Handle) -> Memory:
     try:
         found = gate(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
         return Memory(found.total, found.reserved, found.used)
-    except Refused as refused:
+    except NvmlError as refused:
         if refused.number in LOST:
             raise
         found = gate(pynvml.nvmlDeviceGetMemoryInfo, handle)
@@ -157,7 +157,7 @@ def tells_use(handle: Handle) -> bool | None:
     """Whether it says how much memory a process holds; None: no process is there of whom it could."""
     try:
         listed = gate(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    except Refused as refused:
+    except NvmlError as refused:
         if refused.number == NOT_SUPPORTED:
             return False
         raise
@@ -187,7 +187,7 @@ def fields(handle: Handle, numbers: Sequence[int]) -> list[int | None]:
     found = list(_FIELD.iter_unpack(packed))
     lost = next((result for _, result, _ in found if result in LOST), None)
     if lost is not None:
-        raise Refused(lost, str(pynvml.NVMLError(lost)))
+        raise NvmlError(lost, str(pynvml.NVMLError(lost)))
     return [value & _MASKS[kind] if result == 0 and kind < len(_MASKS) else None for kind, result, value in found]
 
 
@@ -218,7 +218,7 @@ def instances(handle: Handle) -> list[Handle]:
     for place in range(int(gate(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle))):
         try:
             found.append(Handle(gate(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place)))
-        except Refused as refused:
+        except NvmlError as refused:
             if refused.number != NOT_FOUND:
                 raise
     return found
@@ -280,7 +280,7 @@ def wait(events: EventSet, timeout_ms: int) -> tuple[int, int] | None:
     """The next XID with the address of its card's handle (see `address`); None if there was none in time."""
     try:
         event = gate(pynvml.nvmlEventSetWait_v2, events, timeout_ms)
-    except Refused as refused:
+    except NvmlError as refused:
         if refused.number == TIMEOUT:
             return None
         raise

@@ -13,9 +13,8 @@ import socket
 import sys
 
 from partage_gpu.nvml import wire
-from partage_gpu.nvml.confinement import end_with_parent, give_memory_back
-from partage_gpu.nvml.init import NoDriver, open_driver
-from partage_gpu.nvml.voice import Voice
+from partage_gpu.nvml.libraries import NoDriver, open_driver
+from partage_gpu.nvml.parent import Parent, end_with_parent, give_memory_back
 
 
 def main(driver_root: str) -> None:
@@ -23,15 +22,15 @@ def main(driver_root: str) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     connection = socket.socket(fileno=0)
     end_with_parent()
-    voice = Voice(connection)
+    parent = Parent(connection)
     try:
         open_driver(driver_root)
         from partage_gpu.nvml.session import Session  # noqa: PLC0415  see opening.py
 
         give_memory_back()
-        Session(driver_root, voice).serve(connection)
+        Session(driver_root, parent).serve(connection)
     except NoDriver as gone:
-        voice.tell(wire.Ended(gone.trouble))
+        parent.tell(wire.Ended(gone.trouble))
     # No finalisation: it would wait for a thread that may be in the driver.
     os._exit(0)
 

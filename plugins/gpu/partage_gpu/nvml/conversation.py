@@ -108,7 +108,7 @@ class Conversation(Generic[P_co]):
     def _hear(self, told: wire.Told) -> None:
         self._heard = self._clock()
         match told:
-            case wire.Ready():
+            case wire.Opened():
                 self.is_ready = True
             case wire.Working():
                 pass

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from partage_gpu.nvml import process, wire
+from partage_gpu.nvml.backoff import Backoff
 from partage_gpu.nvml.conversation import Conversation
-from partage_gpu.nvml.facts import Look, NodeFacts, Sample, Trouble, Xid
-from partage_gpu.nvml.patience import Starting
+from partage_gpu.nvml.facts import CardFacts, Look, NodeFacts, Sample, SilentCard, Trouble, Xid
 from partage_gpu.nvml.process import ChildProcess
-from partage_gpu.nvml.recollection import with_known
 
 _START_S: Final = 30.0
 """Patience with a child that has not found its cards yet: a card that nobody uses wakes up for seconds."""
@@ -55,7 +56,7 @@ class Driver:
         self._lock = threading.Lock()  # guards what follows; while held nobody waits for a child, but for its end
         self._child: Conversation[Child] | None = None
         self._left: list[Child] = []
-        self._starting = Starting()
+        self._starting = Backoff()
         self._trouble = Trouble(kind="failed", sentence="the driver was not asked yet")
         self._times_let_go = 0
         self._is_closed = False
@@ -213,3 +214,26 @@ class Driver:
             self._wake()
         except Exception:  # noqa: BLE001  a defect elsewhere must not end the thread that hears the child
             _log.exception("whoever is woken by a change of the cards failed")
+
+
+def with_known(now: NodeFacts, before: NodeFacts | None) -> NodeFacts:
+    """The facts, with a card that was known before in place of each silent one, where there is one that fits."""
+    if before is None or not now.silent:
+        return now
+    answering = {card.uuid for card in now.cards}
+    missing = [card for card in before.cards if card.uuid not in answering]
+    found, silent = list(now.cards), list[SilentCard]()
+    for one in now.silent:
+        known = _fitting(one, missing)
+        if known is None:
+            silent.append(one)
+            continue
+        missing.remove(known)
+        found.append(replace(known, index=one.index, fault=one.fault))
+    return replace(now, cards=tuple(sorted(found, key=lambda card: card.index)), silent=tuple(silent))
+
+
+def _fitting(silent: SilentCard, missing: list[CardFacts]) -> CardFacts | None:
+    if silent.uuid is not None:
+        return next((card for card in missing if card.uuid == silent.uuid), None)
+    return next((card for card in missing if card.index == silent.index), None)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from partage_gpu.nvml import calls as nvml
-from partage_gpu.nvml.calls import EventSet, Refused
+from partage_gpu.nvml.calls import EventSet, NvmlError
 from partage_gpu.nvml.facts import Xid
 
 _WAIT_MS: Final = 1000
@@ -42,7 +42,7 @@ class Watch:
             self._anew.clear()
             try:
                 self._watch(begun)
-            except Refused:  # of a card or the driver: the signs show which
+            except NvmlError:  # of a card or the driver: the signs show which
                 begun.set()
                 before, failed = failed, time.monotonic()
                 if failed - before < _BETWEEN_FAILURES_S:  # without the lost card it fails no more, as a rule
@@ -72,6 +72,6 @@ def _registered(events: EventSet) -> dict[int, str]:
             uuid = nvml.uuid(handle)
             if nvml.register_xids(handle, events):
                 uuids[nvml.address(handle)] = uuid
-        except Refused:  # a lost card, or a driver that has no events
+        except NvmlError:  # a lost card, or a driver that has no events
             continue
     return uuids

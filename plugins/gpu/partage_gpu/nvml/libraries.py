@@ -5,8 +5,11 @@ Links below another root mean that root: Debian's libnvidia-ml.so.1 is a link to
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Final
+
+from partage_gpu.nvml.facts import Trouble, TroubleKind
 
 LIBRARY: Final = "libnvidia-ml.so.1"
 _FOLDERS: Final = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib", "lib64", "lib")
@@ -50,3 +53,40 @@ def _until_a_link(root: str, done: list[str], waiting: list[str]) -> str | None:
             except OSError:  # no link, or nothing at all, which is seen at the end
                 done.append(name)
     return None
+
+
+_KINDS: Final[dict[int, TroubleKind]] = {9: "no-driver", 12: "no-library", 18: "mismatch"}
+_ADVICE: Final[dict[TroubleKind, str]] = {
+    "no-driver": "; the nvidia module is not loaded, or not built for this kernel",
+    "mismatch": "; the kernel driver is another one than the library: load it anew, or restart the node",
+}
+
+
+class NoDriver(Exception):
+    """There is no driver to ask, or it is not the same one any more."""
+
+    def __init__(self, kind: TroubleKind, sentence: str) -> None:
+        super().__init__(sentence)
+        self.trouble = Trouble(kind=kind, sentence=sentence)
+
+
+def open_driver(driver_root: str) -> None:
+    """Returns with NVML ready to be asked by anyone in this process, or raises `NoDriver`."""
+    path = library_below(driver_root)
+    if path is None:
+        raise NoDriver("no-library", f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
+    try:
+        library = ctypes.CDLL(path)
+        initialise, name_of = library.nvmlInit_v2, library.nvmlErrorString
+    except (OSError, AttributeError) as error:
+        raise NoDriver("no-library", f"{path} cannot be loaded: {error}") from error
+    name_of.restype = ctypes.c_char_p
+    number = initialise()
+    if number != 0:
+        words = (name_of(number) or b"no words for it").decode(errors="replace")
+        raise NoDriver(kind := kind_of(number), f"NVML does not start: {words} ({number}){_ADVICE.get(kind, '')}")
+
+
+def kind_of(number: int) -> TroubleKind:
+    """What an error that is not of one card means."""
+    return _KINDS.get(number, "failed")

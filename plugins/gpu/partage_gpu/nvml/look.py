@@ -7,17 +7,18 @@ driver does not find it again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from partage_gpu.nvml import calls as nvml
-from partage_gpu.nvml.calls import Handle, Memory, Refused, optional
-from partage_gpu.nvml.condition import Condition, condition_of
-from partage_gpu.nvml.facts import CardFacts, InstanceFacts, NodeFacts, SilentCard
-from partage_gpu.nvml.instances import profile_of
-from partage_gpu.nvml.links import LinkedCard, links_between
-from partage_gpu.nvml.sysfs import host_memory_bytes, numa_node_of
+from partage_gpu.nvml.calls import Handle, Memory, NvmlError, optional
+from partage_gpu.nvml.facts import CardFacts, InstanceFacts, NodeFacts, Sample, SilentCard
+from partage_gpu.nvml.signs import Condition, condition_of
 
 
 class _Card(NamedTuple):
@@ -55,7 +56,7 @@ class FullLook:
                 ends = tuple(end.pci for end in optional(nvml.link_ends, handle) or ())
                 self._known[uuid] = _Card(_what_is(handle, uuid, self._driver_root), ends)
             return _how_is(handle, index, self._known[uuid].facts)
-        except Refused as refused:
+        except NvmlError as refused:
             return SilentCard(index=index, uuid=uuid, fault=str(refused))
 
 
@@ -80,7 +81,7 @@ def _own_memory(handle: Handle) -> Memory | None:
     """None: it has none, and uses the host's."""
     try:
         return nvml.memory(handle)
-    except Refused as refused:
+    except NvmlError as refused:
         if refused.number == nvml.NOT_SUPPORTED:
             return None
         raise
@@ -119,3 +120,100 @@ def _instance(handle: Handle) -> InstanceFacts:
         memory_bytes=memory.total,
         used_bytes=memory.used,
     )
+
+
+def samples() -> tuple[Sample, ...]:
+    """Of every card that answers, and of its MIG instances what NVML tells: their memory."""
+    return tuple(sample for index in range(nvml.count()) for sample in _of_card(index))
+
+
+def _of_card(index: int) -> Iterator[Sample]:
+    try:
+        card = nvml.card(index)
+        yield _of_whole(card)
+        if optional(nvml.is_mig, card):
+            found = (optional(_of_instance, one) for one in optional(nvml.instances, card) or ())
+            yield from (one for one in found if one is not None)
+    except NvmlError:  # what a silent card means, the next look says
+        return
+
+
+def _of_whole(card: Handle) -> Sample:
+    memory = optional(nvml.memory, card)
+    return Sample(
+        uuid=nvml.uuid(card),
+        model=nvml.name(card),
+        used_bytes=memory and memory.used,
+        total_bytes=memory and memory.total,
+        utilisation=optional(nvml.utilisation, card),
+        temperature_celsius=optional(nvml.temperature, card),
+        power_watts=optional(nvml.power, card),
+    )
+
+
+def _of_instance(instance: Handle) -> Sample:
+    memory = optional(nvml.memory, instance)
+    return Sample(
+        uuid=nvml.uuid(instance),
+        model=nvml.name(instance),
+        used_bytes=memory and memory.used,
+        total_bytes=memory and memory.total,
+    )
+
+
+def numa_node_of(driver_root: str, pci: str) -> int | None:
+    """The nearest node of the machine's memory; none on machines with only one."""
+    path = os.path.join(driver_root, "sys/bus/pci/devices", pci, "numa_node")  # noqa: PTH118  pathlib is memory
+    try:
+        with open(path, encoding="ascii") as file:  # noqa: PTH123
+            node = int(file.read())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def host_memory_bytes() -> int:
+    """All of the machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+_BEHIND: Final = re.compile(r" MIG (?P<profile>(\d+c\.)?\d+g\.\d+gb\S*)", re.ASCII)
+_MIB_IN_GIB: Final = 1024
+
+
+def profile_of(name: str, slices: tuple[int, int, int] | None) -> str:
+    """As NVIDIA writes it: `1g.10gb`, `1c.3g.40gb`. NVML puts it behind the card's name; older drivers do not.
+
+    `slices`: for compute, in all, and memory in MiB.
+    """
+    written = _BEHIND.search(name)
+    if written is not None:
+        return written["profile"]
+    if slices is None:
+        return "unknown"
+    compute, total, memory_mib = slices
+    profile = f"{total}g.{-(-memory_mib // _MIB_IN_GIB)}gb"
+    return profile if compute == total else f"{compute}c.{profile}"
+
+
+class LinkedCard(NamedTuple):
+    """A card and the addresses at which its links end; None for a switch."""
+
+    pci: str
+    ends: Sequence[str | None]
+
+
+def links_between(cards: Mapping[str, LinkedCard]) -> dict[str, dict[str, int]]:
+    """For each card, by uuid, how many links lead to each other one."""
+    uuids = {card.pci: uuid for uuid, card in cards.items()}
+    found: dict[str, dict[str, int]] = {}
+    for uuid, card in cards.items():
+        direct = Counter(uuids[end] for end in card.ends if end in uuids)
+        switched = {other: _through_switch(card, cards[other]) for other in cards}
+        counts = {other: direct[other] + switched[other] for other in cards if other != uuid}
+        found[uuid] = {other: count for other, count in counts.items() if count}
+    return found
+
+
+def _through_switch(one: LinkedCard, other: LinkedCard) -> int:
+    return min(one.ends.count(None), other.ends.count(None))

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import selectors
-import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Final, Generic, TypeVar, cast
 
 from partage_gpu.nvml.wire import MAX_BYTES
+from partage_plugins.process_group import ProcessGroup
 
 COMMAND: Final = (sys.executable, "-P", "-m", "partage_gpu.nvml.child")
 Q = TypeVar("Q")
@@ -28,7 +28,7 @@ Q = TypeVar("Q")
 T = TypeVar("T")
 """What it says."""
 _KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""Of our environment; the rest is nobody's business in a process that loads the driver's library."""
+"""Of our environment; a process that loads the driver's library needs no more."""
 _REAP_S: Final = 1.0
 _DYING_S: Final = 0.25
 _JOIN_S: Final = 3 * _REAP_S
@@ -40,8 +40,6 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ChildProcess(Generic[Q, T]):
-    """One, and what it said."""
-
     def __init__(
         self,
         command: Sequence[str],
@@ -59,11 +57,11 @@ class ChildProcess(Generic[Q, T]):
         """
         self._encoded, self._told = encoded, told
         self._hears, self._ends = hears, ends
-        self._reaping, self._sending = threading.Lock(), threading.Lock()
+        self._sending = threading.Lock()
         self._is_ending = False
         self.started = time.monotonic()
-        self._process, self._socket = _started(command)
-        self._stderr = cast("IO[bytes]", self._process.stderr)
+        process, self._socket = _started(command)
+        self._group, self._stderr = ProcessGroup(process), cast("IO[bytes]", process.stderr)
         self._thread = threading.Thread(target=self._hear, name="partage-nvml-child", daemon=True)
         try:
             self._thread.start()
@@ -74,12 +72,12 @@ class ChildProcess(Generic[Q, T]):
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._group.pid
 
     @property
     def is_dead(self) -> bool:
         """Whether it is a process no more; a dead one is reaped by this question."""
-        return self._process.poll() is not None
+        return self._group.is_dead
 
     def send(self, question: Q) -> None:
         """Asks; whether it hears that is its own business."""
@@ -89,7 +87,7 @@ class ChildProcess(Generic[Q, T]):
     def kill(self) -> None:
         """Kills it and what it started; its thread sees to the rest."""
         self._is_ending = True
-        self._kill_group()
+        self._group.kill()
         with self._sending, contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, even where the child cannot be killed
 
@@ -108,9 +106,9 @@ class ChildProcess(Generic[Q, T]):
         finally:
             lines.end(self._stderr.fileno())
             self._close()
-            self._kill_and_reap()
+            how = self._kill_and_reap()
             if not self._is_ending:
-                self._ends(why or _how(self._process.returncode))
+                self._ends(why or how)
 
     def _heard_until_silent(self, lines: _Lines) -> str:
         """Hears it until it closes its end; answers why we don't want to hear more, if that was the cause."""
@@ -128,7 +126,7 @@ class ChildProcess(Generic[Q, T]):
                     try:
                         told = self._told(packet)
                     except ValueError as error:
-                        return f"said what nobody understands: {error}"
+                        return f"said what is no message: {error}"
                     self._hears(told)
 
     def _received(self) -> bytes:
@@ -143,29 +141,16 @@ class ChildProcess(Generic[Q, T]):
             self._socket.close()
         self._stderr.close()
 
-    def _kill_group(self) -> None:
-        """Kills the whole group, unless the child is reaped: its number may be another's by then."""
-        with self._reaping, contextlib.suppress(ProcessLookupError):
-            if self._process.returncode is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-
-    def _kill_and_reap(self) -> None:
-        """What closed its socket is dying, and is helped; one that cannot die is left."""
+    def _kill_and_reap(self) -> str:
+        """How it ended. A child that closed its socket is dying, and is helped; one that cannot die is left."""
         until = time.monotonic() + _DYING_S
-        while not self._has_exited() and time.monotonic() < until:
+        while not self._group.has_exited() and time.monotonic() < until:
             time.sleep(_DYING_S / 50)
-        self._kill_group()
-        with contextlib.suppress(subprocess.TimeoutExpired), self._reaping:
-            self._process.wait(_REAP_S)
-        if self._process.returncode is None:
+        self._group.kill()
+        how = self._group.reap(_REAP_S)
+        if how is None:
             _log.error("process %d hangs in the NVIDIA driver and cannot be killed; it is left behind", self.pid)
-
-    def _has_exited(self) -> bool:
-        """Whether its own status can be seen; not reaped yet, its number is still that of its group."""
-        try:
-            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-        except ChildProcessError:  # `is_dead` has reaped it
-            return True
+        return how or "closed its socket and does not end"
 
 
 class _Lines:
@@ -220,9 +205,3 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.so
 
 def _reduced(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in _KEPT if name in environment}
-
-
-def _how(status: int | None) -> str:
-    if status is None:
-        return "closed its socket and does not end"
-    return f"exited with {status}" if status >= 0 else f"was killed by signal {-status}"

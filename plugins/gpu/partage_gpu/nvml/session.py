@@ -16,11 +16,10 @@ from partage_gpu.nvml import calls as nvml
 from partage_gpu.nvml import wire
 from partage_gpu.nvml.events import Watch
 from partage_gpu.nvml.facts import Xid
-from partage_gpu.nvml.init import NoDriver
-from partage_gpu.nvml.look import FullLook
-from partage_gpu.nvml.samples import samples
+from partage_gpu.nvml.libraries import NoDriver
+from partage_gpu.nvml.look import FullLook, samples
+from partage_gpu.nvml.parent import Parent
 from partage_gpu.nvml.signs import VitalSigns
-from partage_gpu.nvml.voice import Voice
 
 _EVERY_S: Final = 1.0
 _MOST_PART: Final = 0.05
@@ -31,10 +30,10 @@ _KNOWN_TO_THE_KERNEL: Final = "proc/driver/nvidia/gpus"
 class Session:
     """From here until the driver is gone."""
 
-    def __init__(self, driver_root: str, voice: Voice) -> None:
+    def __init__(self, driver_root: str, parent: Parent) -> None:
         nvml.of_node(nvml.attach)
-        nvml.gate.returned = voice.returned
-        self._voice = voice
+        nvml.gate.returned = parent.returned
+        self._parent = parent
         self._folder = os.path.join(driver_root, _KNOWN_TO_THE_KERNEL)  # noqa: PTH118  pathlib is memory
         self._in_kernel = self._listed()
         self._look = FullLook(driver_root)
@@ -43,7 +42,7 @@ class Session:
         self._watch.start()
         self._signs = self._vital.read()
         self._due = time.monotonic() + _EVERY_S
-        voice.tell(wire.Ready())
+        parent.tell(wire.Opened())
 
     def serve(self, connection: socket.socket) -> None:
         """Until the parent is gone; raises `NoDriver` when the driver is."""
@@ -63,16 +62,16 @@ class Session:
         match question:
             case wire.AskLook():
                 self._read_signs()  # what changes from now on is new to the parent
-                self._voice.tell(wire.Looked(self._look.facts()))
+                self._parent.tell(wire.Looked(self._look.facts()))
             case wire.AskSamples():
-                self._voice.tell(wire.Sampled(nvml.of_node(samples)))
+                self._parent.tell(wire.Sampled(nvml.of_node(samples)))
 
     def _look_for_signs(self) -> None:
         began = time.monotonic()
         if self._listed() != self._in_kernel:
             raise NoDriver("failed", "the machine's cards are others than when NVML was opened")
         if self._read_signs():
-            self._voice.tell(wire.Changed())
+            self._parent.tell(wire.Changed())
         now = time.monotonic()
         self._due = now + max(_EVERY_S - (now - began), (now - began) / _MOST_PART)
 
@@ -87,7 +86,7 @@ class Session:
     def _reported(self, xid: Xid) -> None:
         """In the thread that waits for events."""
         self._look.signs_changed = True
-        self._voice.tell(wire.Reported(xid))
+        self._parent.tell(wire.Reported(xid))
 
     def _listed(self) -> frozenset[str]:
         """The cards that the kernel driver knows; NVML finds others only when it is opened anew."""

@@ -1,4 +1,4 @@
-"""Vital signs: the few calls that show whether a card is as it was. In the child process alone.
+"""Vital signs: the few calls that show whether a card is as it was, and in what condition. In the child process alone.
 
 A node at rest pays for these alone, for every card every second: two calls, one where a card can't do MIG.
 """
@@ -8,8 +8,30 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from partage_gpu.nvml import calls as nvml
-from partage_gpu.nvml.calls import Handle, Refused, optional
-from partage_gpu.nvml.condition import Condition, condition_of
+from partage_gpu.nvml.calls import Handle, NvmlError, optional
+
+_UNCORRECTED: Final = 4
+_PAGES_PENDING: Final = 31
+_ROWS_PENDING: Final = 144
+_ROWS_FAILED: Final = 145
+_RECOVERY: Final = 230
+_FIELDS: Final = (_UNCORRECTED, _PAGES_PENDING, _ROWS_PENDING, _ROWS_FAILED, _RECOVERY)
+"""NVML's numbers."""
+_NO_RESET: Final = (None, 0, 3)
+"""What the driver wants done: unknown, nothing, to drain peers. All else is a reset of card, bus or machine."""
+
+
+class Condition(NamedTuple):
+    ecc_uncorrected: int | None = None
+    row_remap_failed: bool = False
+    needs_reset: bool = False
+
+
+def condition_of(card: Handle) -> Condition:
+    """Pages were retired up to Turing, rows are remapped since Ampere: what a card does not have is None."""
+    uncorrected, pages, rows, failed, recovery = nvml.fields(card, _FIELDS)
+    return Condition(uncorrected, bool(failed), bool(pages or rows) or recovery not in _NO_RESET)
+
 
 _UNKNOWN: Final = Condition()
 
@@ -39,7 +61,7 @@ class VitalSigns:
                 self._cards[index] = nvml.card(index)
             card = self._cards[index]
             return Signs(None, optional(condition_of, card) or _UNKNOWN, self._instances(card, index))
-        except Refused as refused:
+        except NvmlError as refused:
             return Signs(fault=str(refused))
 
     def _instances(self, card: Handle, index: int) -> tuple[str, ...] | None:

@@ -25,7 +25,7 @@ class AskSamples(Struct, frozen=True, tag="samples"):
     """Measure."""
 
 
-class Ready(Struct, frozen=True, tag="ready"):
+class Opened(Struct, frozen=True, tag="ready"):
     """The driver is open and its cards were found: from now on answers come quickly."""
 
 
@@ -59,7 +59,7 @@ class Ended(Struct, frozen=True, tag="ended"):
 
 Question = AskLook | AskSamples
 Answer = Looked | Sampled
-Told = Ready | Working | Looked | Sampled | Changed | Reported | Ended
+Told = Opened | Working | Looked | Sampled | Changed | Reported | Ended
 
 
 class NotUnderstood(ValueError):

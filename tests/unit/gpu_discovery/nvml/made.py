@@ -77,7 +77,7 @@ SAMPLES = st.builds(
     power_watts=_FIGURE,
 )
 TOLD = st.one_of(
-    st.just(wire.Ready()),
+    st.just(wire.Opened()),
     st.just(wire.Working()),
     st.just(wire.Changed()),
     st.builds(wire.Looked, NODES),

@@ -111,10 +111,10 @@ def test_changes_and_xids_wake() -> None:
 
 def test_a_death_ends_every_wait_and_says_how() -> None:
     talk = Talk()
-    talk.child.when_asked = lambda: talk.child.dies("was killed by signal 9")
+    talk.child.when_asked = lambda: talk.child.dies("was killed by SIGKILL")
     assert talk.ask(within_s=LONG_S) is None
     assert talk.conversation.is_over
-    assert talk.conversation.trouble.sentence == "the process that asks the NVIDIA driver was killed by signal 9"
+    assert talk.conversation.trouble.sentence == "the process that asks the NVIDIA driver was killed by SIGKILL"
     assert talk.woken == 0
 
 

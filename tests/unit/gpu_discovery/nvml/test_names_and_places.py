@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.nvml.instances import profile_of
 from partage_gpu.nvml.libraries import LIBRARY, library_below
-from partage_gpu.nvml.sysfs import numa_node_of
+from partage_gpu.nvml.look import numa_node_of, profile_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_gpu.nvml.driver import with_known
 from partage_gpu.nvml.facts import NodeFacts, SilentCard
-from partage_gpu.nvml.recollection import with_known
 from unit.gpu_discovery.nvml import made
 from unit.gpu_discovery.nvml.made import card, node
 

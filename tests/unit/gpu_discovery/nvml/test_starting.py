@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_gpu.nvml.backoff import Backoff
 from partage_gpu.nvml.facts import TroubleKind
-from partage_gpu.nvml.patience import Starting
 
 
-def next_start(starting: Starting, now: float) -> float:
+def next_start(starting: Backoff, now: float) -> float:
     """By tenths of a second."""
     return next(now + tenth / 10 for tenth in range(1000) if starting.may_start(now + tenth / 10)) - now
 
 
 def pauses(kind: TroubleKind, count: int) -> list[float]:
-    starting, now, found = Starting(), 0.0, list[float]()
+    starting, now, found = Backoff(), 0.0, list[float]()
     for _ in range(count):
         starting.failed(kind, started=now, now=now)
         found.append(next_start(starting, now))
@@ -24,7 +24,7 @@ def pauses(kind: TroubleKind, count: int) -> list[float]:
 
 
 def test_the_first_start_is_at_once() -> None:
-    assert Starting().may_start(0.0)
+    assert Backoff().may_start(0.0)
 
 
 def test_pauses_grow_to_five_seconds() -> None:
@@ -36,7 +36,7 @@ def test_a_machine_without_the_library_is_asked_rarely() -> None:
 
 
 def test_a_child_that_lived_for_a_good_while_failed_for_the_first_time() -> None:
-    starting = Starting()
+    starting = Backoff()
     for _ in range(5):
         starting.failed("failed", started=0.0, now=0.0)
     starting.failed("failed", started=100.0, now=130.0)
@@ -44,14 +44,14 @@ def test_a_child_that_lived_for_a_good_while_failed_for_the_first_time() -> None
 
 
 def test_a_child_that_dies_right_after_each_answer_is_not_started_without_pause() -> None:
-    starting = Starting()
+    starting = Backoff()
     for now in (0.0, 1.0):
         starting.failed("failed", started=now, now=now + 0.5)
     assert not starting.may_start(1.6)
 
 
 def test_what_is_forgotten_does_not_count() -> None:
-    starting = Starting()
+    starting = Backoff()
     for _ in range(5):
         starting.failed("failed", started=0.0, now=0.0)
     assert starting.has_failed
@@ -62,7 +62,7 @@ def test_what_is_forgotten_does_not_count() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["failed", "hangs", "no-library"]), st.floats(0, 100)), max_size=40))
 def test_no_pause_is_longer_than_half_a_minute(failures: list[tuple[TroubleKind, float]]) -> None:
-    starting, now = Starting(), 0.0
+    starting, now = Backoff(), 0.0
     for kind, lived_s in failures:
         started, now = now, now + lived_s
         starting.failed(kind, started=started, now=now)

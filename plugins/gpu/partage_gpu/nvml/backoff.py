@@ -18,7 +18,7 @@ _GOOD_WHILE_S: Final = 30.0
 """A child that lived so long did not fail at its start."""
 
 
-class Starting:
+class Backoff:
     """When to start, and the failures that say so."""
 
     def __init__(self) -> None:

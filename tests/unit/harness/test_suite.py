@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from suite import plan
+from suite.__main__ import report
 from suite.pool import ROOT, Done, Job, Pool
+from suite.record import Result
 
 TESTS = """
 import os, signal, subprocess, time
@@ -109,6 +111,20 @@ def test_a_command_fails_by_its_exit_status_and_keeps_its_output(tmp_path: Path)
     good, bad = run(tmp_path, Job("good", ("echo", "hello")), Job("bad", ("sh", "-c", "echo why; exit 7")))
     assert (good.passed, good.failures, good.output) == (1, (), "hello\n")
     assert (bad.passed, bad.failures, bad.output) == (0, ("bad: exit 7",), "why\n")
+
+
+def test_the_report_ends_with_what_failed_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
+    lint, lane = Job("lint", ("true",)), Job("lane", ("true",), is_pytest=True)
+    tests = (
+        Result("a.py::test_a", "passed", 1.0),
+        Result("a.py::test_b", "failed", 9.0),
+        Result("a.py::test_c", "skipped"),
+    )
+    done = [Done(lint, 1.0, 0.5, "", ()), Done(lane, 10.0, 9.0, "", ("a.py::test_b",), tests)]
+    assert report(done, 10.0) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("the 20 slowest tests:") + 1].split() == ["9.0", "s", "a.py::test_b"]
+    assert lines[-2:] == ["FAILED a.py::test_b", "partage: 2 passed, 1 failed"]
 
 
 def test_what_a_job_leaves_behind_ends_with_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -73,6 +74,7 @@ def _version(library: str) -> str | None:
         return None
 
 
+@cache
 def _git(*words: str) -> str | None:
     """What git answers; None where there is no git or no repository."""
     try:

@@ -254,6 +254,7 @@ def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch)
     asyncio.run(_served(ask, metrics=metrics))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_once(loop: str) -> None:
     async def ask(where: tuple[str, int]) -> None:

@@ -84,6 +84,7 @@ def test_a_test_that_ends_its_process_or_hangs_costs_one_test(tmp_path: Path) ->
     assert "in test_hangs_where_no_exception_arrives" in done.output  # with its stack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tests", ["", "import nothing_of_this_name\n"])
 def test_a_lane_without_a_test_fails(tmp_path: Path, tests: str) -> None:
     (done,) = run(tmp_path, of_tests(tmp_path / "tests", tests))

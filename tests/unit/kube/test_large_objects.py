@@ -118,6 +118,7 @@ def told(server: Server, count: int, *, most_answer_bytes: int = MOST_ANSWER_BYT
     return asyncio.run(whole())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [True, False])
 def test_pods_of_the_largest_size_are_followed(*, streams: bool) -> None:
     name, body = pod("large", LARGEST)
@@ -174,6 +175,7 @@ def test_a_login_page_is_no_list_and_is_asked_for_once() -> None:
     assert len(asks) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [True, False])
 def test_many_large_objects_in_a_row_hold_no_more_than_one_answer(*, streams: bool) -> None:
     name, body = pod("large", LARGEST)

@@ -332,6 +332,7 @@ class Light(msgspec.Struct, weakref=True):
     metadata: Meta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
 def test_what_was_listed_is_not_held_for_as_long_as_it_is_followed(lists: Lists) -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:

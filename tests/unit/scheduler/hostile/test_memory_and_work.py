@@ -68,6 +68,7 @@ def asking(names: int, **spec: Any) -> ApiPod:
     return pod("p", requests={f"example.com/{number}": "1" for number in range(names)}, **spec)
 
 
+@pytest.mark.slow
 def test_a_resource_that_no_node_has_takes_no_room_for_each_node_and_goes_with_its_last_pod(
     grown: Callable[[], int],
 ) -> None:

@@ -1,13 +1,51 @@
-"""The command line of crishim: flags become settings, settings a service."""
+"""The command line of crishim: flags become settings, settings a daemon or, with `--check`, a list of mistakes."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
 
 import uvloop
 
 from partage_base.daemon.cli import daemon_command
-from partage_crishim.checking import mistakes
+from partage_base.keyring import load_public_keys
+from partage_crishim.plugins import host_settings
 from partage_crishim.service import start
 from partage_crishim.settings import CrishimSettings
+from partage_plugins.errors import PartageError
+from partage_plugins.host import PluginHost
+from partage_plugins.host.messages import Started
+
+
+def mistakes(settings: CrishimSettings) -> list[str]:
+    """What is wrong, a line each. That the runtime or kubelet is away is no mistake: they may come later."""
+    return [*_of_keys(settings), *_of_plugins(settings)]
+
+
+def _of_keys(settings: CrishimSettings) -> Iterator[str]:
+    loaded = load_public_keys(settings.below_root(settings.keys))
+    yield from map(str, loaded.faults)
+    if not loaded.keys and not loaded.faults:
+        yield f"{settings.keys} holds no key, so no allocation would be believed; see docs/keys.md"
+
+
+def _of_plugins(settings: CrishimSettings) -> Iterator[str]:
+    try:
+        started = asyncio.run(_started(settings))
+    except PartageError as error:
+        yield str(error)
+        return
+    yield from started.faults
+    yield from (f"plugin {name} is blocked and not installed" for name in started.unknown_blocked)
+
+
+async def _started(settings: CrishimSettings) -> Started:
+    host = PluginHost(host_settings(settings))
+    try:
+        return await host.start()
+    finally:
+        await host.stop()
+
 
 main = daemon_command(
     "crishim",

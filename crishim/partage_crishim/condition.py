@@ -9,23 +9,59 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from partage_base.condition import MOST, Condition, Fault, encode_condition
+from partage_base.condition import MOST, Condition, Fault, encode_condition, fault
 from partage_base.daemon.health import Health
+from partage_base.daemon.web import METRICS
 from partage_base.files import write_whole
-from partage_crishim.faults import of_runtime, of_unwritten
+from partage_crishim.parts import Parts
+from partage_crishim.plugins import MeasuredHost
+from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.splice import Counters
 
 LOOK_EVERY_S: Final = 1.0
 _WRITE_EVERY_S: Final = 5.0
 _KNOCK_WITHIN_S: Final = 1.0
 _HEALTH: Final = "allocations"
+_NO_RUNTIME: Final = "the container runtime does not answer on {}; is it running, and is that its socket?"
+CLOSED: Final = (
+    "partage: crishim on this node cannot read its settings, so it starts no container with an allocation; "
+    "`partage doctor` on the node shows the mistake to its administrator, and kubelet tries again"
+)
+"""What users read while its settings are wrong."""
 _log = structlog.get_logger()
+
+
+def faults(mistakes: Sequence[str], parts: Parts, host: MeasuredHost, health: Health) -> Iterator[Fault]:
+    """What is wrong now, as far as can be told without waiting for a peer."""
+    if mistakes:
+        more = f" (and {len(mistakes) - 1} more mistakes)" if len(mistakes) > 1 else ""
+        yield fault(
+            "settings", f"its settings cannot be read: {mistakes[0]}{more}; `partage-crishim --check` shows all"
+        )
+    keys = parts.keyring.current()
+    if not keys.keys:  # a bad key beside a good one keeps no container from starting, and the log has it
+        yield fault("keys", f"no key verifies allocations: {'; '.join(map(str, keys.faults))}")
+    for why in host.faults:
+        yield fault("plugins", f"a node plugin does not run: {why}")
+    try:
+        with parts.reservations.locked_at_once():
+            pass  # it was read
+        parts.records.adjusted()
+        parts.records.pods()
+    except (OSError, NodeNotReady, ValueError) as error:
+        yield _of_state(error)
+    if (why_no_page := health.against_ready.get(METRICS)) is not None:
+        yield fault("metrics", why_no_page, refuses=False)
+
+
+def _of_state(error: Exception) -> Fault:
+    return fault("state", f"its folder below /run/partage cannot be used: {error}; is the disk full, or read-only?")
 
 
 class RuntimeProbe:
@@ -42,7 +78,7 @@ class RuntimeProbe:
         if self._is_away or self._counters.turned_away != self._turned_away:
             self._turned_away = self._counters.turned_away
             self._is_away = not await self._answers()
-        return (of_runtime(self._path),) if self._is_away else ()
+        return (fault("runtime", _NO_RUNTIME.format(self._path)),) if self._is_away else ()
 
     async def _answers(self) -> bool:
         try:
@@ -73,7 +109,7 @@ class ConditionFile:
             try:
                 self._write(faults)
             except OSError as error:
-                faults = (*(each for each in faults if each.cause != "state"), of_unwritten(error))
+                faults = (*(each for each in faults if each.cause != "state"), _of_state(error))
         self._tell(faults)
 
     def _write(self, faults: tuple[Fault, ...]) -> None:

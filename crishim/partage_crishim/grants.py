@@ -6,6 +6,8 @@ collector tells them.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +25,7 @@ from partage_crishim.rules.confinement import Confinement, is_fractional, requir
 from partage_crishim.rules.conversion import changes_of, key_of, security_of, shown
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.rules.holdings import Reservation
-from partage_crishim.rules.placement import FileLookup, Roots, require_apart, require_sources
+from partage_crishim.rules.placement import PathTarget, Roots, require_apart, require_sources
 from partage_crishim.rules.trust import Signatures, require_meant
 from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import Ending, Rewrite
@@ -51,6 +53,16 @@ def default_roots(root: Path, *more: Path) -> Roots:
     return Roots(mounts=tuple(sorted(mounts)), devices=tuple(sorted(devices)))
 
 
+def target_of(path: str) -> PathTarget | None:
+    """What is on this node at a path, which plugins name as the runtime sees it."""
+    try:
+        real = os.path.realpath(path, strict=True)
+        mode = os.stat(real).st_mode  # noqa: PTH116  a path that was just resolved
+    except (OSError, ValueError):
+        return None
+    return PathTarget(real, "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other")
+
+
 @dataclass(frozen=True, kw_only=True)
 class GrantRewriter:
     """Those who have a word in granting."""
@@ -64,7 +76,6 @@ class GrantRewriter:
     guardian: Guardian
     siblings: Siblings
     host: PluginHost
-    files: FileLookup
     clean_up: Callable[[], None]
     """Something may be left behind: look soon."""
     signatures: Signatures = field(default_factory=Signatures)
@@ -116,7 +127,7 @@ class GrantRewriter:
     async def _changes(self, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted) -> Changes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
         require_apart(request.mounts, adjusted.adjustment)
-        require_sources(adjusted.adjustment, adjusted.owners, self.files, self.policy.roots)
+        require_sources(adjusted.adjustment, adjusted.owners, target_of, self.policy.roots)
         guard = await self.guardian.changes(request, adjusted.adjustment.env)
         return changes_of(adjusted.adjustment, claim, key, guard)
 

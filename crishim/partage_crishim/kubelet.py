@@ -1,4 +1,6 @@
-"""What kubelet gave a container by itself: its PodResources service, and its device manager's own record.
+"""kubelet on this node: what it gave a container by itself, and the sign that it speaks through crishim.
+
+What it gave is known from its PodResources service and from its device manager's own record.
 
 PodResources leaves out init containers that end before the others start; the device manager writes those down too, when
 it allocates and so before their create, in a file that only root reads. It is looked at for them alone.
@@ -6,11 +8,17 @@ it allocates and so before their create, in a file that only root reads. It is l
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from partage_base.cri import CreateRequest, CriError, PodResources, recorded_uses
 from partage_crishim.rules.guard import card_ids
+from partage_crishim.verdicts import STATUS
 from partage_plugins.vocabulary import CardId
+
+_SIGN_EVERY_S: Final = 1.0
 
 
 class Kubelet:
@@ -42,3 +50,29 @@ class Kubelet:
             if (use.pod_uid, use.container) == (request.uid, request.container)
             for device in use.devices
         )
+
+
+class KubeletSign:
+    """A file whose time is when kubelet last asked for the runtime's status, which it does every five seconds.
+
+    The advertiser reads it: a node whose kubelet was pointed elsewhere takes no shared pods.
+    """
+
+    def __init__(self, path: Path, *, failed: Callable[[OSError], None]) -> None:
+        self._path = path
+        self._failed = failed
+        self._noted_s = float("-inf")
+
+    def note(self, method: str) -> None:
+        """To be called with the method of every call."""
+        if method != STATUS:
+            return
+        now = time.monotonic()
+        if now - self._noted_s < _SIGN_EVERY_S:
+            return
+        self._noted_s = now
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch(mode=0o644)
+        except OSError as error:
+            self._failed(error)

@@ -13,7 +13,6 @@ import os
 from pathlib import Path
 
 from partage_base.files import write_whole
-from partage_crishim.files import names_in
 from partage_plugins.vocabulary import ContainerKey
 
 
@@ -33,7 +32,7 @@ class Records:
 
     def adjusted(self) -> tuple[ContainerKey, ...]:
         """All that plugins may have prepared something for."""
-        return tuple(map(ContainerKey, names_in(self._containers)))
+        return tuple(map(ContainerKey, _names_in(self._containers)))
 
     def removed(self, key: ContainerKey) -> None:
         """Plugins know that it is gone."""
@@ -53,7 +52,7 @@ class Records:
 
     def pods(self) -> tuple[str, ...]:
         """All pods with a floor."""
-        return names_in(self._pods)
+        return _names_in(self._pods)
 
     def forget_pod(self, uid: str) -> None:
         """The pod is gone for good."""
@@ -74,3 +73,12 @@ def _make(folder: str) -> None:
 def _touched(path: str) -> None:
     """An empty file: it is there or not, so it needs no other name while it is written."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _names_in(folder: str) -> tuple[str, ...]:
+    """The files of a folder, without those that are being written; none where there is no folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return tuple(entry.name for entry in entries if not entry.name.startswith("."))
+    except FileNotFoundError:
+        return ()

@@ -12,27 +12,29 @@ import asyncio
 import contextlib
 import gc
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import structlog
 
-from partage_base.condition import Fault
+from partage_base.cri import PodResources, RuntimeClient, UnaryClient
 from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_base.daemon.life import Daemon
-from partage_base.daemon.logs import Repeats
 from partage_base.files import clear_unfinished
-from partage_crishim.assembling import OWN_FOLDER, assemble
-from partage_crishim.condition import LOOK_EVERY_S, ConditionFile, RuntimeProbe
-from partage_crishim.faults import CLOSED, of_keys, of_metrics, of_plugins, of_settings, of_state
-from partage_crishim.judge import ContainerChange, Incident
+from partage_base.keyring import Keyring
+from partage_crishim.condition import CLOSED, LOOK_EVERY_S, ConditionFile, RuntimeProbe, faults
+from partage_crishim.kubelet import KubeletSign
+from partage_crishim.ledger import CardLedger
 from partage_crishim.listener import Listener, listen
-from partage_crishim.metrics import CrishimMetrics
-from partage_crishim.noting import KubeletSign
+from partage_crishim.parts import OWN_FOLDER, Parts, Policy
+from partage_crishim.plugins import MeasuredHost, host_settings
+from partage_crishim.reports import Reports
 from partage_crishim.rules.errors import NodeNotReady
 from partage_crishim.settings import CrishimSettings
-from partage_crishim.splice import Splicer
-from partage_plugins.errors import PartageError
+from partage_crishim.splice import Counters, Splicer
+from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION, KUBELET_SPOKE
 
 _AGAIN_S: Final = 5.0
@@ -43,15 +45,115 @@ _COLLECT_AFTER: Final = 10_000
 _log = structlog.get_logger()
 
 
-def _leave_alone_what_stays() -> None:
-    """What there is after the start is there until the end, and need not be looked through for garbage."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER)
+async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
+    """Serves kubelet, and loads plugins meanwhile.
+
+    The stop goes the other way: no new clients, open calls may end, what ended keeps no card, then plugins.
+    """
+    stack, runtime_path = daemon.stack, settings.below_root(settings.runtime)
+    mistakes = daemon.reading.mistakes if daemon.reading else ()
+    counters = Counters()
+    reports = Reports(counters, daemon.metrics)
+    runtime = stack.enter_context(contextlib.closing(UnaryClient(runtime_path)))
+    resources = stack.enter_context(contextlib.closing(UnaryClient(settings.below_root(settings.pod_resources))))
+    host = MeasuredHost(host_settings(settings), took=reports.plugins.observe)
+    stack.push_async_callback(host.stop)
+    parts = Parts(
+        settings.root,
+        NodeName(settings.node_name),
+        Policy.of(settings, closed=CLOSED if mistakes else ""),
+        keys=settings.below_root(settings.keys),
+        runtime=RuntimeClient(runtime),
+        resources=PodResources(resources),
+        host=host,
+        tell=reports.incident,
+        changed=reports.change,
+        trouble=reports.trouble,
+    )
+    stack.push_async_callback(_settle, parts.ledger)
+    sign = KubeletSign(settings.root / KUBELET_SPOKE, failed=reports.trouble)
+    splicer = Splicer(runtime_path, parts.judge, on_call=sign.note, counters=counters)
+    stack.push_async_callback(splicer.drain, settings.drain_s)
+    listener = await _listening(settings, reports)
+    stack.callback(listener.close)
+    splicer.serve(listener.socket)
+    own = settings.root / OWN_FOLDER
+    clear_unfinished(own, own / "records/containers", own / "records/pods")
+    _keep_settings(settings, daemon)
+    _log_keys(parts.keyring)
+    condition = ConditionFile(
+        settings.root / CRISHIM_CONDITION,
+        daemon.health,
+        RuntimeProbe(runtime_path, counters),
+        partial(faults, mistakes, parts, host, daemon.health),
+    )
+    await host.try_start()
+    await condition.look()
+    return Crishim(daemon=daemon, parts=parts, host=host, listener=listener, condition=condition, mistakes=mistakes)
 
 
-async def _whatever_happens(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """A loop that serves nobody must not end what does: a defect in it is told, and it begins again."""
+@dataclass(frozen=True, kw_only=True)
+class Crishim:
+    """A `partage_base.daemon.life.Running` that serves."""
+
+    daemon: Daemon
+    parts: Parts
+    host: MeasuredHost
+    listener: Listener
+    condition: ConditionFile
+    mistakes: tuple[str, ...]
+    """Of the settings."""
+    reloads: asyncio.Event = field(default_factory=asyncio.Event)
+    """A restart of the plugins was asked for."""
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Cleans up after containers, and looks whether all is well and whether a newer crishim has taken over."""
+        for name, work in (
+            ("collector", self.parts.collector.run),
+            ("condition", self._keep_condition),
+            ("plugins", self._keep_plugins),
+        ):
+            self.daemon.tasks.start(_for_ever(name, work), name=name)
+        gc.collect()
+        gc.freeze()  # what there is after the start stays until the end
+        gc.set_threshold(_COLLECT_AFTER)
+        await stopping.wait()
+
+    def reload(self) -> None:
+        """Restarts plugins, and reads settings again that were wrong. Keys are read again for every container."""
+        _log_keys(self.parts.keyring)
+        self._end_if_mended()
+        self.reloads.set()
+
+    async def _keep_condition(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self.listener.is_replaced:  # and so is the file of the condition
+                self.daemon.end("another crishim has taken over the socket")
+                await asyncio.Event().wait()  # for the end, which cancels this
+            await self.condition.look()
+            self._end_if_mended()
+
+    def _end_if_mended(self) -> None:
+        if self.mistakes and self.daemon.reading is not None:
+            with contextlib.suppress(BadConfiguration):
+                self.daemon.reading.sources.read()
+                self.daemon.end("the settings can be read again; crishim starts again with them")
+
+    async def _keep_plugins(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_AGAIN_S):
+                    await self.reloads.wait()
+            if self.reloads.is_set():
+                self.reloads.clear()
+                await self.host.restart()
+            elif not self.host.is_up:
+                await self.host.try_start()
+
+
+async def _for_ever(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """A defect in a loop must not end the splice: it is logged, and the loop begins again."""
     while True:
         try:
             await work()
@@ -60,168 +162,34 @@ async def _whatever_happens(name: str, work: Callable[[], Coroutine[Any, Any, No
         await asyncio.sleep(_AGAIN_S)
 
 
-async def start(settings: CrishimSettings, daemon: Daemon) -> CrishimService:
-    """Brings it up; what a start that failed had taken is given back too."""
-    service = CrishimService(settings, daemon)
-    daemon.stack.push_async_callback(service.stop)
-    await service.start()
-    return service
-
-
-class CrishimService:
-    """A `partage_base.daemon.life.Running`, once it has come up."""
-
-    def __init__(self, settings: CrishimSettings, daemon: Daemon) -> None:
-        self._settings = settings
-        self._daemon = daemon
-        self._repeats = Repeats(every_s=10)
-        self._listener: Listener | None = None
-        self._reloading: asyncio.Task[None] | None = None
-        self._mistakes = daemon.reading.mistakes if daemon.reading else ()
-        self._parts = assemble(
-            settings,
-            tell=self._tell,
-            changed=self._changed,
-            took=self._took,
-            trouble=self._trouble,
-            closed=CLOSED if self._mistakes else "",
-        )
-        self._note = KubeletSign(settings.root / KUBELET_SPOKE, failed=self._trouble)
-        runtime = settings.below_root(settings.runtime)
-        self._splicer = Splicer(runtime, self._parts.judge, on_call=self._note.note)
-        sight = RuntimeProbe(runtime, self._splicer.counters)
-        self._upkeep = ConditionFile(settings.root / CRISHIM_CONDITION, daemon.health, sight, self._faults)
-        self._figures = CrishimMetrics(self._splicer.counters, daemon.metrics)
-
-    async def start(self) -> None:
-        """Serves kubelet, and loads plugins meanwhile."""
-        self._listener = await self._listening()
-        self._splicer.serve(self._listener.socket)
-        own = self._settings.root / OWN_FOLDER
-        clear_unfinished(own, own / "records/containers", own / "records/pods")
-        self._keep_settings()
-        self._tell_of_keys()
-        await self._parts.host.try_start()
-        await self._upkeep.look()
-
-    async def run(self, stopping: asyncio.Event) -> None:
-        """Cleans up after containers, and looks whether all is well and whether a newer crishim has taken over."""
-        for name, work in (
-            ("collector", self._parts.collector.run),
-            ("socket", self._watch_socket),
-            ("upkeep", self._keep_up),
-            ("plugins", self._keep_plugins),
-        ):
-            self._daemon.tasks.start(_whatever_happens(name, work), name=name)
-        _leave_alone_what_stays()
-        await stopping.wait()
-
-    async def _listening(self) -> Listener:
-        """As soon as it can be: to end instead would only be a slower way to try again."""
-        while True:
-            try:
-                return listen(self._settings.below_root(self._settings.listen), os.environ)
-            except CannotListen as error:
-                self._trouble(error)
-                await asyncio.sleep(LOOK_EVERY_S)
-
-    def _keep_settings(self) -> None:
-        reading = self._daemon.reading
-        if reading is None or reading.mistakes:
-            return
+async def _listening(settings: CrishimSettings, reports: Reports) -> Listener:
+    """As soon as it can be: to end instead would only be a slower way to try again."""
+    while True:
         try:
-            reading.sources.keep(self._settings)
-        except OSError as error:
-            _log.warning("the settings can't be kept for a start that can't read them", why=str(error))
-
-    async def _keep_up(self) -> None:
-        while True:
+            return listen(settings.below_root(settings.listen), os.environ)
+        except CannotListen as error:
+            reports.trouble(error)
             await asyncio.sleep(LOOK_EVERY_S)
-            if self._listener is None or not self._listener.is_replaced:  # else the file is another's by now
-                await self._upkeep.look()
-            self._end_if_mended()
 
-    def _end_if_mended(self) -> None:
-        if self._mistakes and self._daemon.reading is not None:
-            with contextlib.suppress(BadConfiguration):
-                self._daemon.reading.sources.read()
-                self._daemon.end("the settings can be read again; crishim starts anew with them")
 
-    async def _keep_plugins(self) -> None:
-        while True:
-            await asyncio.sleep(_AGAIN_S)
-            if not self._parts.host.is_up:
-                await self._parts.host.try_start()
+async def _settle(ledger: CardLedger) -> None:
+    """Only this process knows which of its creates have ended; the next one would count their reservations."""
+    with contextlib.suppress(NodeNotReady, OSError, TimeoutError):
+        async with asyncio.timeout(_SETTLE_WITHIN_S):
+            await ledger.held(fresh=True)
 
-    def _faults(self) -> Iterator[Fault]:
-        parts = self._parts
-        yield from of_settings(self._mistakes)
-        yield from of_keys(parts.keyring)
-        yield from of_plugins(parts.host)
-        yield from of_state(parts.reservations, parts.records)
-        yield from of_metrics(self._daemon.health)
 
-    async def stop(self) -> None:
-        """No new clients; open calls may end; then plugins. What ended here keeps no card from the next crishim."""
-        if self._listener is not None:
-            self._listener.close()
-        await self._splicer.drain(self._settings.drain_s)
-        await self._settle()
-        await self._parts.host.stop()
-        await self._parts.close()
+def _keep_settings(settings: CrishimSettings, daemon: Daemon) -> None:
+    if daemon.reading is None or daemon.reading.mistakes:
+        return
+    try:
+        daemon.reading.sources.keep(settings)
+    except OSError as error:
+        _log.warning("the settings can't be kept for a start that can't read them", why=str(error))
 
-    async def _settle(self) -> None:
-        """Only this process knows which of its creates have ended; for the next one their reservations stand."""
-        with contextlib.suppress(NodeNotReady, OSError, TimeoutError):
-            async with asyncio.timeout(_SETTLE_WITHIN_S):
-                await self._parts.ledger.held(fresh=True)
 
-    def reload(self) -> None:
-        """Keys are looked at for every container; plugins are made anew, and settings that were wrong read again."""
-        self._tell_of_keys()
-        self._end_if_mended()
-        self._reloading = asyncio.ensure_future(self._parts.host.restart())
-
-    async def _watch_socket(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            if self._listener is not None and self._listener.is_replaced:
-                self._daemon.end("another crishim has taken over the socket")
-                await asyncio.Event().wait()  # for the end, which cancels this
-
-    def _tell_of_keys(self) -> None:
-        loaded = self._parts.keyring.current()
-        _log.info("keys that verify", keys=sorted(map(str, loaded.keys)))
-        for fault in loaded.faults:
-            _log.warning("a key is not believed", why=str(fault))
-
-    def _tell(self, told: Incident) -> None:
-        reason = type(told.error).__name__
-        self._figures.refused[reason] += 1
-        who = {"namespace": told.namespace, "pod": told.pod, "container": told.container}
-        if (silent := self._repeats.due((*who.values(), reason))) is None:
-            return
-        if told.is_defect:
-            _log.error("a defect of crishim", **who, exc_info=told.error)
-        else:
-            _log.warning("refused", **who, reason=reason, why=str(told.error), repeats=silent)
-
-    def _changed(self, changed: ContainerChange) -> None:
-        """Says so once the verdict is out, for which a container waits: a turn of the loop later than the next."""
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._say_changed, changed)
-
-    def _say_changed(self, changed: ContainerChange) -> None:
-        self._figures.changed[changed.why] += 1
-        who = {"namespace": changed.namespace, "pod": changed.pod, "container": changed.container}
-        if changed.why == "granted":
-            _log.info("granted", **who, gen=changed.gen, kinds=list(changed.kinds))
-        else:
-            _log.info("guarded", **who)
-
-    def _took(self, seconds: float) -> None:
-        self._figures.plugins.observe(seconds)
-
-    def _trouble(self, error: PartageError | OSError) -> None:
-        if (silent := self._repeats.due(str(error))) is not None:
-            _log.warning("not done yet, will be tried again", why=str(error), repeats=silent)
+def _log_keys(keyring: Keyring) -> None:
+    loaded = keyring.current()
+    _log.info("keys that verify", keys=sorted(map(str, loaded.keys)))
+    for each in loaded.faults:
+        _log.warning("a key is not believed", why=str(each))

@@ -19,13 +19,14 @@ import msgspec
 import structlog
 
 from partage_base.files import UNFINISHED, write_whole
-from partage_crishim.files import Facts, facts_of
 from partage_crishim.rules.holdings import Listing, Reservation
 
 _HORIZON: Final = ".horizon"
 _WORD_BYTES: Final = 8
 _DECODER: Final = msgspec.json.Decoder(Reservation)
-_Standing = tuple[Facts, Reservation]
+_Stamp = tuple[int, int]
+"""What another file in the same place differs by: each is written whole."""
+_Standing = tuple[_Stamp, Reservation]
 _State = tuple[bytes, int]
 """The word, and the folder's time."""
 _log: Final = structlog.get_logger()
@@ -44,7 +45,7 @@ class Table:
         """Of the folder when all of it was known; None where it may have changed since."""
         self._is_changed = False
         self._standing: dict[str, _Standing] = {}
-        self._horizon: Facts | None = None
+        self._horizon: _Stamp | None = None
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:
@@ -97,14 +98,14 @@ class Table:
             self._is_changed = True
 
     def _now(self) -> _State:
-        return os.pread(self._lock, _WORD_BYTES, 0), os.stat(self._folder).st_mtime_ns  # noqa: PTH116  see `files`
+        return os.pread(self._lock, _WORD_BYTES, 0), os.stat(self._folder).st_mtime_ns  # noqa: PTH116  the folder is given as text
 
     def _remove(self, key: str) -> None:
         Path(self._folder, key).unlink(missing_ok=True)
         self._standing.pop(key, None)
 
-    def _write(self, name: str, content: bytes) -> Facts:
-        return facts_of(write_whole(f"{self._folder}/{name}", content))
+    def _write(self, name: str, content: bytes) -> _Stamp:
+        return _stamp(write_whole(f"{self._folder}/{name}", content))
 
     def _move_horizon(self, began_s: float) -> None:
         self._horizon = self._write(_HORIZON, repr(began_s).encode())
@@ -117,7 +118,7 @@ class Table:
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 if entry.name == _HORIZON:
-                    horizon = facts_of(entry.stat())
+                    horizon = _stamp(entry.stat())
                     if horizon != self._horizon and not self._know_horizon(entry.path):
                         unreadable.append(entry.name)
                 elif entry.name.startswith(UNFINISHED):  # of a writer that was killed: the lock is ours
@@ -152,11 +153,11 @@ class Table:
 
 def _standing(entry: os.DirEntry[str], known: _Standing | None) -> _Standing | None:
     """What it says; None where it cannot be read."""
-    facts = facts_of(entry.stat())
-    if known is not None and known[0] == facts:
+    stamp = _stamp(entry.stat())
+    if known is not None and known[0] == stamp:
         return known
     reservation = _load(entry.path)
-    return (facts, reservation) if reservation is not None else None
+    return (stamp, reservation) if reservation is not None else None
 
 
 def _load(path: str) -> Reservation | None:
@@ -164,3 +165,7 @@ def _load(path: str) -> Reservation | None:
         return _DECODER.decode(Path(path).read_bytes())
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return status.st_ino, status.st_mtime_ns

@@ -9,10 +9,10 @@ a plugin names must be there, and end below a folder that the operator allows; a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from partage_base.cri.create_request import RequestMount
 from partage_crishim.rules.errors import PlacementRefused
@@ -35,12 +35,8 @@ class PathTarget:
     kind: Literal["device", "other"]
 
 
-class FileLookup(Protocol):
-    """The node's files."""
-
-    def look(self, path: str) -> PathTarget | None:
-        """What is there with all links followed; None where nothing is."""
-        ...
+FileLookup = Callable[[str], PathTarget | None]
+"""What a path of the node leads to with all links followed; None where nothing is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +72,7 @@ def require_sources(adjustment: Adjustment, owners: Owners, files: FileLookup, r
 
 
 def _found(files: FileLookup, path: str, roots: tuple[str, ...], who: str) -> PathTarget:
-    found = files.look(path)
+    found = files(path)
     if found is None:
         raise PlacementRefused(f"partage: plugin {who} names {path}, which is not on this node; is it installed there?")
     if not any(is_below(found.real_path, root) for root in roots):

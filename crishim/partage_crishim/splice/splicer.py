@@ -46,8 +46,9 @@ class Splicer:
         judge: Decide,
         on_call: Callable[[str], None] = nobody_listens,
         limits: QuotaLimits | None = None,
+        counters: Counters | None = None,
     ) -> None:
-        self.counters = Counters()
+        self.counters = counters or Counters()
         self._upstream = fspath(upstream)
         self._shared = SpliceContext(judge, on_call, self.counters, Quota(limits))
         self._links: set[Link] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_crishim.faults import CLOSED
+from partage_crishim.condition import CLOSED
 from support.crishim_stage import NODE, Stage, whole
 from unit.gpu_node.nodes import FIRST
 

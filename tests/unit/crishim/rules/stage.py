@@ -20,20 +20,10 @@ from partage_base.cri import (
     ServedContainer,
     UnaryClient,
 )
-from partage_base.keyring import Keyring
-from partage_crishim.collector import Collector
-from partage_crishim.containerd import Containerd
-from partage_crishim.files import NodeFiles
-from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
-from partage_crishim.guardian import Guardian
-from partage_crishim.inventory_file import InventoryFile
-from partage_crishim.judge import ContainerChange, Incident, Judge
-from partage_crishim.kubelet import Kubelet
-from partage_crishim.ledger import CardLedger
-from partage_crishim.records import Records
-from partage_crishim.reservations import Reservations
+from partage_crishim.grants import GrantPolicy, default_roots
+from partage_crishim.judge import ContainerChange, Incident
+from partage_crishim.parts import Parts, Policy
 from partage_crishim.rules.guard import GuardPolicy
-from partage_crishim.siblings import Siblings
 from partage_crishim.verdicts import CREATE_CONTAINER, Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.sides.node import Adjusted
@@ -216,56 +206,32 @@ class Stage:
 
     def crishim(self, *, guard: GuardPolicy | None = None, **grant_policy: Any) -> Crishim:
         """A crishim on this node; a second one shares the node and nothing else."""
-        return Crishim(self, guard or GuardPolicy(), GrantPolicy(roots=default_roots(self.root), **grant_policy))
+        grants = GrantPolicy(roots=default_roots(self.root), **grant_policy)
+        return Crishim(self, Policy(guard=guard or GuardPolicy(), grants=grants))
 
 
-class Crishim:
+class Crishim(Parts):
     """One process's judge and collector."""
 
-    def __init__(self, stage: Stage, guard: GuardPolicy, policy: GrantPolicy) -> None:
+    def __init__(self, stage: Stage, policy: Policy) -> None:
         def clock() -> float:
             stage.now_s += 0.001
             return stage.now_s
 
-        folder = stage.root / "run/partage/crishim"
         self.stage = stage
-        self.inventory = InventoryFile(stage.root)
-        self.containerd = Containerd(stage.runtime, clock=clock)
-        self.reservations = Reservations(folder / "reserved", clock=clock)
-        self.records = Records(folder)
-        self.ledger = CardLedger(self.reservations, self.records, self.containerd)
-        self.collector = Collector(
-            reservations=self.reservations,
-            records=self.records,
-            containerd=self.containerd,
-            ledger=self.ledger,
+        super().__init__(
+            stage.root,
+            NODE,
+            policy,
+            keys=stage.root / "etc/partage/keys.d",
+            runtime=stage.runtime,
+            resources=stage.resources,
             host=stage.host,
-            tell=stage.faults.append,
+            tell=stage.told.append,
+            changed=stage.changed.append,
+            trouble=stage.faults.append,
+            clock=clock,
         )
-        kubelet = Kubelet(stage.resources, stage.root / CHECKPOINT)
-        siblings = Siblings(self.containerd, self.ledger, policy.confinement)
-        self.guardian = Guardian(
-            policy=guard,
-            inventory=self.inventory,
-            containerd=self.containerd,
-            kubelet=kubelet,
-            ledger=self.ledger,
-            siblings=siblings,
-        )
-        self.grants = GrantRewriter(
-            node=NODE,
-            policy=policy,
-            keyring=Keyring(stage.root / "etc/partage/keys.d"),
-            inventory=self.inventory,
-            containerd=self.containerd,
-            ledger=self.ledger,
-            guardian=self.guardian,
-            siblings=siblings,
-            host=stage.host,
-            files=NodeFiles(),
-            clean_up=self.collector.wake,
-        )
-        self.judge = Judge(self.grants, self.guardian, tell=stage.told.append, changed=stage.changed.append)
 
     async def judged(self, create: Create | bytes, method: str = CREATE_CONTAINER) -> Verdict:
         message = create if isinstance(create, bytes) else create.bytes()

@@ -206,7 +206,7 @@ class TestOlderAllocations:
         self, stage: Stage, crishim: Crishim
     ) -> None:
         crishim.rewrite(create(self.NEWER))
-        for file in (stage.root / "run/partage/crishim/pods").iterdir():
+        for file in (stage.root / "run/partage/crishim/records/pods").iterdir():
             file.unlink()
         assert stage.crishim().refusal(create(attempt=1)) == self.SENTENCE
 
@@ -216,7 +216,7 @@ class TestOlderAllocations:
         stage.runtime.gone.add(UID)
         stage.now_s += 1000
         crishim.collect()
-        assert list((stage.root / "run/partage/crishim/pods").iterdir()) == []
+        assert list((stage.root / "run/partage/crishim/records/pods").iterdir()) == []
 
     def test_a_refused_container_raises_nothing(self, stage: Stage, crishim: Crishim) -> None:
         crishim.rewrite(create(signed(allocation(grant(share=1000), pod="other")), uid="other"))

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair
-from partage_crishim.checking import mistakes
+from partage_crishim.cli import mistakes
 from partage_crishim.settings import CrishimSettings
 
 pytestmark = pytest.mark.slow  # it starts the plugins' process

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from partage_base.daemon.metrics import Metrics
-from partage_crishim.metrics import CrishimMetrics
+from partage_crishim.reports import Reports
 from partage_crishim.splice.counters import Counters
 
 
-def page(counters: Counters) -> tuple[CrishimMetrics, list[str]]:
+def page(counters: Counters) -> tuple[Reports, list[str]]:
     metrics = Metrics("crishim")
-    figures = CrishimMetrics(counters, metrics)
+    figures = Reports(counters, metrics)
     figures.refused["NoRoom"] += 2
     figures.changed["guarded"] += 8
     figures.plugins.observe(0.003)

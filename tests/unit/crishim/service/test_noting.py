@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_crishim.noting import KubeletSign
+from partage_crishim.kubelet import KubeletSign
 from partage_crishim.verdicts import CREATE_CONTAINER, STATUS
 
 
@@ -22,7 +22,7 @@ def test_only_kubelets_question_for_the_status_is_noted(tmp_path: Path) -> None:
 
 def test_a_note_is_taken_once_a_second_at_most_and_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr("partage_crishim.noting.time.monotonic", lambda: now)
+    monkeypatch.setattr("partage_crishim.kubelet.time.monotonic", lambda: now)
     path = tmp_path / "kubelet-spoke"
     note = KubeletSign(path, failed=lambda error: pytest.fail(str(error)))
     note.note(STATUS)

@@ -8,7 +8,7 @@ import pytest
 
 from partage_base.daemon.settings import fields_of
 from partage_base.daemon.sources import shown_default
-from partage_crishim.assembling import grant_policy
+from partage_crishim.parts import Policy
 from partage_crishim.settings import CrishimSettings
 
 PAGE = (Path(__file__).parents[4] / "docs/crishim.md").read_text()
@@ -33,4 +33,4 @@ def test_a_drain_that_would_outlast_the_stop_is_refused() -> None:
 
 def test_handlers_that_run_nvidias_runtime_are_known_to_run_containers() -> None:
     settings = CrishimSettings(container_handlers=("mine",), nvidia_handlers=("gpu",))
-    assert grant_policy(settings).confinement.container_handlers == ("mine", "gpu")
+    assert Policy.of(settings).grants.confinement.container_handlers == ("mine", "gpu")

@@ -1,0 +1,123 @@
+"""The judge and what it asks, put together over a runtime, a kubelet and plugins that may be a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.cri import CHECKPOINT, PodResources, RuntimeClient
+from partage_base.keyring import Keyring
+from partage_crishim.collector import Collector
+from partage_crishim.containerd import Containerd
+from partage_crishim.grants import GrantPolicy, GrantRewriter, default_roots
+from partage_crishim.guardian import Guardian
+from partage_crishim.inventory_file import InventoryFile
+from partage_crishim.judge import ContainerChange, Incident, Judge
+from partage_crishim.kubelet import Kubelet
+from partage_crishim.ledger import CardLedger
+from partage_crishim.records import Records
+from partage_crishim.reservations import Reservations, since_boot
+from partage_crishim.rules.confinement import Confinement
+from partage_crishim.rules.guard import GuardPolicy
+from partage_crishim.settings import CrishimSettings
+from partage_crishim.siblings import Siblings
+from partage_plugins.errors import PartageError
+from partage_plugins.host import PluginHost
+from partage_plugins.vocabulary import NodeName
+
+OWN_FOLDER: Final = "run/partage/crishim"
+"""Below the node's root; it outlives the process and not the boot."""
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What the operator set."""
+
+    guard: GuardPolicy
+    grants: GrantPolicy
+    closed: str = ""
+    """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
+
+    @classmethod
+    def of(cls, settings: CrishimSettings, *, closed: str = "") -> Policy:
+        """As the settings say."""
+        guard = GuardPolicy(
+            mode=settings.guard,
+            trusted=frozenset(settings.trusted_namespaces),
+            nvidia_handlers=frozenset(settings.nvidia_handlers),
+            nvidia_is_default=settings.nvidia_is_default,
+        )
+        confinement = Confinement(
+            allow_unconfined=settings.allow_unconfined,
+            container_handlers=(*settings.container_handlers, *settings.nvidia_handlers),
+            vm_handlers=settings.vm_handlers,
+        )
+        try:
+            roots = default_roots(settings.root, *map(settings.below_root, settings.mount_roots))
+        except (OSError, RuntimeError) as error:  # links in a circle; it costs only who mounts from there
+            _log.error("mount_roots can't be used, so only the usual folders are", why=str(error))
+            roots = default_roots(settings.root)
+        grants = GrantPolicy(roots=roots, enforcement=settings.enforce, confinement=confinement)
+        return cls(guard=guard, grants=grants, closed=closed)
+
+
+class Parts:
+    """None of them has started anything."""
+
+    def __init__(  # noqa: PLR0913  the borders of the node, each by its name
+        self,
+        root: Path,
+        node: NodeName,
+        policy: Policy,
+        *,
+        keys: Path,
+        runtime: RuntimeClient,
+        resources: PodResources,
+        host: PluginHost,
+        tell: Callable[[Incident], None],
+        changed: Callable[[ContainerChange], None],
+        trouble: Callable[[PartageError | OSError], None],
+        clock: Callable[[], float] = since_boot,
+    ) -> None:
+        """`tell` gets refusals, `changed` rewritten requests, `trouble` what could not be cleaned up yet."""
+        own = root / OWN_FOLDER
+        self.inventory, self.keyring = InventoryFile(root), Keyring(keys)
+        self.containerd = Containerd(runtime, clock=clock)
+        self.reservations, self.records = Reservations(own / "reserved", clock=clock), Records(own / "records")
+        self.ledger = CardLedger(self.reservations, self.records, self.containerd)
+        self.collector = Collector(
+            reservations=self.reservations,
+            records=self.records,
+            containerd=self.containerd,
+            ledger=self.ledger,
+            host=host,
+            tell=trouble,
+        )
+        siblings = Siblings(self.containerd, self.ledger, policy.grants.confinement)
+        self.guardian = Guardian(
+            policy=policy.guard,
+            inventory=self.inventory,
+            containerd=self.containerd,
+            kubelet=Kubelet(resources, root / CHECKPOINT),
+            ledger=self.ledger,
+            siblings=siblings,
+        )
+        grants = GrantRewriter(
+            node=node,
+            policy=policy.grants,
+            keyring=self.keyring,
+            inventory=self.inventory,
+            containerd=self.containerd,
+            ledger=self.ledger,
+            guardian=self.guardian,
+            siblings=siblings,
+            host=host,
+            clean_up=self.collector.wake,
+            closed=policy.closed,
+        )
+        self.judge = Judge(grants, self.guardian, tell=tell, changed=changed)

@@ -1,0 +1,82 @@
+"""What crishim says of itself: a line in the log for each incident, and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import structlog
+
+from partage_base.daemon.logs import Repeats
+from partage_base.daemon.metrics import Histogram, Metrics
+from partage_crishim.judge import ContainerChange, Incident
+from partage_crishim.splice.counters import SECONDS, Counters
+from partage_plugins.errors import PartageError
+
+_log = structlog.get_logger()
+
+
+class Reports:
+    """Of one crishim. To count costs an addition; the page reads the counters when it is made."""
+
+    def __init__(self, seen: Counters, metrics: Metrics) -> None:
+        self._repeats = Repeats(every_s=10)
+        self.refused: Counter[str] = Counter()
+        self.changed: Counter[str] = Counter()
+        self.plugins = Histogram(SECONDS)
+        count = metrics.read_counter
+        count("partage_crishim_connections_total", "Connections of clients.", lambda: seen.connections)
+        metrics.read_gauge(
+            "partage_crishim_open_connections", "Connections of clients now.", lambda: seen.open_connections
+        )
+        count("partage_crishim_turned_away_total", "Connections that found no runtime.", lambda: seen.turned_away)
+        count("partage_crishim_broken_total", "Connections on which a peer broke the protocol.", lambda: seen.broken)
+        count("partage_crishim_calls_total", "Calls by method.", lambda: seen.calls, label="method")
+        count("partage_crishim_held_total", "Held calls by outcome.", lambda: seen.held, label="outcome")
+        count("partage_crishim_refused_total", "Refused containers by rule.", lambda: self.refused, label="reason")
+        count(
+            "partage_crishim_changed_total",
+            "Rewritten containers: granted or guarded.",
+            lambda: self.changed,
+            label="why",
+        )
+        count(
+            "partage_crishim_carried_bytes_total",
+            "Bytes passed on, by who sent them.",
+            lambda: {"client": seen.from_client_bytes, "runtime": seen.from_upstream_bytes},
+            label="sender",
+        )
+        waits = "What held calls waited for their verdict."
+        metrics.add("histogram", "partage_crishim_judging_seconds", waits, seen.judging)
+        took = "What plugins took for a container."
+        metrics.add("histogram", "partage_crishim_plugin_seconds", took, self.plugins)
+
+    def incident(self, incident: Incident) -> None:
+        """Counts and logs a refusal or a defect."""
+        reason = type(incident.error).__name__
+        self.refused[reason] += 1
+        who = {"namespace": incident.namespace, "pod": incident.pod, "container": incident.container}
+        if (silent := self._repeats.due((*who.values(), reason))) is None:
+            return
+        if incident.is_defect:
+            _log.error("a defect of crishim", **who, exc_info=incident.error)
+        else:
+            _log.warning("refused", **who, reason=reason, why=str(incident.error), repeats=silent)
+
+    def change(self, change: ContainerChange) -> None:
+        """Logs after the verdict is out, since a container waits for that: two turns of the loop later."""
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._log_change, change)
+
+    def _log_change(self, change: ContainerChange) -> None:
+        self.changed[change.why] += 1
+        who = {"namespace": change.namespace, "pod": change.pod, "container": change.container}
+        if change.why == "granted":
+            _log.info("granted", **who, gen=change.gen, kinds=list(change.kinds))
+        else:
+            _log.info("guarded", **who)
+
+    def trouble(self, error: PartageError | OSError) -> None:
+        """Logs what crishim will try again."""
+        if (silent := self._repeats.due(str(error))) is not None:
+            _log.warning("not done yet, will be tried again", why=str(error), repeats=silent)

@@ -30,6 +30,11 @@ class ProcessGroup:
         with self._reaping:
             return self._process.poll() is not None
 
+    @property
+    def status(self) -> int | None:
+        """As the kernel has it, once it is reaped; the negative number of a signal."""
+        return self._process.returncode
+
     def has_exited(self, *, waits: bool = False) -> bool:
         """Whether its own status can be seen; not reaped yet, its number is still that of its group."""
         options = os.WEXITED | os.WNOWAIT | (0 if waits else os.WNOHANG)

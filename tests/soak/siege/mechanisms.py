@@ -147,7 +147,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.EXCLUSION,),
         edits=(
             Edit(
-                "plugins/gpu/partage_gpu/allocator/exclusion.py",
+                "plugins/gpu/partage_gpu/allocator/plan.py",
                 "    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)):\n",
                 "    if trusted.isdisjoint((namespace, EVERY_NAMESPACE)) and not namespace:\n",
             ),

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from partage_plugins.conformance.catalogue import checks_of
 from partage_plugins.hooks import both, node, scheduler
-from partage_plugins.testing.catalogue import checks_of
 
 REPOSITORY = Path(__file__).parents[3]
 GUIDE = (REPOSITORY / "docs/plugins.md").read_text()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from partage_isolation.attaching.preparing import adjustment_of, question_for
 from partage_isolation.control.codec import question_line, read_question
 from partage_isolation.control.questions import Prepared
-from partage_plugins.testing.examples import container
+from partage_plugins.conformance.examples import container
 from partage_plugins.vocabulary import GPU, CardId, GpuGrant, Granted
 from support.broker import prepared
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, SECOND, part

@@ -1,10 +1,10 @@
 """The conformance kit: what every plugin must do, as checks that its author runs with pytest.
 
-Say what to check in a `Subject`, and subclass `conformance.Conformance` in a test file: pytest then shows one test for
+Say what to check in a `Subject`, and subclass `Conformance` in a test file: pytest then shows one test for
 each check. `examples` builds pods, inventories and containers; `fixtures` gives the real façade and the real plugin
 host to an author's own tests.
 
-    from partage_plugins.testing import Conformance, Subject, examples
+    from partage_plugins.conformance import Conformance, Subject, examples
 
     class TestFpga(Conformance):
         subject = Subject(
@@ -24,12 +24,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from partage_plugins.testing.report import Report, Result
-from partage_plugins.testing.running import run
-from partage_plugins.testing.subject import Limits, Subject
+from partage_plugins.conformance.report import Report, Result
+from partage_plugins.conformance.runner import run
+from partage_plugins.conformance.subject import Limits, Subject
 
 if TYPE_CHECKING:
-    from partage_plugins.testing.conformance import Conformance
+    from partage_plugins.conformance.suite import Conformance
 
 __all__ = ["Conformance", "Limits", "Report", "Result", "Subject", "run"]
 
@@ -38,4 +38,4 @@ def __getattr__(name: str) -> object:
     """Import what needs pytest only when somebody asks for it: partage itself does not need pytest."""
     if name != "Conformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("partage_plugins.testing.conformance").Conformance
+    return import_module("partage_plugins.conformance.suite").Conformance

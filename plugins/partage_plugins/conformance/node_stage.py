@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import PurePosixPath
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+from partage_plugins.conformance.check import Broken, Case, hold, loaded
+from partage_plugins.conformance.granted import GrantedContainer
+from partage_plugins.conformance.neighbours import node_paths
 from partage_plugins.hooks import node as node_hooks
-from partage_plugins.host import HostSettings
+from partage_plugins.host import HostSettings, PluginHost
+from partage_plugins.host.messages import Started
 from partage_plugins.registry.calls import bound
 from partage_plugins.sides.node import Adjusted, NodeSide
-from partage_plugins.testing.checking import Case, hold, loaded
-from partage_plugins.testing.granting import GrantedContainer
-from partage_plugins.testing.hosting import RunningHost
-from partage_plugins.testing.neighbours import node_paths
-from partage_plugins.testing.watching import Broken
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import Kind, NodeName
+from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName
 from partage_plugins.vocabulary.node import NodeContext, NodeRole
 
 NODE = NodeName("node-0")
@@ -79,3 +80,47 @@ def host_of(case: Case) -> RunningHost:
 
 def _woken() -> None:
     """Plugins may ask to be asked again at any time."""
+
+
+class RunningHost:
+    """A plugin host with a loop of its own, started when entered and stopped when left."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self._runner = asyncio.Runner()
+        self._host = PluginHost(settings)
+        self._started: Started | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._started = self._runner.run(self._host.start())
+        except BaseException:
+            self._runner.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            self._runner.close()
+
+    @property
+    def started(self) -> Started:
+        """What was loaded, and what was not and why."""
+        if self._started is None:
+            raise RuntimeError("this host was not entered")
+        return self._started
+
+    def adjust(self, container: Container, granted: Granted) -> Adjusted:
+        """What must change in this container; `granted` holds raw JSON, as decoded without kinds."""
+        return self._runner.run(self._host.adjust(container, granted))
+
+    def removed(self, key: ContainerKey) -> None:
+        """Cleans up after a container."""
+        self._runner.run(self._host.removed(key))
+
+    def stop(self) -> None:
+        """Lets the plugins end; the next question starts them again."""
+        self._runner.run(self._host.stop())

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from partage_plugins.conformance.subject import Subject
 from partage_plugins.hooks import hookimpl
-from partage_plugins.testing.subject import Subject
 from partage_plugins.vocabulary.gpu import GPU, GpuGrant
 from partage_plugins.vocabulary.kinds import AnyKind, KindType
 from partage_plugins.vocabulary.names import CardId, ContainerName, Kind
@@ -68,7 +68,7 @@ class NeighbourNode:
         return NEIGHBOUR
 
 
-class GpuScheduler:
+class StandInScheduler:
     """Stands for the owner of cards, so that nobody else can claim them."""
 
     @hookimpl
@@ -82,7 +82,7 @@ class GpuScheduler:
         return {name: [grant] for name in request.of(GPU)}
 
 
-class GpuNode:
+class StandInNode:
     """Stands for the owner of cards on the node."""
 
     @hookimpl
@@ -106,5 +106,5 @@ def node_paths(subject: Subject) -> dict[str, str]:
 def _owners(subject: Subject, side: str) -> dict[str, str]:
     owners = {"kit-neighbour": f"{__name__}:Neighbour{side}"}
     if subject.kind != GPU.name:
-        owners["kit-gpu"] = f"{__name__}:Gpu{side}"
+        owners["kit-gpu"] = f"{__name__}:StandIn{side}"
     return owners

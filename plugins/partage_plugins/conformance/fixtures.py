@@ -1,6 +1,6 @@
 """pytest fixtures for authors' own tests: the real façade and the real plugin host, with plugins given by path.
 
-Use them with `pytest_plugins = ["partage_plugins.testing.fixtures"]` in `conftest.py`, or import them by name.
+Use them with `pytest_plugins = ["partage_plugins.conformance.fixtures"]` in `conftest.py`, or import them by name.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from partage_plugins.codecs.inventory import decode_inventory
+from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings
 from partage_plugins.registry.finding import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import Record, SchedulerSide
-from partage_plugins.testing.hosting import RunningHost
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import NodeName, Slot
@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.names import NodeName, Slot
 try:
     import pytest
 except ImportError:
-    raise ImportError("partage_plugins.testing.fixtures needs pytest: pip install pytest") from None
+    raise ImportError("partage_plugins.conformance.fixtures needs pytest: pip install pytest") from None
 
 SchedulerSides = Callable[..., SchedulerSide]
 """Called with plugins as `module:Class` by name, and then inventories as text: one node for each, from slot 0 on."""
@@ -33,7 +33,7 @@ PluginHosts = Callable[[Mapping[str, str]], RunningHost]
 """Called with plugins as `module:Class` by name; the host's root is the test's `tmp_path`."""
 
 
-class _Nodes(Record):
+class _NodeRecord(Record):
     """What a plugin that was made anew is told of nodes; authors' tests keep allocations themselves."""
 
     def __init__(self, inventories: tuple[Inventory, ...]) -> None:
@@ -55,7 +55,7 @@ def scheduler_side() -> SchedulerSides:
         registry = Registry(scheduler_hooks)
         for candidate in from_paths(plugins):
             registry.add(candidate)
-        record = _Nodes(tuple(decode_inventory(text, registry.kinds) for text in inventories))
+        record = _NodeRecord(tuple(decode_inventory(text, registry.kinds) for text in inventories))
         side = SchedulerSide(registry, record)
         for slot, node, inventory in record.nodes():
             side.node_added(slot, node, inventory)

@@ -6,9 +6,7 @@ several children is not asked again; a plugin that ended several without being a
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,15 +17,15 @@ from typing import Final
 
 import msgspec
 
+from partage_plugins.conformance.catalogue import checks_of
+from partage_plugins.conformance.check import HUNG
+from partage_plugins.conformance.report import Question, Report, Result
+from partage_plugins.conformance.subject import Subject
 from partage_plugins.host import blackbox
 from partage_plugins.host.child import EXIT_OUT_OF_MEMORY
-from partage_plugins.testing.catalogue import checks_of
-from partage_plugins.testing.question import Question
-from partage_plugins.testing.report import Report, Result
-from partage_plugins.testing.subject import Subject
-from partage_plugins.testing.watching import HUNG
+from partage_plugins.process_group import ProcessGroup
 
-_COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.testing.child")
+_COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.conformance.child")
 _MOST_DEATHS: Final = 2  # of one hook
 _CALLS_A_CHECK: Final = 20  # a check that gives no result for so many deadlines hangs outside of any hook
 _LOOK_S: Final = 0.01
@@ -43,7 +41,7 @@ def run(subject: Subject) -> Report:
     with TemporaryDirectory(prefix="partage-kit-", ignore_cleanup_errors=True) as folder:
         while waiting:
             deadly = tuple(hook for hook, times in deaths.items() if times >= _MOST_DEATHS)
-            child = _Child(subject, tuple(waiting), deadly, Path(folder))
+            child = _CheckProcess(subject, tuple(waiting), deadly, Path(folder))
             answered, death = child.answers()
             if len(answered) < len(waiting) and death is not None:
                 answered.append(Result(check=waiting[len(answered)], passed=False, why=death.why, trace=death.trace))
@@ -63,7 +61,7 @@ class _Death(msgspec.Struct, frozen=True):
     trace: str
 
 
-class _Child:
+class _CheckProcess:
     """One child, from its start to its end."""
 
     def __init__(
@@ -87,7 +85,7 @@ class _Child:
             )
         )
         try:
-            self._process = self._begun(question, descriptor)
+            self._group = ProcessGroup(self._begun(question, descriptor))
             self._box = blackbox.BlackBox(descriptor)
         finally:
             os.close(descriptor)
@@ -97,15 +95,14 @@ class _Child:
         try:
             stuck = self._waited()
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)  # also what its plugins started and left
-            code = self._process.wait()
+            self._group.kill()  # also what its plugins started and left
+            how = self._group.reap() or ""
             plugin, hook = self._box.read()
             self._box.close()
         given = self._given()
-        if given and code == EXIT_OUT_OF_MEMORY and not hook:  # the last result says so
+        if given and self._group.status == EXIT_OUT_OF_MEMORY and not hook:  # the last result says so
             return given, None
-        return given, self._death(plugin, hook, self._how(code, stuck=stuck))
+        return given, self._death(plugin, hook, self._how(how, stuck=stuck))
 
     def _given(self) -> list[Result]:
         """The results up to the first that the child did not write: plugins can write to its files, too."""
@@ -137,7 +134,7 @@ class _Child:
         """Whether the child got stuck outside of any hook. It is dead or stuck now, but not reaped."""
         patience_s = self._subject.limits.call_s * _CALLS_A_CHECK
         size, since = 0, time.monotonic()
-        while os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        while not self._group.has_exited():
             time.sleep(_LOOK_S)
             if (now := self._results.stat().st_size) != size:
                 size, since = now, time.monotonic()
@@ -145,12 +142,10 @@ class _Child:
                 return True
         return False
 
-    def _how(self, code: int, *, stuck: bool) -> str:
+    def _how(self, how: str, *, stuck: bool) -> str:
         if stuck:
             return f"gave no result for {self._subject.limits.call_s * _CALLS_A_CHECK:g} s, last seen"
-        if code == -HUNG:
-            return "hung"
-        return f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with {code}"
+        return "hung" if self._group.status == -HUNG else how
 
     def _death(self, plugin: str, hook: str, how: str) -> _Death:
         where = f"in {hook}" if hook else "outside of any hook"
@@ -158,10 +153,3 @@ class _Child:
         why = f"plugin {plugin or self._subject.name} {how} {where}{duration}"
         output = self._output.read_bytes()[-_LONGEST_TRACE:].decode(errors="replace")
         return _Death(plugin, hook, why, output)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

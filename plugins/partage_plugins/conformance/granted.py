@@ -10,10 +10,9 @@ import msgspec
 from partage_plugins.codecs.allocation import decode_allocation, decode_grants, encode_allocation
 from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.testing import examples
-from partage_plugins.testing.checking import Case
-from partage_plugins.testing.scheduler_stage import SchedulerStage
-from partage_plugins.testing.watching import Broken
+from partage_plugins.conformance import examples
+from partage_plugins.conformance.check import Broken, Case
+from partage_plugins.conformance.scheduler_stage import SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.containers import Container, Granted
 from partage_plugins.vocabulary.inventory import Inventory
@@ -22,7 +21,7 @@ from partage_plugins.vocabulary.names import ContainerName, Kind
 from partage_plugins.vocabulary.pods import Pod
 
 
-class Placed(NamedTuple):
+class PlacedPod(NamedTuple):
     """A pod that the scheduler side placed: its allocation as text, and the inventory of its node, as text."""
 
     pod: Pod
@@ -53,21 +52,21 @@ def typed(granted: Granted, kinds: tuple[AnyKind, ...]) -> Granted:
     )
 
 
-def placed_pods(case: Case) -> list[Placed]:
+def placed_pods(case: Case) -> list[PlacedPod]:
     """The subject's pods, each on the first node on which it fits."""
     stage = SchedulerStage(case).told()
-    placed: list[Placed] = []
+    placed: list[PlacedPod] = []
     for pod in case.subject.pods:
         found = stage.placed(pod)
         if found is None:
             raise Broken(f"pod {pod.ref.name} fits on no inventory of the subject")
         slot, allocation = found
-        placed.append(Placed(pod, encode_allocation(allocation), case.subject.inventories[slot]))
+        placed.append(PlacedPod(pod, encode_allocation(allocation), case.subject.inventories[slot]))
         stage.give_back(slot, allocation)
     return placed
 
 
-def containers_of(placed: Placed) -> list[GrantedContainer]:
+def containers_of(placed: PlacedPod) -> list[GrantedContainer]:
     """The containers of a pod that hold grants."""
     allocation: Allocation = decode_allocation(placed.allocation, ())
     inventory: Inventory = decode_inventory(placed.inventory, ())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from partage_plugins.conformance.subject import Subject
+
 
 class Result(Struct, frozen=True, kw_only=True):
     """What came of one check."""
@@ -29,3 +31,18 @@ class Report(Struct, frozen=True):
     def of(self, check: str) -> Result:
         """The result of that check."""
         return next(result for result in self.results if result.check == check)
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """Which checks to run on which subject."""
+
+    subject: Subject
+    checks: tuple[str, ...]
+    deadly: tuple[tuple[str, str], ...]
+    """Plugins and hooks that ended earlier processes."""
+    box: int
+    """The descriptor of the black box."""
+    folder: str
+    """Where nodes' files may be written."""
+    results: str
+    """The file that results are appended to."""

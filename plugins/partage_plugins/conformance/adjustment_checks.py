@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
+from string import ascii_lowercase, digits
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from partage_plugins.conformance import examples
+from partage_plugins.conformance.check import Broken, Case, Check, hold, unchanged
+from partage_plugins.conformance.granted import GrantedContainer, granted_containers
+from partage_plugins.conformance.neighbours import NEIGHBOUR
+from partage_plugins.conformance.node_stage import NodeStage, host_of
 from partage_plugins.errors import DecodeError, Refused
-from partage_plugins.testing import examples
-from partage_plugins.testing.checking import Case, Check, hold, unchanged
-from partage_plugins.testing.granting import GrantedContainer, granted_containers
-from partage_plugins.testing.neighbours import NEIGHBOUR
-from partage_plugins.testing.node_stage import NodeStage, host_of
-from partage_plugins.testing.unknown_devices import with_unknown_devices
-from partage_plugins.testing.watching import Broken
 from partage_plugins.vocabulary.containers import Adjustment, Granted
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import Kind
@@ -139,3 +139,39 @@ CHECKS: Final[tuple[Check, ...]] = (
     works_in_the_plugin_host,
 )
 OWNER_CHECKS: Final[tuple[Check, ...]] = (refuses_where_its_kind_is_missing, refuses_unknown_devices)
+
+
+def with_unknown_devices(grants: bytes, part: bytes, is_valid: Callable[[bytes], bool]) -> Iterator[bytes]:
+    """The grants, as JSON, once for each name in them: changed to one that the part of the inventory does not have."""
+    known = _strings(part)
+    for name in sorted(_strings(grants) & known):
+        for unknown in _alike(name):
+            changed = grants.replace(msgspec.json.encode(name), msgspec.json.encode(unknown))
+            if unknown not in known and is_valid(changed):
+                yield changed
+                break
+
+
+def _alike(name: str) -> Iterator[str]:
+    """Digits become other digits, or where there is none, letters other letters; then longer names."""
+    alphabet = digits if re.search("[0-9]", name) else ascii_lowercase
+    for step in range(1, len(alphabet)):
+        yield name.translate(str.maketrans(alphabet, alphabet[step:] + alphabet[:step]))
+    for letter in alphabet:
+        yield name + letter
+        yield name + letter * 2
+
+
+def _strings(text: bytes) -> set[str]:
+    """All strings in a piece of JSON."""
+    found: set[str] = set()
+    waiting: list[object] = [msgspec.json.decode(text)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,10 +15,11 @@ from types import ModuleType
 
 import msgspec
 
+from partage_plugins.conformance.subject import Subject
+from partage_plugins.host.blackbox import BlackBox, RecordedActivity
+from partage_plugins.registry.calls import Call
 from partage_plugins.registry.finding import Candidate, from_paths
 from partage_plugins.registry.registry import Registry
-from partage_plugins.testing.subject import Subject
-from partage_plugins.testing.watching import Broken, TimedActivity
 from partage_plugins.vocabulary.names import PluginName
 
 
@@ -82,3 +85,44 @@ def _noted(candidates: Iterable[Candidate], activity: TimedActivity) -> Iterator
 def _load(candidate: Candidate, activity: TimedActivity) -> object:
     activity.begin(candidate.name, "import")
     return candidate.load()
+
+
+HUNG = signal.SIGALRM
+"""By this signal dies a process whose plugin hangs."""
+
+
+class Broken(Exception):
+    """A promise is broken, and how."""
+
+
+class TimedActivity(RecordedActivity):
+    """An activity that ends the process when a call takes too long."""
+
+    def __init__(self, box: BlackBox, *, call_s: float, deadly: frozenset[tuple[str, str]]) -> None:
+        """`deadly` are plugins with hooks that ended earlier processes: they are not called again."""
+        super().__init__(box)
+        self._call_s = call_s
+        self._deadly = deadly
+        self.counts: dict[str, int] = {}
+        signal.signal(HUNG, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [HUNG])
+        faulthandler.enable()
+        faulthandler.register(HUNG, chain=True)  # shows where, then dies of the default action
+
+    def begin(self, plugin: str, hook: str) -> None:
+        """A plugin's code begins to run."""
+        if (plugin, hook) in self._deadly:
+            raise Broken(f"plugin {plugin} ended this process in {hook} in the checks above and was not asked again")
+        self.counts[hook] = self.counts.get(hook, 0) + 1
+        self._box.note(plugin, hook)
+        signal.setitimer(signal.ITIMER_REAL, self._call_s)
+
+    def end(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._box.clear()
+
+    def enter(self, call: Call) -> None:
+        self.begin(call.plugin, call.hook)
+
+    def leave(self) -> None:
+        self.end()

@@ -1,0 +1,234 @@
+"""Checks of a scheduler plugin: what it says about nodes, one or thousands, and that saying it changes nothing.
+
+The core asks once for each shape and keeps the answer, so shapes decide what is asked at all, and both what a plugin is
+given and what it gave are shared.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from itertools import cycle, islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from partage_plugins.conformance import examples
+from partage_plugins.conformance.check import Case, Check, hold, unchanged
+from partage_plugins.conformance.neighbours import NEIGHBOUR, NeighbourPart
+from partage_plugins.conformance.request_checks import strangers
+from partage_plugins.conformance.scheduler_stage import BARE, Answers, SchedulerStage, read_only, spelt_out
+from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.names import Slot
+from partage_plugins.vocabulary.pods import Pod, PodRequest
+
+_MANY: Final = 5000
+_ONE_BY_ONE: Final = 16
+
+
+def fits_somewhere(case: Case) -> None:
+    """Each pod of the subject fits on one of its inventories; where one does not fit, the reason is in words."""
+    stage = SchedulerStage(case).told()
+    for pod in case.subject.pods:
+        verdict = stage.side.fits(stage.side.requests(pod), stage.slots)
+        hold(verdict.fits.any(), f"partage_fits says that pod {pod.ref.name} fits on no inventory of the subject")
+        _, reasons = verdict.reasons()
+        in_words = all(str(reason).strip() for reason in reasons)
+        hold(in_words, f"partage_fits gives {reasons!r:.200} as reasons")
+
+
+def scores_are_finite(case: Case) -> None:
+    """Where a pod fits, its score is a finite number."""
+    stage = SchedulerStage(case).told()
+    for pod in case.subject.pods:
+        request = stage.side.requests(pod)
+        scores = stage.scores(request, stage.fitting(request))
+        hold(all(map(math.isfinite, scores)), f"partage_scores gives {scores}")
+
+
+def answers_the_same_twice(case: Case) -> None:
+    """Fits and scores change no state: asked again, they are the same."""
+    stage = SchedulerStage(case).told()
+    for request in map(stage.side.requests, case.subject.pods):
+        fitting = stage.fitting(request)
+        hold(stage.verdicts(request) == stage.verdicts(request), "partage_fits answers differently the second time")
+        same = stage.scores(request, fitting) == stage.scores(request, fitting)
+        hold(same, "partage_scores answers differently the second time")
+
+
+def answers_for_any_number_of_nodes(case: Case) -> None:
+    """None, one and 5,000 nodes are answered for in one call each."""
+    stage = SchedulerStage(case).told(list(islice(cycle(_inventories(case)), _MANY)))
+    for request in map(stage.side.requests, case.subject.pods):
+        for number in (0, 1, _MANY):
+            slots = stage.slots[:number]
+            hold(len(stage.verdicts(request, slots)) == number, f"partage_fits fails for {number} nodes")
+            hold(len(stage.scores(request, slots[:0])) == 0, "partage_scores fails for no node")
+        stage.scores(request, stage.fitting(request))
+
+
+def answers_for_each_node_alone(case: Case) -> None:
+    """What it says about a node does not depend on the other nodes in the call, nor on their order."""
+    stage = SchedulerStage(case).told(_inventories(case) * 2)
+    for request in map(stage.side.requests, case.subject.pods):
+        verdicts, fitting = stage.verdicts(request), stage.fitting(request)
+        reversed_slots = read_only(stage.slots.tolist()[::-1])
+        hold(stage.verdicts(request, reversed_slots) == verdicts[::-1], "partage_fits depends on the order of nodes")
+        scores = stage.scores(request, fitting)
+        hold(stage.scores(request, fitting[::-1]) == scores[::-1], "partage_scores depends on the order of nodes")
+        for slot in stage.slots.tolist()[:_ONE_BY_ONE]:
+            alone = stage.verdicts(request, read_only([slot]))
+            hold(alone == verdicts[slot : slot + 1], "partage_fits depends on the other nodes in the call")
+        for place, slot in enumerate(fitting[:_ONE_BY_ONE]):
+            alone_scores = stage.scores(request, [slot])
+            hold(alone_scores == scores[place : place + 1], "partage_scores depends on the other nodes in the call")
+
+
+def fits_nowhere_without_its_kind(case: Case) -> None:
+    """A node that has nothing of its kind takes no pod that asks for it."""
+    stage = SchedulerStage(case).told((BARE, _NEIGHBOURS))
+    for request in map(stage.side.requests, case.subject.pods):
+        hold(all(stage.verdicts(request)), "partage_fits says yes for a node that has nothing of its kind")
+
+
+def fits_everywhere_for_other_pods(case: Case) -> None:
+    """A pod that does not ask for its kind is none of its business: it fits on every node."""
+    stage = SchedulerStage(case).told((*_inventories(case), BARE))
+    for pod in strangers():
+        request = stage.side.requests(pod)
+        reasons = list(filter(None, stage.verdicts(request)))
+        hold(not reasons, f"partage_fits says no to a pod that does not ask for its kind: {reasons[:1]}")
+        stage.scores(request, stage.slots.tolist())
+        stage.shape(request)
+
+
+_NEIGHBOURS: Final = Inventory(kinds={NEIGHBOUR.name: NeighbourPart(("n0",))})
+
+
+def _inventories(case: Case) -> tuple[Inventory, ...]:
+    return SchedulerStage(case).inventories
+
+
+_FACTORS: Final = (2, 3, 16)
+_FILLING: Final = 64
+
+
+def shape_is_of_the_request_alone(case: Case) -> None:
+    """The shape can be hashed and is the same for another pod that asks for the same."""
+    stage = SchedulerStage(case).told()
+    if not stage.has_shape:
+        return
+    for pod in case.subject.pods:
+        first = stage.shape(stage.side.requests(pod))
+        other = stage.shape(stage.side.requests(examples.like(pod, 1)))
+        hold(first == other, f"partage_shape gives {first!r:.80} and {other!r:.80} to two pods that ask for the same")
+
+
+def equal_shapes_get_equal_answers(case: Case) -> None:
+    """Requests of one shape fit on the same nodes with the same scores, whatever is taken: the core asks only once."""
+    stage = SchedulerStage(case).told()
+    requests = [stage.side.requests(pod) for pod in (*case.subject.pods, *_larger_pods(stage))]
+    for _ in _steps_of_filling(stage):
+        known: dict[object, Answers] = {}
+        for request in requests:
+            verdicts, fitting = stage.verdicts(request), stage.fitting(request)
+            answers = Answers(verdicts, stage.scores(request, fitting))
+            first = known.setdefault(stage.shape(request), answers)
+            differing = first.difference(answers)
+            hold(not differing, f"partage_shape is equal for two requests whose {differing} differ")
+
+
+def _larger_pods(stage: SchedulerStage) -> Iterator[Pod]:
+    """The subject's pods, asking for more of everything where that can be read."""
+    for pod in stage.subject.pods:
+        for factor in _FACTORS:
+            containers = tuple(
+                replace(container, limits={key: _times(text, factor) for key, text in container.limits.items()})
+                for container in pod.containers
+            )
+            larger = replace(pod, containers=containers)
+            try:
+                stage.side.requests(larger)
+            except (Refused, DecodeError):
+                continue
+            yield larger
+
+
+def _times(text: str, factor: int) -> str:
+    return str(int(text) * factor) if re.fullmatch("[0-9]{1,18}", text) else text
+
+
+def _steps_of_filling(stage: SchedulerStage) -> Iterator[None]:
+    """Stops after each pod that is taken, until nothing fits any more."""
+    yield
+    if stage.subject.kind is None:
+        return
+    for number, pod in enumerate(islice(cycle(stage.subject.pods), _FILLING)):
+        if stage.placed(examples.like(pod, number)) is None:
+            return
+        yield
+
+
+def answers_stay_as_given(case: Case) -> None:
+    """An answer stays as it was given while others are given: the core keeps it, so no array is used twice."""
+    stage = SchedulerStage(case).told()
+    pods = (*case.subject.pods, *strangers())
+    for request in map(stage.side.requests, pods):
+        verdict = stage.side.fits(request, stage.slots)
+        fitting = read_only(stage.fitting(request))
+        scores = stage.side.scores(request, fitting)
+        before = spelt_out(verdict), scores.tolist()
+        for other in map(stage.side.requests, pods):
+            stage.scores(other, stage.fitting(other))
+        hold(spelt_out(verdict) == before[0], "partage_fits changes an answer that it gave before")
+        hold(scores.tolist() == before[1], "partage_scores changes an answer that it gave before")
+
+
+def changes_no_input(case: Case) -> None:
+    """Pods, requests, inventories, arrays of nodes and allocations are shared: all stay as they are."""
+    stage = SchedulerStage(case)
+    for number, inventory in enumerate(stage.inventories):
+        with unchanged("partage_node_added", "the inventory", inventory):
+            stage.node_added(Slot(number), inventory)
+    for pod in case.subject.pods:
+        with unchanged("partage_requests", "the pod", pod):
+            request = stage.side.requests(pod)
+        _check_asking_changes_nothing(stage, request)
+        if case.subject.kind is not None:
+            _check_counting_changes_nothing(stage, request)
+
+
+def _check_asking_changes_nothing(stage: SchedulerStage, request: PodRequest) -> None:
+    slots = stage.slots
+    with unchanged("partage_shape", "the request", request):
+        stage.shape(request)
+    with unchanged("partage_fits", "the request", request), unchanged("partage_fits", "the slots", slots.tobytes()):
+        stage.side.fits(request, slots)
+    with unchanged("partage_scores", "the request", request):
+        stage.scores(request, stage.fitting(request))
+
+
+def _check_counting_changes_nothing(stage: SchedulerStage, request: PodRequest) -> None:
+    for slot in stage.fitting(request)[:1]:
+        with unchanged("partage_allocate", "the request", request):
+            allocation = stage.allocation(request, slot)
+        with unchanged("partage_take", "the allocation", allocation):
+            stage.take(slot, allocation)
+        with unchanged("partage_give_back", "the allocation", allocation):
+            stage.give_back(slot, allocation)
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    fits_somewhere,
+    scores_are_finite,
+    answers_the_same_twice,
+    answers_for_any_number_of_nodes,
+    answers_for_each_node_alone,
+    shape_is_of_the_request_alone,
+    equal_shapes_get_equal_answers,
+    answers_stay_as_given,
+    changes_no_input,
+)
+OWNER_CHECKS: Final[tuple[Check, ...]] = (fits_nowhere_without_its_kind, fits_everywhere_for_other_pods)

@@ -38,7 +38,7 @@ def checks() -> list[Job]:
 
 def quick_tests() -> list[Job]:
     folders = [*_folders("unit"), ROOT / "tests/contract"]
-    first = [folder for folder in folders if folder.name in {"crishim", "cri", "gpu_node", "rig", "cli"}]
+    first = [folder for folder in folders if folder.name in {"crishim", "cri", "gpu_node", "rig", "cli", "scheduler"}]
     others = [folder for folder in folders if folder not in first]
     return [_tests("quick tests 1", others, "-m", "not slow"), _tests("quick tests 2", first, "-m", "not slow")]
 

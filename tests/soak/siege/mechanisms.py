@@ -158,7 +158,7 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         fails=(Verdict.URGENT,),
         edits=(
             Edit(
-                "scheduler/partage_scheduler/preempting/choosing.py",
+                "scheduler/partage_scheduler/preemption/victims.py",
                 "        return now - OVERDUE_S < ends <= now + self._longest_grace_s\n",
                 "        return now - OVERDUE_S < ends\n",
             ),

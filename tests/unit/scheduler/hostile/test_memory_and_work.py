@@ -15,6 +15,8 @@ from partage_scheduler.objects import ApiNode, ApiPod, Meta
 from partage_scheduler.predicates import Predicates
 from unit.scheduler.objects_made import HOSTNAME, REQUIRED, apart, labelled, near, node, pod, read
 
+pytestmark = pytest.mark.slow  # clusters of a thousand nodes
+
 NODES = 1000
 MIB = 1 << 20
 
@@ -68,7 +70,6 @@ def asking(names: int, **spec: Any) -> ApiPod:
     return pod("p", requests={f"example.com/{number}": "1" for number in range(names)}, **spec)
 
 
-@pytest.mark.slow
 def test_a_resource_that_no_node_has_takes_no_room_for_each_node_and_goes_with_its_last_pod(
     grown: Callable[[], int],
 ) -> None:

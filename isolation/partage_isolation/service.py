@@ -21,11 +21,12 @@ from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
 from partage_base.files import clear_unfinished
 from partage_base.findings import FINDINGS_FOLDER
-from partage_isolation.assembling import Parts, assemble
-from partage_isolation.broker.specs import FOLDER
-from partage_isolation.broker.state_files import LOCK, LOCK_WITHIN_S, STATE, make_state_folder
+from partage_isolation.broker import Broker
 from partage_isolation.settings import BrokerSettings
+from partage_isolation.store.files import LOCK, LOCK_WITHIN_S, STATE, make_state_folder
+from partage_isolation.store.specs import FOLDER
 from partage_isolation.urgency import go_first
+from partage_isolation.wire.control import control_server
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 
 _ALIVE_EVERY_S: Final = 2.0
@@ -34,60 +35,48 @@ _log = structlog.get_logger()
 
 
 async def start(settings: BrokerSettings, daemon: Daemon) -> BrokerService:
-    """Brings it up, alone on this node; what a start that failed had taken is given back too."""
+    """Brings it up, alone on this node: all that an earlier broker served is served again, and root may ask."""
     make_state_folder(settings.root)
     await daemon.stack.enter_async_context(alone(settings.root / LOCK, "broker", within_s=LOCK_WITHIN_S))
-    service = BrokerService(settings, daemon)
-    daemon.stack.push_async_callback(service.stop)
-    await service.start()
+    _allow_many_files()
+    clear_unfinished(*(settings.root / each for each in (STATE, FOLDER, FINDINGS_FOLDER)))
+    broker = Broker(settings, daemon)
+    for fault in broker.take_over():
+        _log.error("not all could be taken over", why=fault)
+    server = await control_server(settings.root, broker.containers, tell=broker.tell)
+    daemon.stack.callback(server.close)
+    service = BrokerService(settings, daemon, broker)
+    service.give_sign_of_life()
+    _leave_alone_what_stays()
+    if settings.goes_first and (why := go_first(_surrendered)) is not None:
+        _log.info("the broker waits for a processor as other programs do", why=why)
     return service
 
 
 class BrokerService:
-    """A `partage_base.daemon.life.Running`, once it has come up."""
+    """A `partage_base.daemon.life.Running`: looks at what is true, and shows that it lives."""
 
-    def __init__(self, settings: BrokerSettings, daemon: Daemon) -> None:
-        self._settings, self._daemon = settings, daemon
+    def __init__(self, settings: BrokerSettings, daemon: Daemon, broker: Broker) -> None:
+        self._settings, self._daemon, self._broker = settings, daemon, broker
         self._repeats = Repeats(every_s=60)
-        self._parts: Parts | None = None
-
-    async def start(self) -> None:
-        """All that an earlier broker served is served again; root may ask."""
-        _allow_many_files()
-        clear_unfinished(*(self._settings.root / each for each in (STATE, FOLDER, FINDINGS_FOLDER)))
-        parts = self._parts = assemble(self._settings, self._daemon)
-        for fault in parts.take_over():
-            _log.error("not all could be taken over", why=fault)
-        await parts.control.start()
-        self._alive()
-        _leave_alone_what_stays()
-        if self._settings.goes_first and (why := go_first(_surrendered)) is not None:
-            _log.info("the broker waits for a processor as other programs do", why=why)
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Goes on looking at what is true."""
-        if self._parts is None:
-            raise RuntimeError("run before start")
+        """Until it is to stop; what is written down stays for the next broker."""
         self._daemon.tasks.start(self._keep_alive(), name="alive")
-        self._daemon.tasks.start(self._keep_looking(self._parts), name="audit")
+        self._daemon.tasks.start(self._keep_looking(), name="audit")
         await stopping.wait()
 
-    async def stop(self) -> None:
-        """Lets go of connections and of the driver; what is written down stays."""
-        if self._parts is not None:
-            await self._parts.close()
-
-    async def _keep_looking(self, parts: Parts) -> None:
+    async def _keep_looking(self) -> None:
         every_s = self._settings.audit_every_s
         while True:
             began_s = time.monotonic()
-            await self._look(parts)
+            await self._look()
             await asyncio.sleep(max(every_s / 4, every_s - (time.monotonic() - began_s)))
 
-    async def _look(self, parts: Parts) -> None:
+    async def _look(self) -> None:
         """A defect in the audit must not end what lends memory; it is told, and others see that we are not ready."""
         try:
-            await parts.look()
+            await self._broker.look()
         except Exception as error:  # noqa: BLE001  whatever it is
             self._daemon.health.unready("audit", f"{type(error).__name__}: {error}")
             if (silent := self._repeats.due(type(error).__name__)) is not None:
@@ -97,10 +86,11 @@ class BrokerService:
 
     async def _keep_alive(self) -> None:
         while True:
-            self._alive()
+            self.give_sign_of_life()
             await asyncio.sleep(_ALIVE_EVERY_S)
 
-    def _alive(self) -> None:
+    def give_sign_of_life(self) -> None:
+        """Others see by it that the broker is ready."""
         path = self._settings.root / BROKER_ALIVE
         try:
             _touch(path)
@@ -116,7 +106,7 @@ def _allow_many_files() -> None:
 
 
 def _leave_alone_what_stays() -> None:
-    """Else each full collection looks through all that was imported, and whoever waits for a lease waits for that."""
+    """Otherwise each full collection looks through all that was imported, while processes wait for a lease."""
     gc.collect()
     gc.freeze()
 

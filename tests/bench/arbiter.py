@@ -12,11 +12,11 @@ from typing import Final
 
 from bench.arbitrating.recorded import Recorder, recorded
 from bench.harness import Bench
-from partage_isolation.leasing.arbiter import Arbiter
-from partage_isolation.leasing.policies import DEFAULT, by_name
-from partage_isolation.leasing.simulating.cases import Case, Container
-from partage_isolation.leasing.simulating.workloads import US, flood, inference, launch_and_wait
-from partage_isolation.leasing.timing import MS, SECOND
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.policies import DEFAULT, by_name
+from support.lease_simulation.cases import Case, Container
+from support.lease_simulation.workloads import US, flood, inference, launch_and_wait
 
 CARDS: Final = 8
 MOST_US: Final = 15

@@ -34,7 +34,7 @@ class BesideBroker:
 class TestSlices(Conformance):
     subject = Subject(
         name="isolation",
-        node="partage_isolation.attaching:IsolationNode",
+        node="partage_isolation.plugin:IsolationNode",
         inventories=(inventory(gpu=part(msgspec.to_builtins(CARDS[0]))),),
         grants={"gpu": json.dumps([{"card": FIRST, "share": 1000, "limit": 1000, "memory": 1 << 30}])},
         beside_node={"broker": "contract.test_isolation_node:BesideBroker"},

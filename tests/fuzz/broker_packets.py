@@ -5,12 +5,13 @@ Each 64 bytes are a packet of one of four processes; between them samples are ta
 
 from __future__ import annotations
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker import wire
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.verdicts import Lent, Patience
-from partage_isolation.broker.wire import Amounts, Flag, What
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.lending import Lent, Patience
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, What
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 LIMIT = 1024 * MIB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_isolation.watching.speech import Ended, NotUnderstood, Ready, Refused, Told, Used, encoded, told
+from partage_isolation.audit.nvml_messages import Ended, NotUnderstood, Ready, Refused, Told, Used, encoded, told
 
 _STORY: Final[tuple[Told, ...]] = (
     Ready(),

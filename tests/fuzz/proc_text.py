@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_isolation.watching.proofs import (
+from partage_isolation.audit.proofs import (
     Expected,
     FileId,
     birth,

@@ -23,8 +23,8 @@ import time
 from contextlib import ExitStack
 from typing import Final
 
-from partage_isolation.control.questions import TimeTold
 from partage_isolation.library.objects import built as built_library
+from partage_isolation.wire.messages import TimeTold
 from partage_simgpu.building import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card

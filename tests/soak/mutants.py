@@ -59,7 +59,7 @@ MODELS: Final = {
         ("tests/unit/codecs/test_quantity.py",),
     ),
     "life": Model(
-        "partage_isolation.leasing.life",
+        "partage_isolation.leases.life",
         "isolation/partage_isolation/leasing/life.py",
         ("tests/unit/isolation/leasing/test_life.py",),
     ),

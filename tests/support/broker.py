@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.control.codec import END, answer_line, read_question
-from partage_isolation.control.questions import (
+from partage_isolation.wire.messages import (
     BROKER_SOCKET,
+    END,
     Answer,
     CardHeld,
     CardTold,
@@ -29,6 +29,8 @@ from partage_isolation.control.questions import (
     Question,
     TimeTold,
     Told,
+    answer_line,
+    read_question,
 )
 from partage_plugins.codecs import container_key
 from partage_plugins.vocabulary import CardId, ContainerName, Mount, Namespace, PodName, PodRef, PodUid

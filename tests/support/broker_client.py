@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Flag, Packet, Result, What
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Packet, Result, What
 
 ANSWER_S: Final = 10.0
 

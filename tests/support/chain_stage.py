@@ -23,7 +23,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
-from partage_isolation.control.questions import ContainerTold
+from partage_isolation.wire.messages import ContainerTold
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE

@@ -24,9 +24,10 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Lease, Loss, Packet, Result, What
+from partage_isolation.leases.line import LINE_BYTES
 from partage_isolation.library.pages import built_page, line_writer
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Lease, Loss, Packet, Result, What
 from support.lender import Lender, Row
 
 EPOCHS: Final = 1 << 17
@@ -47,14 +48,14 @@ class Line(IntEnum):
 class _Page:
     def __init__(self) -> None:
         self.descriptor = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, MOST_CARDS * wire.LINE_BYTES)
-        self._map = mmap.mmap(self.descriptor, MOST_CARDS * wire.LINE_BYTES)
+        os.ftruncate(self.descriptor, MOST_CARDS * LINE_BYTES)
+        self._map = mmap.mmap(self.descriptor, MOST_CARDS * LINE_BYTES)
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         fcntl.fcntl(self.descriptor, _ADD_SEALS, _SEALS)
         self._write = line_writer(built_page().parent)
 
     def write(self, card: int, word: int) -> None:
-        self._write(self._address + card * wire.LINE_BYTES, word, True)
+        self._write(self._address + card * LINE_BYTES, word, True)
 
     def close(self) -> None:
         self._map.close()

@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Final
 
 from partage_base.version import VERSION
-from partage_isolation.broker.folders import OBJECTS
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.errors import ControlError
-from partage_isolation.control.questions import ContainerTold, Prepare, Prepared, SetLimits, Told
 from partage_isolation.library.current import make_current
 from partage_isolation.library.pages import install_page
+from partage_isolation.store.folders import OBJECTS
+from partage_isolation.wire.client import BrokerClient, ControlError
+from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, SetLimits, Told
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef

@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.errors import ControlError
-from partage_isolation.control.questions import ContainerTold, Told
 from partage_isolation.library.objects import built as built_library
+from partage_isolation.wire.client import BrokerClient, ControlError
+from partage_isolation.wire.messages import ContainerTold, Told
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory
 from rig import images

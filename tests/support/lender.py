@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Flag, Packet, Result, What
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Packet, Result, What
 
 MIB: Final = 1 << 20
 CREDIT_MOST: Final = 32 * MIB

@@ -18,8 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from partage_isolation.control.questions import TimeTold
 from partage_isolation.library.objects import built as built_library
+from partage_isolation.wire.messages import TimeTold
 from partage_simgpu.building import built as built_programs
 from support.isolated import Contained, Isolated, until
 

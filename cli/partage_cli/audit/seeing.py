@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from partage_base.cri import ListedContainer
 from partage_cli.doctor.looking import Unseen
-from partage_isolation.control.questions import Told
+from partage_isolation.wire.messages import Told
 from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, verify
 from partage_plugins.errors import DecodeError, SignatureRefused
 from partage_plugins.vocabulary import Allocation, AnyKind, Inventory

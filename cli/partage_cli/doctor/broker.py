@@ -11,9 +11,8 @@ from partage_cli.doctor.daemons import age_of, is_fresh
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of
 from partage_cli.tables import age
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.errors import ControlError, OnlyForRoot
-from partage_isolation.control.questions import BROKER_SOCKET, Told
+from partage_isolation.wire.client import BrokerClient, ControlError, OnlyForRoot
+from partage_isolation.wire.messages import BROKER_SOCKET, Told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.places import BROKER_ALIVE
 

@@ -8,9 +8,8 @@ from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.looking import LocalNode, Unseen, status_of
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.errors import ControlError
-from partage_isolation.control.questions import BrokerLoss, CardTold, Told
+from partage_isolation.wire.client import BrokerClient, ControlError
+from partage_isolation.wire.messages import BrokerLoss, CardTold, Told
 from partage_plugins.errors import Refused
 
 PAGE: Final = "libpartage-page.so"

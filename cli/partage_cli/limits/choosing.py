@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from partage_cli.tables import printable
-from partage_isolation.control.questions import CardHeld, ContainerTold, Told
+from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.names import CardId
 

@@ -15,8 +15,8 @@ from partage_cli.limits.choosing import Target, chosen, require_one_container
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.tables import printable, table
 from partage_cli.top.times import share_cell
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.questions import SetLimits
+from partage_isolation.wire.client import BrokerClient
+from partage_isolation.wire.messages import SetLimits
 from partage_plugins.codecs.quantity import parse_whole_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.limits import WHOLE_MILLI

@@ -15,9 +15,8 @@ from partage_base.daemon.settings import host_name
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.top.live import show
 from partage_cli.top.shown import Frame, as_json, as_lines
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.errors import ControlError
-from partage_isolation.control.questions import Told
+from partage_isolation.wire.client import BrokerClient, ControlError
+from partage_isolation.wire.messages import Told
 
 
 @click.command(

@@ -14,7 +14,7 @@ from partage_cli.amounts import amount, short_id
 from partage_cli.tables import printable
 from partage_cli.top.fitting import Column, cut, fitted
 from partage_cli.top.times import time_columns
-from partage_isolation.control.questions import CardHeld, CardTold, ContainerTold, Told
+from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told
 
 _BAR: Final = 20
 _NONE: Final = "no container has limits here"

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from partage_cli.top.fitting import Column
-from partage_isolation.control.questions import CardHeld
+from partage_isolation.wire.messages import CardHeld
 
 _BAR: Final = 20
 _WHOLE: Final = 1000

@@ -7,7 +7,7 @@
  * Leases of compute time: whether a card may be used now stands in the container's page, which the broker alone writes;
  * what its processes have to say about it goes over `signals`, in order and without answers.
  *
- * `partage_isolation/broker/wire.py` is the same in Python; a test compares the two.
+ * `partage_isolation/wire/packets.py` is the same in Python; a test compares the two.
  */
 #pragma once
 

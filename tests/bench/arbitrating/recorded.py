@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from partage_isolation.leasing.acts import Hint, Write
-from partage_isolation.leasing.arbiter import Arbiter
-from partage_isolation.leasing.simulating.cases import Case
-from partage_isolation.leasing.simulating.world import World
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.line import Hint, Write
 from partage_plugins.vocabulary.names import CardId, ContainerKey
+from support.lease_simulation.cases import Case
+from support.lease_simulation.world import World
 
 Happening = Callable[[Arbiter], object]
 

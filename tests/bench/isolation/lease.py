@@ -20,8 +20,8 @@ from typing import Final
 from uuid import UUID
 
 from bench.isolation.programs import programs
-from partage_isolation.broker.wire import What
 from partage_isolation.library.objects import CUDA, OBJECTS, built
+from partage_isolation.wire.packets import What
 from support.granter import Granter, granter
 
 CARDS: Final = 2

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from partage_isolation.control.questions import CardHeld, ContainerTold, Prepared
 from partage_isolation.library.objects import built
+from partage_isolation.wire.messages import CardHeld, ContainerTold, Prepared
 from partage_plugins.vocabulary import CardId, ContainerKey
 from support.isolated import Isolated, isolated
 from support.simgpu import Card

@@ -98,5 +98,5 @@ OURS: Final = (
     split((100, 300), FLOOD),
     capped(500),
 )
-"""Under ours alone; the whole matrix is simulated in simulated time (`leasing/simulating/matrix.py`)."""
+"""Under ours alone; the whole matrix is simulated in simulated time (`support/lease_simulation/matrix.py`)."""
 SMOKE: Final = (split((300, 700), FLOOD),)

@@ -13,17 +13,16 @@ import pytest
 
 from isolation.audit.holders import MIB, holders
 from partage_base.daemon.metrics import Metrics
-from partage_isolation.broker.facts import ContainerFacts, ProcessFacts
-from partage_isolation.broker.folders import OBJECTS
-from partage_isolation.watching.auditor import Auditor
-from partage_isolation.watching.board import Board
-from partage_isolation.watching.engagement import Engagement
-from partage_isolation.watching.figures import Figures
-from partage_isolation.watching.installed import Installed
-from partage_isolation.watching.nvml import NvmlChild
-from partage_isolation.watching.proofs import Expected, birth
-from partage_isolation.watching.runtime import RuntimeContainer
-from partage_isolation.watching.suspecting import Rules
+from partage_isolation.audit.auditor import AuditFigures, Auditor
+from partage_isolation.audit.board import Board
+from partage_isolation.audit.engagement import Engagement
+from partage_isolation.audit.facts import ContainerFacts, ProcessFacts
+from partage_isolation.audit.mounts import Installed
+from partage_isolation.audit.nvml import NvmlChild
+from partage_isolation.audit.proofs import Expected, birth
+from partage_isolation.audit.runtime import RuntimeContainer
+from partage_isolation.audit.suspicions import Rules
+from partage_isolation.store.folders import OBJECTS
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card_uuid, simulated_node
@@ -103,7 +102,7 @@ class Stage:
                 runtime=self,
                 engagement=engagement,
                 board=Board(self._root),
-                figures=Figures(Metrics("broker")),
+                figures=AuditFigures(Metrics("broker")),
                 rules=Rules(apart_s=0.0),
             )
             try:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from isolation.audit.holders import MIB, holders
-from partage_isolation.watching.nvml import NvmlChild
-from partage_isolation.watching.use import Blind, CardUse
+from partage_isolation.audit.facts import Blind, CardUse
+from partage_isolation.audit.nvml import NvmlChild
 from partage_plugins.vocabulary.names import CardId
 from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card, card_uuid, simulated_node
@@ -323,7 +323,7 @@ def test_a_question_that_is_given_up_harms_nobody(node: SimulatedNode) -> None:
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from partage_isolation.watching.nvml import NvmlChild
+from partage_isolation.audit.nvml import NvmlChild
 async def main():
     nvml = NvmlChild(Path(sys.argv[1]), deadline_s=30)
     assert await nvml.use(sys.argv[2])

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from partage_isolation.broker.wire import Flag, Result
+from partage_isolation.wire.packets import Flag, Result
 from partage_simgpu.client import Cuda, CudaError
 from support.broker_client import Client
 

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from isolation.broker.workers import Worker, workers
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Result, What
-from partage_isolation.leasing.words import LineState, unpack
+from partage_isolation.leases.line import LineState, unpack
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Result, What
 from partage_simgpu.describing import card_uuid
 from support.isolated import Contained, Isolated, until
 from support.simgpu import NODE

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from isolation.broker.workers import workers
 from partage_base.version import VERSION
-from partage_isolation.control.questions import Prepare
+from partage_isolation.wire.messages import Prepare
 from partage_plugins.errors import Refused
 from partage_simgpu.describing import card_uuid
 from support.isolated import isolated, until

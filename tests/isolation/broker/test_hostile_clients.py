@@ -11,10 +11,11 @@ from contextlib import ExitStack
 import pytest
 
 from isolation.broker.workers import Worker, workers
-from partage_isolation.broker import wire
-from partage_isolation.broker.lives import MOST_PROCESSES
-from partage_isolation.broker.pieces import MOST_NAMES
-from partage_isolation.broker.wire import Amounts, Flag, Result, Shared, What
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.ledger import MOST_PROCESSES
+from partage_isolation.ledger.pieces import MOST_NAMES, Shared
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Result, What
 from support.broker_client import Client, connected
 from support.isolated import Contained, Isolated, open_files, until
 

@@ -18,8 +18,8 @@ from typing import Final, Self
 import pytest
 
 from isolation.broker.workers import workers
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Result, What
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Result, What
 from support.broker_client import connected
 from support.isolated import Contained, Isolated, isolated, open_files, until
 from support.simgpu import card

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Flag, Result
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Result
 from partage_simgpu.client import Cuda
 from support.broker_client import Client, connected
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
-from partage_isolation.broker.wire import Loss, What
+from partage_isolation.wire.packets import Loss, What
 from support.granter import Granter
 
 pytestmark = pytest.mark.slow

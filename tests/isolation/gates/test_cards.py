@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, Program, gated
-from partage_isolation.broker.wire import What
+from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
 

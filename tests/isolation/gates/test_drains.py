@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, Place, Program
-from partage_isolation.broker.wire import What
+from partage_isolation.wire.packets import What
 from support.granter import Granter
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, Program
-from partage_isolation.broker.wire import What
+from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
 

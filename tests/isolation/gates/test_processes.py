@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isolation.gates.stage import A_WHILE_S, NOT_INITIALIZED, Place, Program
-from partage_isolation.broker.wire import What
+from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Flag, Packet, What
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Packet, What
 from partage_simgpu.client import Cuda
 
 _ANSWER_S: Final = 5.0

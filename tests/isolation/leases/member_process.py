@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from isolation.leases.members import Line, Member
-from partage_isolation.broker.wire import NO_TOKEN, Lease, Result, What
+from partage_isolation.wire.packets import NO_TOKEN, Lease, Result, What
 
 
 def flood(member: Member, *, says_so: bool) -> None:

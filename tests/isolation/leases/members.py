@@ -11,9 +11,9 @@ from collections import deque
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import LINE_BYTES, Lease, Packet, Result, What
-from partage_isolation.leasing.words import LineState, unpack
+from partage_isolation.leases.line import LINE_BYTES, LineState, unpack
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Lease, Packet, Result, What
 from support.broker_client import Client
 
 WITHIN_S: Final = 20.0

@@ -10,9 +10,9 @@ import pytest
 
 from isolation.leases.flood import flooders, held_ns
 from isolation.leases.members import Member
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Loss, Result, What
-from partage_isolation.control.questions import CardHeld, LimitsSet, SetLimits
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.messages import CardHeld, LimitsSet, SetLimits
+from partage_isolation.wire.packets import Loss, Result, What
 from partage_plugins.errors import Refused
 from partage_simgpu.describing import card_uuid
 from support.isolated import Contained, Isolated, isolated

@@ -14,8 +14,8 @@ from typing import Final, Self
 
 import pytest
 
-from partage_isolation.control.questions import SetLimits, TimeTold
 from partage_isolation.library.objects import built as built_library
+from partage_isolation.wire.messages import SetLimits, TimeTold
 from partage_simgpu.building import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card

@@ -10,8 +10,8 @@ import pytest
 
 from isolation.leases.flood import Flooder
 from isolation.leases.members import Member
-from partage_isolation.broker.wire import Result
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.line import LineState
+from partage_isolation.wire.packets import Result
 from support.isolated import Isolated, open_files, until
 
 pytestmark = pytest.mark.slow

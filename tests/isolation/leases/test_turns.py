@@ -8,9 +8,9 @@ import pytest
 
 from isolation.leases.flood import flooders, held_ns, overlap_ns, overlaps
 from isolation.leases.members import Member
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Result, What
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.line import LineState
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Result, What
 from support.isolated import Isolated, until
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from isolation.memory.stage import LIMIT, MIB, OUT_OF_MEMORY, Place, Program, metered
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Flag, Packet, Result, What
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Packet, Result, What
 from support.lender import Lender, Row, honest
 
 pytestmark = pytest.mark.slow
@@ -41,7 +42,7 @@ def test_room_for_a_context_is_asked_for_before_and_its_making_told_after(place:
 def test_a_context_that_has_no_room_is_not_made(place: Place) -> None:
     def refuses(broker: Lender, row: Row, packet: Packet) -> bytes | None:
         if packet.what == What.CONTEXT:
-            return wire.answer(packet, Result.NO, wire.amounts_body(wire.Amounts(0, 0)))
+            return wire.answer(packet, Result.NO, wire.amounts_body(Amounts(0, 0)))
         return honest(broker, row, packet)
 
     place.broker.answering = refuses

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from isolation.memory.stage import BLOCK, LIMIT, MIB, NOT_INITIALIZED, OUT_OF_MEMORY, Place, Program
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Packet, Result, What
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Packet, Result, What
 from support.lender import Lender, Row, honest, silent
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isolation.memory.stage import BLOCK, CHUNK, LIMIT, MIB, OUT_OF_MEMORY, Place, Program
-from partage_isolation.broker.wire import What
+from partage_isolation.wire.packets import What
 
 pytestmark = pytest.mark.slow
 SETUP = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isolation.memory.stage import OUT_OF_MEMORY, Place, Program
-from partage_isolation.broker.wire import Flag, What
+from partage_isolation.wire.packets import Flag, What
 
 pytestmark = pytest.mark.slow
 INVALID_VALUE, NOT_SUPPORTED = 1, 801

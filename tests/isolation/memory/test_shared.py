@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from isolation.memory.stage import BLOCK, CHUNK, LIMIT, MIB, OUT_OF_MEMORY, Place, Program
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Packet, Result, What
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Packet, Result, What
 from simgpu.memory.test_sharing import received
 from support.lender import Lender, Row, honest
 

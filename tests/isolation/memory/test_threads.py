@@ -8,7 +8,7 @@ import time
 import pytest
 
 from isolation.memory.stage import LIMIT, MIB, Program
-from partage_isolation.broker.wire import Packet, What
+from partage_isolation.wire.packets import Packet, What
 from support.lender import Lender, Row, honest
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.attaching.plugin import AWAY
-from partage_isolation.broker.folders import INSIDE, LIBRARY
 from partage_isolation.library.objects import OBJECTS, built
+from partage_isolation.plugin import AWAY
+from partage_isolation.store.folders import INSIDE, LIBRARY
 from rig.talking.pods import Pod
 from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, memory, seen
 

@@ -8,8 +8,8 @@ import pytest
 
 from partage_cli.doctor.broker import OBJECTS, broker, library
 from partage_cli.doctor.findings import Status
-from partage_isolation.broker import folders
-from partage_isolation.control.questions import No
+from partage_isolation.store import folders
+from partage_isolation.wire.messages import No
 from support.broker import container, held, pod, serving, told
 from unit.cli.doctor.made import Made, only
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from partage_cli.doctor.findings import Status
 from partage_cli.doctor.turns import PAGE, turns
-from partage_isolation.control.questions import BrokerLoss, Told
 from partage_isolation.library import pages
+from partage_isolation.wire.messages import BrokerLoss, Told
 from support.broker import serving, told
 from unit.cli.doctor.made import Made, only
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from partage_isolation.control.questions import Answer, LimitsSet, No, Question, SetLimits
+from partage_isolation.wire.messages import Answer, LimitsSet, No, Question, SetLimits
 from support.broker import CARD, GIB, container, held, pod, serving, time_told, told
 from unit.cli.program import partage
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.control.questions import BROKER_SOCKET
+from partage_isolation.wire.messages import BROKER_SOCKET
 from support.broker import container, held, pod, serving, told
 from unit.cli.program import PARTAGE, environment, partage
 

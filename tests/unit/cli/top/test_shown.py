@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from partage_cli.amounts import amount
 from partage_cli.top.shown import Frame, as_json, as_lines
-from partage_isolation.control.questions import CardTold, ProcessTold, Told
+from partage_isolation.wire.messages import CardTold, ProcessTold, Told
 from partage_plugins.vocabulary import CardId
 from support.broker import CARD, GIB, container, held, pod, time_told, told
 

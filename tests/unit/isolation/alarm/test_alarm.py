@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from partage_isolation.broker.alarm import Alarm
+from partage_isolation.wire.alarm import Alarm
 
 MS = 1_000_000
 WITHIN_S = 20.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from partage_isolation.attaching.plugin import AWAY, NONSENSE
-from partage_isolation.control.questions import No, Prepare
+from partage_isolation.plugin import AWAY, NONSENSE
+from partage_isolation.wire.messages import No, Prepare
 from partage_plugins.conformance.examples import container
 from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.errors import Refused
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 PLUGINS = {
     "kit-gpu": "partage_plugins.conformance.neighbours:GpuNode",
-    "isolation": "partage_isolation.attaching:IsolationNode",
+    "isolation": "partage_isolation.plugin:IsolationNode",
 }
 MEMORY = CARDS[0].memory_bytes
 SLICE = GpuGrant(card=FIRST, share_milli=1000, limit_milli=1000, memory_bytes=MEMORY // 4)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.attaching.preparing import adjustment_of, question_for
-from partage_isolation.control.codec import question_line, read_question
-from partage_isolation.control.questions import Prepared
+from partage_isolation.plugin import adjustment_of, question_for
+from partage_isolation.wire.messages import Prepared, question_line, read_question
 from partage_plugins.conformance.examples import container
 from partage_plugins.vocabulary import GPU, CardId, GpuGrant, Granted
 from support.broker import prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.broker.buckets import BURST, CONTAINER_BURST, CONTAINER_RATE, RATE, REST_S, Bucket
+from partage_isolation.wire.connection import BURST, CONTAINER_BURST, CONTAINER_RATE, RATE, REST_S, Bucket
 
 
 @given(st.lists(st.floats(min_value=0, max_value=0.01), max_size=300))

@@ -13,10 +13,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from partage_isolation.control.client import BrokerClient
-from partage_isolation.control.codec import MAX_ANSWER_BYTES
-from partage_isolation.control.errors import BrokerAway, BrokerNonsense
-from partage_isolation.control.questions import BROKER_SOCKET, LimitsSet, No, Prepare, SetLimits
+from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
+from partage_isolation.wire.messages import BROKER_SOCKET, MAX_ANSWER_BYTES, LimitsSet, No, Prepare, SetLimits
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import ContainerKey, ContainerName, GpuGrant
 from support.broker import CARD, container, held, pod, prepared, serving, told
@@ -131,7 +129,7 @@ def test_who_may_not_connect_is_told_to_be_root(root: Path) -> None:
     root.chmod(0o755)
     code = (
         "import os, sys; sys.path[:0] = sys.argv[2:]\n"
-        "from pathlib import Path; from partage_isolation.control.client import BrokerClient\n"
+        "from pathlib import Path; from partage_isolation.wire.client import BrokerClient\n"
         "os.setuid(65534); BrokerClient(Path(sys.argv[1])).tell()\n"
     )
     with serving(root) as broker:
@@ -143,7 +141,7 @@ def test_who_may_not_connect_is_told_to_be_root(root: Path) -> None:
 def test_asking_needs_no_event_loop_and_no_arrays() -> None:
     code = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"
-        "import partage_isolation.control.client, partage_isolation.attaching\n"
+        "import partage_isolation.wire.client, partage_isolation.plugin\n"
         "print(*({'asyncio', 'numpy', 'structlog', 'ctypes'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code, *sys.path], capture_output=True, text=True, check=True)

@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.control.codec import (
+from partage_isolation.wire.messages import (
     END,
     MAX_QUESTION_BYTES,
+    Answer,
+    LimitsSet,
+    No,
+    Prepare,
+    SetLimits,
+    Tell,
+    Told,
     answer_line,
     question_line,
     read_answer,
     read_question,
 )
-from partage_isolation.control.questions import Answer, LimitsSet, No, Prepare, SetLimits, Tell, Told
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import CardId, ContainerKey, ContainerName, GpuGrant
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS

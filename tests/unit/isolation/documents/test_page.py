@@ -11,10 +11,12 @@ import pytest
 
 from partage_base.daemon.settings import fields_of
 from partage_base.daemon.sources import shown_default
-from partage_isolation.attaching.plugin import AWAY, NONSENSE
-from partage_isolation.broker.folders import INSIDE, LIBRARY, OBJECTS, PRELOAD_INSIDE
-from partage_isolation.control.codec import END, answer_line, question_line, read_answer, read_question
-from partage_isolation.control.questions import (
+from partage_isolation.audit import findings
+from partage_isolation.plugin import AWAY, NONSENSE
+from partage_isolation.settings import BrokerSettings
+from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS, PRELOAD_INSIDE
+from partage_isolation.wire.messages import (
+    END,
     Answer,
     CardHeld,
     CardTold,
@@ -23,9 +25,11 @@ from partage_isolation.control.questions import (
     ProcessTold,
     Question,
     Told,
+    answer_line,
+    question_line,
+    read_answer,
+    read_question,
 )
-from partage_isolation.settings import BrokerSettings
-from partage_isolation.watching import findings
 
 ROOT: Final = Path(__file__).parents[4]
 PAGE: Final = (ROOT / "docs/isolation.md").read_text()

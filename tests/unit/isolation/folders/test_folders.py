@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.broker.folders import PRELOAD_TEXT, Folders
 from partage_isolation.errors import NoFolder
+from partage_isolation.store.folders import PRELOAD_TEXT, Folders
 from partage_plugins.vocabulary.names import ContainerKey
 from support.broker_client import connected
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from partage_isolation.broker.specs import Spec, Specs, lowered, spec_of
-from partage_isolation.control.questions import Prepare, SetLimits
 from partage_isolation.errors import SpecRefused
+from partage_isolation.store.specs import Spec, Specs
+from partage_isolation.wire.limits import lowered, spec_of
+from partage_isolation.wire.messages import Prepare, SetLimits
 from partage_plugins.vocabulary import CardId, ContainerKey, ContainerName, GpuGrant
 from support.broker import CARD, pod
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.broker.specs import Spec, Specs, lowered, spec_of
-from partage_isolation.control.questions import Prepare, SetLimits
 from partage_isolation.errors import NoFolder, SpecRefused
+from partage_isolation.store.specs import Spec, Specs
+from partage_isolation.wire.limits import lowered, spec_of
+from partage_isolation.wire.messages import Prepare, SetLimits
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef

@@ -7,13 +7,12 @@ from typing import cast
 
 import pytest
 
-from partage_isolation.broker import identities as module
-from partage_isolation.broker.containers import Container, Process
-from partage_isolation.broker.identities import Identities
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.served import Served, Session
-from partage_isolation.broker.sockets import Connection
-from partage_isolation.broker.unannounced import Unannounced
+from partage_isolation.ledger.container import Container, Process
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.wire import served as module
+from partage_isolation.wire.connection import Connection
+from partage_isolation.wire.sampler import Unannounced
+from partage_isolation.wire.served import Registry, Served, Session
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, OTHER, Kept, book
 
 MINE, THEIRS = "1a" * 32, "2b" * 32
@@ -26,39 +25,41 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def known() -> tuple[Identities, Session]:
+def known() -> tuple[Registry, Session]:
     """One container with the process 11, which is connected."""
     container = Container(KEY, [book(MIB)])
     session = Session(Process(KEY, 11, 1, b""), calls=cast("Connection", SimpleNamespace()))
     served = cast("Served", SimpleNamespace(container=container, sessions={(11, 1): session}))
-    return Identities({KEY: served}), session
+    registry = Registry()
+    registry.served[KEY] = served
+    return registry, session
 
 
-def test_before_the_runtime_s_id_is_known_everybody_may_be_of_the_container(known: tuple[Identities, Session]) -> None:
-    identities, _ = known
-    assert all(identities.may_be(KEY, pid) for pid in _GROUPS)
-    assert identities.container_of(10) is None
+def test_before_the_runtime_s_id_is_known_everybody_may_be_of_the_container(known: tuple[Registry, Session]) -> None:
+    registry, _ = known
+    assert all(registry.may_be(KEY, pid) for pid in _GROUPS)
+    assert registry.container_of(10) is None
 
 
-def test_afterwards_only_processes_of_its_control_group(known: tuple[Identities, Session]) -> None:
-    identities, _ = known
-    list(identities.runtime_has({KEY: MINE, OTHER: THEIRS}))
-    assert [identities.may_be(KEY, pid) for pid in _GROUPS] == [True, False, False]
-    assert [identities.container_of(pid) for pid in _GROUPS] == [KEY, OTHER, None]
+def test_afterwards_only_processes_of_its_control_group(known: tuple[Registry, Session]) -> None:
+    registry, _ = known
+    list(registry.runtime_has({KEY: MINE, OTHER: THEIRS}))
+    assert [registry.may_be(KEY, pid) for pid in _GROUPS] == [True, False, False]
+    assert [registry.container_of(pid) for pid in _GROUPS] == [KEY, OTHER, None]
 
 
-def test_who_came_before_is_checked_then_and_once(known: tuple[Identities, Session]) -> None:
-    identities, session = known
-    assert [found for _, found in identities.runtime_has({KEY: MINE})] == [session]
-    assert not list(identities.runtime_has({KEY: MINE}))
-    assert not list(identities.runtime_has({KEY: THEIRS}))
+def test_who_came_before_is_checked_then_and_once(known: tuple[Registry, Session]) -> None:
+    registry, session = known
+    assert [found for _, found in registry.runtime_has({KEY: MINE})] == [session]
+    assert not list(registry.runtime_has({KEY: MINE}))
+    assert not list(registry.runtime_has({KEY: THEIRS}))
 
 
 def test_a_process_that_a_card_shows_and_that_never_came_is_charged_to_its_container() -> None:
-    ledger, identities = Ledger(Kept()), Identities({})
-    unannounced = Unannounced(ledger, identities)
+    ledger, registry = Ledger(Kept()), Registry()
+    unannounced = Unannounced(ledger, registry)
     ledger.put(KEY, [book(1024 * MIB)])
-    list(identities.runtime_has({KEY: MINE}))
+    list(registry.runtime_has({KEY: MINE}))
     assert unannounced.charge((10, 5), CARD, 300 * MIB)
     assert not unannounced.charge((12, 5), CARD, 300 * MIB)
     assert ledger.containers[KEY].charged(0) == 300 * MIB

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.alarm import Alarm
-from partage_isolation.broker.containers import CardBook, Container, Process
-from partage_isolation.broker.counters import Counters
-from partage_isolation.broker.leases import Leases
-from partage_isolation.broker.served import Served, Session
-from partage_isolation.broker.sockets import Connection
-from partage_isolation.broker.terms import Terms
-from partage_isolation.broker.wire import Lease, Packet, What
-from partage_isolation.leasing.acts import Hint, Shares, Write
-from partage_isolation.leasing.arbiter import Arbiter, Silent
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.leases.arbiter import Arbiter, Silent
+from partage_isolation.leases.line import Hint, Shares, Write
+from partage_isolation.ledger.container import CardBook, Container, Process
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.alarm import Alarm
+from partage_isolation.wire.connection import Connection
+from partage_isolation.wire.leases import Leases, Terms
+from partage_isolation.wire.packets import Lease, Packet, What
+from partage_isolation.wire.served import Served, Session
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 KEY, OTHER = ContainerKey("0" * 32), ContainerKey("1" * 32)

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.broker.buckets import LEASE_COSTS
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.served import Session
-from partage_isolation.broker.specs import CardSpec, Spec
-from partage_isolation.broker.wire import Loss, Result, What, line_hint
-from partage_isolation.leasing.acts import Hint, Write
-from partage_isolation.leasing.arbiter import Silent
-from partage_isolation.leasing.words import LineState, pack
+from partage_isolation.leases.arbiter import Silent
+from partage_isolation.leases.line import Hint, LineState, Write, pack
+from partage_isolation.ledger.container import Process
+from partage_isolation.store.specs import CardSpec, Spec
+from partage_isolation.wire.connection import LEASE_COSTS
+from partage_isolation.wire.packets import Loss, Result, What, line_hint
+from partage_isolation.wire.served import Session
 from partage_plugins.vocabulary.names import ContainerName
 from support.broker import pod
 from unit.isolation.leases.scene import CARDS, KEY, OTHER, FakeConnection, Scene

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partage_isolation.leasing.acts import Shares, Write
-from partage_isolation.leasing.arbiter import Arbiter
-from partage_isolation.leasing.policies import by_name
-from partage_isolation.leasing.timing import MS, SECOND
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.line import LineState, Shares, Write
+from partage_isolation.leases.policies import by_name
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 CARD = CardId("one")

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from partage_isolation.leasing.acts import Write
-from partage_isolation.leasing.arbiter import Arbiter
-from partage_isolation.leasing.policies import by_name
-from partage_isolation.leasing.seats import Seat
-from partage_isolation.leasing.timing import MS, SECOND
-from partage_isolation.leasing.words import EPOCHS, LineState
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.line import EPOCHS, LineState, Write
+from partage_isolation.leases.policies import by_name
+from partage_isolation.leases.seat import Seat
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 CARDS = (CardId("one"), CardId("two"))

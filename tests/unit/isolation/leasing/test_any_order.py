@@ -10,8 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from partage_isolation.leasing.timing import MS, SECOND
-from partage_isolation.leasing.words import EPOCHS, LineState
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.line import EPOCHS, LineState
 from partage_plugins.vocabulary.names import ContainerKey
 from unit.isolation.leasing.programs import CARDS, WHICH, Programs
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.leasing.arbiter import Arbiter
-from partage_isolation.leasing.policies import by_name
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.line import LineState
+from partage_isolation.leases.policies import by_name
 from unit.isolation.leasing.desk import CARD, A, B, C, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.line import LineState
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 from unit.isolation.leasing.desk import CARD, OTHER, A, B, C, Desk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.line import LineState
 from unit.isolation.leasing.desk import A, B, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState

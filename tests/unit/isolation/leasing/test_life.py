@@ -7,10 +7,9 @@ from typing import Final
 
 import pytest
 
-from partage_isolation.leasing.drawing import mermaid
-from partage_isolation.leasing.life import LINES, OPEN, TRAITS, TRANSITIONS, Event, Life, after
-from partage_isolation.leasing.policies import NAMES
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.life import LINES, OPEN, TRAITS, TRANSITIONS, Event, Life, after, mermaid
+from partage_isolation.leases.line import LineState
+from partage_isolation.leases.policies import NAMES
 
 PAGE: Final = (Path(__file__).parents[4] / "docs/leases.md").read_text()
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leasing.meters import Meter
-from partage_isolation.leasing.timing import MS, SECOND
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.meter import Meter
 
 
 def test_half_of_the_time_is_half() -> None:

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partage_isolation.leasing import islands
-from partage_isolation.leasing.acts import Hint, Write
-from partage_isolation.leasing.arbiter import Arbiter
-from partage_isolation.leasing.deciding import Deciding
-from partage_isolation.leasing.policies import NAMES, by_name
-from partage_isolation.leasing.timing import MS, SECOND
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases import node as islands
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.line import Hint, LineState, Write
+from partage_isolation.leases.policies import NAMES, by_name
+from partage_isolation.leases.turns import Deciding
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 CARD = CardId("one")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leasing.policies import DEFAULT, NAMES, by_name
-from partage_isolation.leasing.policies.accounts import Account
-from partage_isolation.leasing.policies.gemini import Gemini
-from partage_isolation.leasing.policies.virtual_time import VirtualTime
-from partage_isolation.leasing.timing import MS, SECOND
+from partage_isolation.leases.durations import MS, SECOND
+from partage_isolation.leases.policies import DEFAULT, NAMES, by_name
+from partage_isolation.leases.policies.gemini import Gemini
+from partage_isolation.leases.policies.policy import Account
+from partage_isolation.leases.policies.virtual_time import VirtualTime
 
 NOW = 1000 * SECOND
 OURS = VirtualTime()

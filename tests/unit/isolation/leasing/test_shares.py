@@ -9,8 +9,9 @@ from functools import cache
 
 import pytest
 
-from partage_isolation.leasing.simulating import Case, Container, Figures, matrix, run
-from partage_isolation.leasing.simulating.workloads import (
+from partage_isolation.leases.durations import MS, SECOND
+from support.lease_simulation import Case, Container, Figures, matrix, run
+from support.lease_simulation.workloads import (
     US,
     flood,
     idle,
@@ -18,7 +19,6 @@ from partage_isolation.leasing.simulating.workloads import (
     mixed,
     on_and_off,
 )
-from partage_isolation.leasing.timing import MS, SECOND
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.leasing.timing import MS
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.durations import MS
+from partage_isolation.leases.line import LineState
 from unit.isolation.leasing.desk import CARD, A, B, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.leasing.simulating import Case, Container, Figures, Trouble, run
-from partage_isolation.leasing.simulating.cases import What
-from partage_isolation.leasing.simulating.workloads import (
+from partage_isolation.leases.durations import MS, SECOND
+from support.lease_simulation import Case, Container, Figures, Trouble, run
+from support.lease_simulation.cases import What
+from support.lease_simulation.workloads import (
     Workload,
     flood,
     inference,
@@ -15,7 +16,6 @@ from partage_isolation.leasing.simulating.workloads import (
     never_ending,
     training,
 )
-from partage_isolation.leasing.timing import MS, SECOND
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partage_isolation.leasing.words import LineState
+from partage_isolation.leases.line import LineState
 from unit.isolation.leasing.desk import CARD, A, B, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.leasing.words import EPOCHS, LineState, after, pack, unpack
+from partage_isolation.leases.line import EPOCHS, LineState, after, pack, unpack
 
 
 @given(st.sampled_from(LineState), st.integers(0, EPOCHS - 1), st.integers(0, (1 << 58) - 1))

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from partage_isolation.broker.containers import CardBook, Process
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.piece_rows import PieceRow, pieces_of, rows_of
-from partage_isolation.broker.pieces import Piece
-from partage_isolation.broker.rows import PLACE_BYTES, Row, grouped, pack_piece, pack_row, read_row
-from partage_isolation.broker.wire import NO_CARD
+from partage_isolation.ledger.container import CardBook, Process
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.pieces import Piece
+from partage_isolation.store.rows import (
+    NO_CARD,
+    PLACE_BYTES,
+    PieceRow,
+    Row,
+    grouped,
+    pack_piece,
+    pack_row,
+    pieces_of,
+    read_row,
+    rows_of,
+)
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 KEY = ContainerKey("0" * 31 + "1")

@@ -14,12 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.containers import Container, Process
-from partage_isolation.broker.sampling_rules import Beginning
-from partage_isolation.broker.states import State
-from partage_isolation.broker.verdicts import Lent, NoRoom, Park, Patience, Refused, Verdict
-from partage_isolation.broker.wire import Amounts
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.lending import Lent, NoRoom, Park, Patience, Refused, Verdict
+from partage_isolation.ledger.samples import Beginning
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 LIMIT = 1024 * MIB

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.states import State
-from partage_isolation.broker.wire import Amounts
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.ledger import Ledger
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 LIMIT = 1024 * MIB

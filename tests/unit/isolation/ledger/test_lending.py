@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.lives import MOST_PROCESSES
-from partage_isolation.broker.verdicts import Lent, NoRoom, Park, Refused
-from partage_isolation.broker.wire import Amounts, Shared
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
+from partage_isolation.ledger.lending import Lent, NoRoom, Park, Refused
+from partage_isolation.ledger.pieces import Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 
 GIB = 1 << 30

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.pieces import MOST_NAMES
-from partage_isolation.broker.verdicts import Patience, Refused
-from partage_isolation.broker.wire import Amounts, Shared
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.lending import Patience, Refused
+from partage_isolation.ledger.pieces import MOST_NAMES, Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 GIB = 1 << 30

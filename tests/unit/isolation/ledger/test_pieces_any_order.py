@@ -12,11 +12,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.ledger import Ledger
-from partage_isolation.broker.verdicts import Patience
-from partage_isolation.broker.wire import Amounts, Shared
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.lending import Patience
+from partage_isolation.ledger.pieces import Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
 LIMIT = 1 << 40

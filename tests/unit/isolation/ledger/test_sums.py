@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from partage_isolation.broker import sampling_rules as rules
-from partage_isolation.broker.charges import NOTHING, Charge, Charges
-from partage_isolation.broker.containers import Container, Process
-from partage_isolation.broker.verdicts import Patience
-from partage_isolation.broker.wire import Amounts, Shared
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import NOTHING, Amounts, Charge, Charges
+from partage_isolation.ledger.container import Container, Process
+from partage_isolation.ledger.lending import Patience
+from partage_isolation.ledger.pieces import Shared
 from partage_plugins.vocabulary.names import CardId
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isolation.leases.members import address_of, wait_on
-from partage_isolation.broker.page import Page
 from partage_isolation.library.errors import NotInstalled
 from partage_isolation.library.pages import PAGE, built_page, install_page, line_writer, page_sources
+from partage_isolation.store.page import Page
 
 WRITE = line_writer(built_page().parent)
 

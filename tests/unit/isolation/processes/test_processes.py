@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.broker.containers import Process
-from partage_isolation.broker.processes import (
+from partage_isolation.ledger.container import Process
+from partage_isolation.wire.peers import (
     NoProcess,
     components_of,
     has_ended,
@@ -22,8 +22,8 @@ from partage_isolation.broker.processes import (
     pids_of,
     start_of,
 )
-from partage_isolation.broker.served import Session
-from partage_isolation.broker.viewing import pid_for
+from partage_isolation.wire.served import Session
+from partage_isolation.wire.views import pid_for
 from partage_plugins.vocabulary.names import ContainerKey
 
 ID = "4f" * 32

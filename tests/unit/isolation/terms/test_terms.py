@@ -7,11 +7,11 @@ from typing import get_args
 import pytest
 from msgspec.structs import fields
 
-from partage_isolation.assembling import terms_of
-from partage_isolation.broker.wire import Loss
-from partage_isolation.leasing.policies import DEFAULT, NAMES
-from partage_isolation.leasing.timing import MS
+from partage_isolation.broker import terms_of
+from partage_isolation.leases.durations import MS
+from partage_isolation.leases.policies import DEFAULT, NAMES
 from partage_isolation.settings import BrokerSettings
+from partage_isolation.wire.packets import Loss
 from partage_plugins.vocabulary.names import CardId
 
 ONE, OTHER = CardId("GPU-one"), CardId("GPU-other")

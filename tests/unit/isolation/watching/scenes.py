@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from partage_isolation.broker.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
-from partage_isolation.watching.auditing import Memory, Verdict, audited
-from partage_isolation.watching.proofs import Birth
-from partage_isolation.watching.rounds import Round, Sight
-from partage_isolation.watching.suspecting import Rules
-from partage_isolation.watching.use import CardUse
+from partage_isolation.audit.facts import AmountFacts, CardLimits, CardUse, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.audit.proofs import Birth
+from partage_isolation.audit.suspicions import Round, Rules, Sight
+from partage_isolation.audit.verdict import Memory, Verdict, audited
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from partage_isolation.watching.auditing import Memory
-from partage_isolation.watching.findings import Finding, OfContainer
-from partage_isolation.watching.proofs import Birth
-from partage_isolation.watching.rounds import Round
-from partage_isolation.watching.suspecting import Rules
-from partage_isolation.watching.use import Blind
+from partage_isolation.audit.facts import Blind
+from partage_isolation.audit.findings import Finding, OfContainer
+from partage_isolation.audit.proofs import Birth
+from partage_isolation.audit.suspicions import Round, Rules
+from partage_isolation.audit.verdict import Memory
 from unit.isolation.watching.scenes import CARD, KEY, MIB, OTHER_KEY, Story, container, row, seen, sight
 
 HONEST = seen(books=container(row(7, 500 * MIB)), uses={7: 500 * MIB}, sights=(sight(7),))

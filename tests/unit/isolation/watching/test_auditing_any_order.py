@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.broker.facts import StateName
-from partage_isolation.watching.proofs import Birth
-from partage_isolation.watching.rounds import Round, Sight
+from partage_isolation.audit.facts import StateName
+from partage_isolation.audit.proofs import Birth
+from partage_isolation.audit.suspicions import Round, Sight
 from unit.isolation.watching.scenes import KEY, MIB, Story, container, row, seen, sight
 
 pytestmark = pytest.mark.slow  # many rounds of many samples

@@ -13,16 +13,13 @@ import pytest
 from partage_base.cri import CriError, PeerAway
 from partage_base.daemon.metrics import Metrics
 from partage_base.findings import FINDINGS_FOLDER
-from partage_isolation.broker.facts import ContainerFacts
-from partage_isolation.watching.auditor import Auditor
-from partage_isolation.watching.board import Board
-from partage_isolation.watching.engagement import Engagement, Looked, Wanted
-from partage_isolation.watching.figures import Figures
-from partage_isolation.watching.installed import Installed
-from partage_isolation.watching.rounds import Sight
-from partage_isolation.watching.runtime import RuntimeContainer
-from partage_isolation.watching.suspecting import Rules
-from partage_isolation.watching.use import CardUse
+from partage_isolation.audit.auditor import AuditFigures, Auditor
+from partage_isolation.audit.board import Board
+from partage_isolation.audit.engagement import Engagement, Looked, Wanted
+from partage_isolation.audit.facts import CardUse, ContainerFacts
+from partage_isolation.audit.mounts import Installed
+from partage_isolation.audit.runtime import RuntimeContainer
+from partage_isolation.audit.suspicions import Rules, Sight
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 from unit.isolation.watching.scenes import CARD, KEY, MIB, container, row, sight
 
@@ -87,7 +84,7 @@ class World(Engagement):
             runtime=self,
             engagement=self,
             board=Board(self.root),
-            figures=Figures(self.metrics),
+            figures=AuditFigures(self.metrics),
             rules=Rules(apart_s=0.0),
             look_s=self.look_s,
             on_violation="report" if changed.get("report") else "stop",

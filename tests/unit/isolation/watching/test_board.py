@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, Found, NoFindings, decode_findings
-from partage_isolation.watching.board import KEPT_S, Board
-from partage_isolation.watching.findings import CoveredMounts, ProcessOfNobody, ProcessWithoutLibrary
+from partage_isolation.audit.board import KEPT_S, Board
+from partage_isolation.audit.findings import CoveredMounts, ProcessOfNobody, ProcessWithoutLibrary
 from partage_plugins.vocabulary.names import CardId
 from unit.isolation.watching.scenes import CARD, KEY, POD, container
 

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from partage_isolation.broker.facts import ProcessFacts
-from partage_isolation.broker.folders import OBJECTS
-from partage_isolation.watching.engagement import Engagement, Looked, Wanted
-from partage_isolation.watching.installed import Installed
-from partage_isolation.watching.places import Places
-from partage_isolation.watching.proofs import birth
-from partage_isolation.watching.runtime import RuntimeContainer
+from partage_isolation.audit.engagement import Engagement, Looked, Wanted
+from partage_isolation.audit.facts import ProcessFacts
+from partage_isolation.audit.mounts import Installed, Places
+from partage_isolation.audit.proofs import birth
+from partage_isolation.audit.runtime import RuntimeContainer
+from partage_isolation.store.folders import OBJECTS
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 from unit.isolation.watching.scenes import KEY, row
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.watching.links import led_to
+from partage_isolation.audit.proofs import led_to
 
 PLACE = "/run/partage/lib"
 

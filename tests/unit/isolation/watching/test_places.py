@@ -8,9 +8,8 @@ from typing import cast
 
 import pytest
 
-from partage_isolation.watching.installed import Installed
-from partage_isolation.watching.places import Places
-from partage_isolation.watching.proofs import Expected
+from partage_isolation.audit.mounts import Installed, Places
+from partage_isolation.audit.proofs import Expected
 from unit.isolation.watching.scenes import KEY
 from unit.isolation.watching.test_proofs import CONTAINER, EXPECTED
 

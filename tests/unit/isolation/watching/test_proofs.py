@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.watching.proofs import (
+from partage_isolation.audit.proofs import (
     Birth,
     Expected,
     FileId,

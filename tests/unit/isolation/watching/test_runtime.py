@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.cri import CriError, ListedContainer, PeerAway, PeerRefused, RuntimeClient, UnaryClient
-from partage_isolation.watching.runtime import Runtime, RuntimeContainer
+from partage_isolation.audit.runtime import Runtime, RuntimeContainer
 from partage_plugins.vocabulary.keys import CONTAINER
 from partage_plugins.vocabulary.names import ContainerKey
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.watching import speech
-from partage_isolation.watching.speech import (
+from partage_isolation.audit import nvml_messages as speech
+from partage_isolation.audit.nvml_messages import (
     Ask,
     Ended,
     NotUnderstood,

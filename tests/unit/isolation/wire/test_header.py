@@ -10,9 +10,11 @@ from typing import Final
 
 import pytest
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Flag, Lease, Loss, Result, Shared, What
-from partage_isolation.leasing.words import LineState, pack
+from partage_isolation.leases.line import LINE_BYTES, LineState, pack
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.pieces import Shared
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Flag, Lease, Loss, Result, What
 
 _HEADER: Final = Path(__file__).parents[4] / "isolation/preload/core/wire.h"
 _PROGRAM: Final = r"""
@@ -123,7 +125,7 @@ _CONSTANTS: Final = {
     "WIRE_ANSWER": wire.ANSWER,
     "WIRE_NO_CARD": wire.NO_CARD,
     "WIRE_PROCESSES": wire.PROCESSES_AT_ONCE,
-    "WIRE_LINE_BYTES": wire.LINE_BYTES,
+    "WIRE_LINE_BYTES": LINE_BYTES,
     "WIRE_STATE_BITS": 3,
     "WIRE_EPOCH_BITS": 17,
     "WIRE_DEADLINE_SHIFT": 14,

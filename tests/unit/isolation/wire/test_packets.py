@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_isolation.broker import wire
-from partage_isolation.broker.wire import Amounts, Lease, Result, What
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.packets import Lease, Result, What
 
 
 @given(st.binary(max_size=200))

@@ -1,0 +1,208 @@
+"""The audit's figures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, Literal, Protocol
+
+import structlog
+
+from partage_base.daemon.metrics import Metrics
+from partage_isolation.audit.board import Board
+from partage_isolation.audit.engagement import Engagement, Looked, Wanted
+from partage_isolation.audit.facts import CardUse, ContainerFacts, Nvml, Sample
+from partage_isolation.audit.findings import Finding, OfContainer
+from partage_isolation.audit.runtime import RuntimeContainer, Stopper, Stopping
+from partage_isolation.audit.suspicions import Round, Rules
+from partage_isolation.audit.threads import in_thread
+from partage_isolation.audit.verdict import Memory, Verdict, audited
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
+
+
+class AuditFigures:
+    """Of one broker."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._found = metrics.counter("partage_broker_findings_total", "What audits found wrong.", labels=("kind",))
+        self._standing = metrics.gauge(
+            "partage_broker_findings_standing", "What is wrong as of the last audit.", labels=("kind",)
+        )
+        self._stops = metrics.counter(
+            "partage_broker_stops_total", "Containers stopped because limits were not in force.", labels=("outcome",)
+        )
+        self.blind = metrics.gauge(
+            "partage_broker_blind_cards",
+            "Cards that did not say what processes hold when the last audit asked: no answer, or blind.",
+        )
+        self.seconds = metrics.histogram("partage_broker_audit_seconds", "What an audit took.", buckets=_BUCKETS)
+        self._kinds: set[str] = set()
+
+    def found(self, new: Iterable[Finding], standing: Iterable[Finding]) -> None:
+        """After an audit."""
+        for finding in new:
+            self._found.labels(kind=finding.kind).inc()
+        now = Counter(finding.kind for finding in standing)
+        self._kinds.update(now)
+        for kind in self._kinds:
+            self._standing.labels(kind=kind).set(now[kind])
+
+    def stopped(self, outcome: str) -> None:
+        """`done` or `failed`."""
+        self._stops.labels(outcome=outcome).inc()
+
+
+_LOOK_S: Final = 5.0
+_MOST_STUCK: Final = 8
+"""Threads that wait for a process; with more of them nobody is looked at until one is free."""
+_NOTHING: Final = Looked({}, {}, frozenset())
+_log: Final = structlog.get_logger()
+
+
+class Books(Protocol):
+    """The broker's, as they are needed here."""
+
+    def facts(self) -> Sequence[ContainerFacts]:
+        """How things are."""
+        ...
+
+    def forget(self, key: ContainerKey) -> None:
+        """The container is gone."""
+        ...
+
+
+class Lister(Stopper, Protocol):
+    """The runtime; see `Runtime`."""
+
+    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
+        """None: it does not answer."""
+        ...
+
+
+class Auditor:
+    """Of one broker."""
+
+    def __init__(  # noqa: PLR0913  those whom it asks and tells
+        self,
+        *,
+        books: Books,
+        nvml: Nvml,
+        runtime: Lister,
+        engagement: Engagement,
+        board: Board,
+        figures: AuditFigures,
+        folders: Callable[[], AbstractSet[str]] = frozenset,
+        rules: Rules | None = None,
+        on_violation: Literal["stop", "report"] = "stop",
+        look_s: float = _LOOK_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`folders` names the containers for which something was prepared; a look takes at most `look_s`."""
+        self._books, self._nvml, self._runtime, self._engagement = books, nvml, runtime, engagement
+        self._board, self._figures, self._folders = board, figures, folders
+        self._rules, self._stops, self._clock = rules or Rules(), on_violation == "stop", clock
+        self._stopping = Stopping(runtime, stopped=figures.stopped)
+        self._look_s = look_s
+        self._memory = Memory()
+        self.listed: Mapping[ContainerKey, RuntimeContainer] = {}
+        """Granted containers, as the runtime listed them last."""
+        self.uses: Mapping[CardId, Sample | None] = {}
+        """What the cards said last; None: they did not."""
+        self._stuck = 0
+        self._since_s: dict[Finding, float] = {}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What stands as of the last audit, newest first."""
+        return tuple(sorted(self._since_s, key=lambda one: -self._since_s[one]))
+
+    async def tick(self) -> None:
+        """One audit."""
+        began = time.perf_counter()
+        seen = await self._seen()
+        self._memory, verdict = audited(self._memory, seen, self._rules)
+        self._tell(verdict, seen)
+        self._act(verdict)
+        self._figures.seconds.observe(time.perf_counter() - began)
+
+    async def close(self) -> None:
+        """Lets go of everything."""
+        await self._stopping.close()
+
+    # ---- Asking ------------------------------------------------------------------------------------------------------
+
+    async def _seen(self) -> Round:
+        before = self._facts()
+        cards = sorted({card for container in before.values() for card in container.cards})
+        listing, uses = await asyncio.gather(self._runtime.containers(), self._uses(cards))
+        after = self._facts()
+        if listing is not None:
+            self.listed = listing
+        seen = Round(
+            now_s=self._clock(),
+            before=before,
+            after=after,
+            uses=uses,
+            running=None if listing is None else {key: one.running for key, one in listing.items()},
+            folders=frozenset(map(ContainerKey, self._folders())),
+        )
+        pids = frozenset(pid for use in uses.values() if isinstance(use, CardUse) for pid in use.processes)
+        looked = await self._looked(Wanted(pids, self.listed, after.keys(), seen.rows))
+        return seen.with_looked(sights=looked.sights, firsts=looked.firsts, gone=looked.gone)
+
+    def _facts(self) -> dict[ContainerKey, ContainerFacts]:
+        return {container.key: container for container in self._books.facts()}
+
+    async def _uses(self, cards: Sequence[CardId]) -> dict[CardId, Sample | None]:
+        uses = dict(zip(cards, await asyncio.gather(*map(self._nvml.use, cards)), strict=True))
+        self._figures.blind.set(sum(not isinstance(use, CardUse) for use in uses.values()))
+        self.uses = uses
+        return uses
+
+    async def _looked(self, wanted: Wanted) -> Looked:
+        """A process can hold up whoever reads its maps for ever; the audit then goes on without this proof."""
+        if self._stuck >= _MOST_STUCK:
+            return _NOTHING
+        looking = in_thread(lambda: self._engagement.look(wanted))
+        done, _ = await asyncio.wait([looking], timeout=self._look_s)
+        if not done:
+            self._stuck += 1
+            looking.add_done_callback(self._unstuck)
+            _log.error("a process can't be looked at; audits go on without it", pid=self._engagement.give_up())
+            return _NOTHING
+        try:
+            return looking.result()
+        except OSError as error:
+            _log.error("our own mounts can't be read, so nothing is proved", why=str(error))
+            return _NOTHING
+
+    def _unstuck(self, looking: asyncio.Future[Looked]) -> None:
+        self._stuck -= 1
+        looking.exception()
+
+    # ---- Telling and acting ------------------------------------------------------------------------------------------
+
+    def _tell(self, verdict: Verdict, seen: Round) -> None:
+        containers = {str(key): facts for key, facts in (*seen.before.items(), *seen.after.items())}
+        new = [finding for finding in verdict.findings if finding not in self._since_s]
+        self._since_s = {one: self._since_s.get(one, seen.now_s) for one in verdict.findings}
+        for finding in new:
+            about = containers.get(finding.subject)
+            where = {"pod": f"{about.pod.namespace}/{about.pod.name}", "container": about.container} if about else {}
+            _log.warning("the audit found something wrong", finding=finding, what=finding.sentence, **where)
+        self._figures.found(new, verdict.findings)
+        self._board.show(verdict.findings, containers, stops=self._stops)
+
+    def _act(self, verdict: Verdict) -> None:
+        for key in verdict.forget:
+            self._books.forget(key)
+        for finding in verdict.findings:
+            if self._stops and finding.stops and isinstance(finding, OfContainer):
+                container = self.listed.get(finding.key)
+                if container is not None and container.running:
+                    self._stopping.stop(finding.key, container.id, finding.sentence)

@@ -1,0 +1,216 @@
+"""Finds processes of containers: those that have a card's device open, whether or not a card shows them yet.
+
+To look at every process of a node costs too much for each audit, so a few are looked at each time, in turn.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from partage_isolation.audit.facts import ProcessFacts
+from partage_isolation.audit.mounts import Installed, Places
+from partage_isolation.audit.proofs import Birth, birth, container_of, executes
+from partage_isolation.audit.runtime import RuntimeContainer
+from partage_isolation.audit.suspicions import Sight
+from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS
+from partage_plugins.vocabulary.names import ContainerKey
+
+_DEVICES: Final = "/dev/nvidia"
+_MOST_DESCRIPTORS: Final = 1024
+_MOST_PROCESSES: Final = 64
+
+
+class Holders:
+    """Of one node."""
+
+    def __init__(self, proc: Path) -> None:
+        self._proc = proc
+        self._turn: list[int] = []
+        self.members: dict[str, int] = {}
+        """Some process of each container, as far as its turn has come; it may be gone by now."""
+
+    def some(self, containers: Container[str]) -> Iterator[int]:
+        """The next few of all processes, as far as they are in these containers and hold a device."""
+        if not self._turn:
+            self._turn = [int(name) for name in os.listdir(self._proc) if name.isdecimal()]  # noqa: PTH208  names alone
+        for pid in (self._turn.pop() for _ in range(min(_MOST_PROCESSES, len(self._turn)))):
+            container = self._container(pid, containers)
+            if container is not None:
+                self.members[container] = pid
+                if self._holds_device(pid):
+                    yield pid
+        self.members = {container: pid for container, pid in self.members.items() if container in containers}
+
+    def _container(self, pid: int, containers: Container[str]) -> str | None:
+        try:
+            cgroup = (self._proc / str(pid) / "cgroup").read_text(errors="replace")
+        except OSError:  # it is gone
+            return None
+        return container_of(cgroup, containers)
+
+    def _holds_device(self, pid: int) -> bool:
+        try:
+            with os.scandir(self._proc / str(pid) / "fd") as descriptors:
+                return any(_leads_to(one.path).startswith(_DEVICES) for one in islice(descriptors, _MOST_DESCRIPTORS))
+        except OSError:
+            return False
+
+
+def _leads_to(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115  many of them
+    except OSError:  # it was closed meanwhile
+        return ""
+
+
+_LIBRARY: Final = f"{INSIDE}/{LIBRARY}/{OBJECTS[0]}"
+_AGAIN_S: Final = 30.0
+_MOST_AGAIN: Final = 32
+"""In one look; the others wait for the next."""
+_FIRST_AGAIN_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Who is to be looked at."""
+
+    pids: Iterable[int]
+    """On cards."""
+    containers: Mapping[ContainerKey, RuntimeContainer]
+    """Granted ones, as the runtime listed them last."""
+    prepared: AbstractSet[ContainerKey]
+    """Those of them that owe the broker something."""
+    rows: Mapping[int, tuple[ProcessFacts, ...]]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What they showed."""
+
+    sights: Mapping[int, Sight]
+    firsts: Mapping[ContainerKey, Sight]
+    gone: frozenset[int]
+
+
+class Engagement:
+    """Of one node."""
+
+    def __init__(
+        self, installed: Installed, *, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._installed, self._proc, self._clock = installed, proc, clock
+        self._proved: dict[int, tuple[Sight, float]] = {}
+        self._blocking: dict[int, Birth] = {}
+        self._firsts: dict[ContainerKey, tuple[Sight, float]] = {}
+        self._holders, self._places = Holders(proc), Places(installed, proc)
+        self._wrong: frozenset[int] = frozenset()
+        self._again = 0
+        self._looks_at: tuple[int, Birth] | None = None
+
+    def give_up(self) -> int | None:
+        """Called while a look takes too long: the process to blame, whose maps and links are not read any more."""
+        looks_at = self._looks_at
+        if looks_at is None:
+            return None
+        self._blocking = {**self._blocking, looks_at[0]: looks_at[1]}
+        return looks_at[0]
+
+    def look(self, wanted: Wanted) -> Looked:
+        """Now. Raises OSError where even our own mounts can't be read."""
+        self._installed.look()
+        self._places.look()
+        self._again = 0
+        keys = {container.id: key for key, container in wanted.containers.items()}
+        self._firsts = {key: first for key, first in self._firsts.items() if key in wanted.containers}
+        prepared = {key: one for key, one in wanted.containers.items() if key in wanted.prepared}
+        running = {key: self._some_pid(one) for key, one in prepared.items() if one.running}
+        firsts = {key: first for key, pid in running.items() if pid and (first := self._first(key, pid, keys))}
+        sights = {pid: sight for pid in wanted.pids if (sight := self._seen(pid, keys, wanted)) is not None}
+        prepared_ids = {one.id for one in prepared.values()}
+        sights |= self._held(set(self._holders.some(prepared_ids)) - sights.keys(), keys)
+        self._proved = {pid: proved for pid, proved in self._proved.items() if pid in sights}
+        self._blocking = {pid: born for pid, born in self._blocking.items() if pid in sights}
+        return Looked(sights, firsts, frozenset(self._gone(wanted.rows)))
+
+    def _some_pid(self, container: RuntimeContainer) -> int | None:
+        """Of its first process; of any where the runtime does not say."""
+        return container.pid or self._holders.members.get(container.id)
+
+    def _first(self, key: ContainerKey, pid: int, keys: Mapping[str, ContainerKey]) -> Sight | None:
+        """A container's first process, for its mounts alone; None where that is not one of this container any more."""
+        sight, proved_s = self._firsts.get(key, (None, 0.0))
+        if sight is not None and sight.pid == pid and self._clock() - proved_s < _FIRST_AGAIN_S:
+            return sight
+        sight = self._looked_at(pid, keys, with_maps=False)
+        if sight is None or sight.key != key:
+            return None
+        if sight.wrong_places == ():
+            self._firsts[key] = sight, self._clock()
+        return sight
+
+    def _held(self, pids: AbstractSet[int], keys: Mapping[str, ContainerKey]) -> dict[int, Sight]:
+        """Who has a card's device open, for its mounts alone; again each time as long as they are wrong."""
+        looked = ((pid, self._looked_at(pid, keys, with_maps=False)) for pid in pids | self._wrong)
+        sights = {pid: sight for pid, sight in looked if sight is not None and sight.wrong_places}
+        self._wrong = frozenset(sights)
+        return sights
+
+    def _seen(self, pid: int, keys: Mapping[str, ContainerKey], wanted: Wanted) -> Sight | None:
+        sight, proved_s = self._proved.get(pid, (None, 0.0))
+        if sight is not None and _is_connected(sight, wanted.rows):
+            if self._clock() - proved_s < _AGAIN_S or self._again >= _MOST_AGAIN:
+                return sight
+            self._again += 1
+        self._proved.pop(pid, None)
+        sight = self._looked_at(pid, keys)
+        if sight is not None and sight.has_library and sight.wrong_places == ():
+            self._proved[pid] = sight, self._clock()
+        return sight
+
+    def _looked_at(self, pid: int, keys: Mapping[str, ContainerKey], *, with_maps: bool = True) -> Sight | None:
+        """None: it is gone, or became another one meanwhile."""
+        born = self._birth(pid)
+        if born is None:
+            return None
+        self._looks_at = pid, born
+        container = container_of(self._text(pid, "cgroup") or "", keys)
+        key = keys[container] if container is not None else None
+        is_quick = self._blocking.get(pid) != born
+        library = self._has_library(pid) if key is not None and with_maps and is_quick else None
+        wrong = None if key is None else self._places.wrong(pid, key, with_links=is_quick)
+        self._looks_at = None
+        if self._birth(pid) != born:
+            return None
+        return Sight(pid, born, key, library, wrong)
+
+    def _birth(self, pid: int) -> Birth | None:
+        return birth(self._text(pid, "stat") or "")
+
+    def _has_library(self, pid: int) -> bool | None:
+        ours = self._installed.libraries
+        return executes(self._text(pid, "maps") or "", ours, path=_LIBRARY) if ours else None
+
+    def _gone(self, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> Iterable[int]:
+        """Of those that are not connected: whoever is, lives."""
+        for pid, ones in rows.items():
+            if not any(row.connected for row in ones):
+                born = self._birth(pid)
+                if born is None or all(row.start != born.start for row in ones):
+                    yield pid
+
+    def _text(self, pid: int, name: str) -> str | None:
+        try:
+            return (self._proc / str(pid) / name).read_text(errors="replace")
+        except OSError:  # it is gone, or is dying
+            return None
+
+
+def _is_connected(sight: Sight, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> bool:
+    return any(row.connected and row.start == sight.birth.start for row in rows.get(sight.pid, ()))

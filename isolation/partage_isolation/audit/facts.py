@@ -1,0 +1,122 @@
+"""What the audit knows: what the ledger says of containers, and what a card says of the processes on it.
+
+Pure and frozen: pictures of one moment. All amounts are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from partage_isolation.leases.line import Shares
+from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName
+from partage_plugins.vocabulary.pods import PodRef
+
+StateName = Literal["live", "detached", "unconfirmed", "dead"]
+
+
+@dataclass(frozen=True)
+class AmountFacts:
+    """What one process has of one card."""
+
+    used: int
+    """By its own account, when it last spoke."""
+    lent: int
+    """What it may hold without asking."""
+    unproved: int
+    """What it says to have freed, and no sample has shown yet; or what it holds without ever having asked."""
+    overhead: int
+    """Contexts and the like."""
+    state: StateName
+
+    @property
+    def charged(self) -> int:
+        """To its container, whatever is counted."""
+        return self.lent + self.unproved + self.overhead
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """One process of a container."""
+
+    pid: int
+    start: int
+    """When it began, in clock ticks since boot: tells it from another of the same pid."""
+    key: ContainerKey
+    connected: bool
+    cards: Mapping[CardId, AmountFacts]
+    state: StateName = "live"
+    has_spoken: bool = True
+    """False: a card shows it, and its library never came to us."""
+
+
+@dataclass(frozen=True)
+class CardLimits:
+    """What one container may have of one card, and what is charged to it."""
+
+    memory: int
+    """In force: as granted, or lowered since."""
+    share: int
+    """Of its time, in milli; in force, as the next."""
+    limit: int
+    granted: int = 0
+    most: int = 0
+    """The highest that was ever granted: what it holds may be above a limit that was lowered since."""
+    charged: int = 0
+    shared: int = 0
+    """Of it: memory whose exporter died while others may hold it."""
+    refused: int = 0
+    granted_share: int = 0
+    granted_limit: int = 0
+    time: Shares | None = None
+    """What it wanted and got of the card's time; None where nobody meters that."""
+
+
+@dataclass(frozen=True)
+class ContainerFacts:
+    """One container that the broker serves."""
+
+    key: ContainerKey
+    pod: PodRef
+    container: ContainerName
+    gen: int
+    cards: Mapping[CardId, CardLimits]
+    processes: tuple[ProcessFacts, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class CardUse:
+    """One sample of one card, or of one MIG instance."""
+
+    card: CardId
+    taken_ns: int
+    """CLOCK_MONOTONIC when NVML was called: what happened before that is in it."""
+    processes: Mapping[int, int | None]
+    """Bytes by pid, as the host numbers processes; None: the driver does not say of this one.
+
+    One that is not named holds nothing.
+    """
+
+
+@dataclass(frozen=True)
+class Blind:
+    """A card of which the driver says of no process how much it holds, at a moment: nothing can be proved by it."""
+
+    card: CardId
+    taken_ns: int
+    """As in `CardUse`."""
+
+
+Sample = CardUse | Blind
+
+
+class Nvml(Protocol):
+    """Whoever can be asked."""
+
+    async def use(self, card: CardId) -> Sample | None:
+        """A sample that begins after this call; None where there is none within the deadline.
+
+        Never blocks the loop, and raises nothing. Askers that wait for the same card are answered by one call.
+        """
+        ...

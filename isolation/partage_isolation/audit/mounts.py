@@ -1,0 +1,156 @@
+"""What is installed on the node, and what a process sees at the places where we mounted it.
+
+A running container keeps the library that it was started with, so every version below the library folder counts. How
+the kernel names a file in maps is learned by mapping it. The runtime mounts where an image's links lead, so a place
+that looks wrong is looked for there. Only links on the container's root are followed: a mount of the process's own may
+hold up its reader. All of it blocks on /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_isolation.audit.proofs import (
+    Expected,
+    FileId,
+    MountLine,
+    Source,
+    led_to,
+    mapped_as,
+    mounted_from,
+    mounts,
+    topmost,
+    wrong_places,
+)
+from partage_isolation.library.current import CURRENT
+from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS, PARENT, PRELOAD, PRELOAD_INSIDE
+from partage_plugins.vocabulary.names import ContainerKey
+
+_SELF: Final = Path("/proc/self")
+_log: Final = structlog.get_logger()
+
+
+class Installed:
+    """As of the last `look`."""
+
+    def __init__(self, library_folder: Path, root: Path) -> None:
+        self._library_folder, self._containers = library_folder, root / PARENT
+        self._known: dict[tuple[Path, int, int], FileId] = {}
+        self._versions: tuple[Path, ...] = ()
+        self._mountinfo = ""
+        self._sources: tuple[Source, frozenset[Source], Source] = (("", ""), frozenset(), ("", ""))
+        """Of the containers' folders, of the library in each version, and of the folder of versions."""
+
+    def look(self) -> None:
+        """Anew: versions come and go, and so do our own mounts."""
+        mountinfo, versions = (_SELF / "mountinfo").read_text(errors="replace"), self._present()
+        if (mountinfo, versions) != (self._mountinfo, self._versions):
+            seen = mounts(mountinfo)
+            libraries = frozenset(_source(seen, version) for version in versions)
+            self._sources = _source(seen, self._containers), libraries, _source(seen, self._library_folder)
+            self._mountinfo, self._versions = mountinfo, versions
+        present = dict[tuple[Path, int, int], FileId]()
+        for folder in self._versions:
+            with contextlib.suppress(OSError):
+                self._learn(folder.resolve() / OBJECTS[0], present)
+        self._known = present
+
+    @property
+    def libraries(self) -> frozenset[FileId]:
+        """The library's core, in each version."""
+        return frozenset(self._known.values())
+
+    def expected(self, key: ContainerKey) -> tuple[Expected, ...]:
+        """What a container sees of us."""
+        (device, parent), libraries, versions = self._sources
+        return (
+            Expected(INSIDE, frozenset({(device, f"{parent}/{key}")})),
+            Expected(f"{INSIDE}/{LIBRARY}", libraries, frozenset({versions})),
+            Expected(PRELOAD_INSIDE, frozenset({(device, f"{parent}/{key}/{PRELOAD}")})),
+        )
+
+    def _present(self) -> tuple[Path, ...]:
+        try:
+            return tuple(sorted(folder for folder in self._library_folder.iterdir() if _is_version(folder)))
+        except FileNotFoundError:
+            return ()
+
+    def _learn(self, path: Path, present: dict[tuple[Path, int, int], FileId]) -> None:
+        state = path.stat()
+        place = path, state.st_dev, state.st_ino
+        found = self._known.get(place) or _mapped(path)
+        if found is None:
+            _log.error("the library's file does not show in our own maps, so it is proved for nobody", file=str(path))
+            return
+        present[place] = found
+
+
+def _is_version(path: Path) -> bool:
+    return path.name != CURRENT and path.is_dir()
+
+
+def _source(seen: Sequence[MountLine], path: Path) -> Source:
+    device, root = mounted_from(seen, str(path.resolve())) or ("", "")
+    return device, root.rstrip("/")
+
+
+def _mapped(path: Path) -> FileId | None:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 1, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE):
+        return mapped_as((_SELF / "maps").read_text(errors="replace"), str(path))
+
+
+class Places:
+    """Of one node."""
+
+    def __init__(self, installed: Installed, proc: Path) -> None:
+        self._installed, self._proc = installed, proc
+        self._known: dict[tuple[ContainerKey, str], tuple[str, ...]] = {}
+        """Wrong places by container and mount namespace, for one look."""
+
+    def look(self) -> None:
+        """Another look begins."""
+        self._known.clear()
+
+    def wrong(self, pid: int, key: ContainerKey, *, with_links: bool) -> tuple[str, ...] | None:
+        """None: it could not be seen."""
+        process = self._proc / str(pid)
+        try:
+            which = key, str((process / "ns/mnt").readlink())
+            if which not in self._known:
+                seen = mounts((process / "mountinfo").read_text(errors="replace"))
+                wrong = self._judged(process, seen, key, with_links=with_links)
+                if wrong is None:
+                    return None
+                self._known[which] = wrong
+        except OSError:  # it is gone, or is dying
+            return None
+        return self._known[which]
+
+    def _judged(
+        self, process: Path, seen: Sequence[MountLine], key: ContainerKey, *, with_links: bool
+    ) -> tuple[str, ...] | None:
+        expected = self._installed.expected(key)
+        wrong = wrong_places(seen, expected)
+        if not wrong or not with_links:
+            return wrong
+        led = [replace(one, point=led_to(one.point, lambda path: _link(process, seen, path))) for one in expected]
+        wrong = wrong_places(seen, led) or ()
+        return tuple(one.point for one, at in zip(expected, led, strict=True) if at.point in wrong)
+
+
+def _link(process: Path, seen: Sequence[MountLine], path: str) -> str | None:
+    """What a link of the image names; None for everything else."""
+    on = topmost(seen, path)
+    if on is None or on.point != "/":
+        return None
+    try:
+        return str((process / f"root{path}").readlink())
+    except OSError:
+        return None

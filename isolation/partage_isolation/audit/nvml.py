@@ -1,0 +1,211 @@
+"""The parent's side of the child that asks NVML: an `Nvml` for the broker's loop.
+
+One question is open for each card. Whoever asks while one is open gets the answer to the next, together with all who
+wait for it: the open one may have begun before what they ask about. Nothing is remembered.
+
+A child that dies is replaced at once the first time, then more and more slowly; one that is silent for too long is
+killed; one that can't be killed is left behind, and when two are, no other is started. While the driver is to be let go
+there is no child, and no answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.daemon.logs import Repeats
+from partage_gpu.nvml.backoff import Backoff
+from partage_gpu.nvml.facts import TroubleKind
+from partage_gpu.nvml.process import ChildProcess
+from partage_isolation.audit.facts import Blind, CardUse, Sample
+from partage_isolation.audit.nvml_messages import Ask, Ended, Ready, Refused, Told, Unseen, Used, asked, told
+from partage_isolation.audit.threads import soon
+from partage_isolation.urgency import goes_as_others
+from partage_plugins.vocabulary.names import CardId
+
+CHILD: Final = "partage_isolation.audit.nvml_child"
+_START_S: Final = 30.0
+"""Patience with a child that has not opened the driver yet: a card that nobody uses wakes up for seconds."""
+_ANEW_S: Final = 30.0
+"""How often a card that NVML refuses is asked for by a fresh child: NVML finds a card that came back only then."""
+_MOST_LEFT: Final = 1
+"""Killed ones that do not die."""
+_log: Final = structlog.get_logger()
+_Asked = asyncio.Future[Sample | None]
+_Child = ChildProcess[Ask, Told]
+
+
+class NvmlChild:
+    """NVML, as far away as another process. Used from the loop alone."""
+
+    def __init__(
+        self,
+        driver_root: Path,
+        *,
+        deadline_s: float = 1.0,
+        silent_s: float = 10.0,
+        paused: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`silent_s`: a child that owes an answer and says nothing for so long hangs."""
+        command = (sys.executable, "-P", "-m", CHILD, str(driver_root))
+        self._begin = partial(_Child, command, encoded=asked, told=told)
+        self._deadline_s, self._silent_s, self._paused = deadline_s, silent_s, paused
+        self._child: _Child | None = None
+        self._left: list[_Child] = []
+        self._starting = Backoff()
+        self._repeats = Repeats(every_s=60)
+        self._open: dict[CardId, _Asked] = {}
+        self._next: dict[CardId, _Asked] = {}
+        self._owes_since = 0.0
+        self._born = object()
+        self._is_ready = self._has_refused = self._is_closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The child's, while there is one."""
+        return self._child.pid if self._child else None
+
+    async def use(self, card: CardId) -> Sample | None:
+        """See `use.Nvml`."""
+        until = time.monotonic() + self._deadline_s
+        while self._runs():
+            question = self._question(card)
+            await asyncio.wait([question], timeout=max(0.0, until - time.monotonic()))
+            if not question.done():
+                self._judge_silence()
+                return None
+            if not question.cancelled():
+                return question.result()
+        return None
+
+    def tidy(self) -> None:
+        """Ends a child that is not to be, also where nobody asks."""
+        if self._paused():
+            self._let_go()
+
+    async def close(self) -> None:
+        """Ends it for good, and waits for that."""
+        self._is_closed = True
+        self._let_go()
+        await asyncio.gather(*(asyncio.to_thread(child.end) for child in self._left))
+
+    # ---- The child ---------------------------------------------------------------------------------------------------
+
+    def _runs(self) -> bool:
+        """Whether there is one now; starts it if it is time for that."""
+        if self._is_closed or self._paused():
+            self._let_go()
+            return False
+        if self._child and self._has_refused and time.monotonic() - self._child.started > _ANEW_S:
+            self._kill()
+        return self._child is not None or self._start()
+
+    def _start(self) -> bool:
+        self._left = [child for child in self._left if not child.is_dead]
+        now = time.monotonic()
+        if not self._starting.may_start(now) or len(self._left) > _MOST_LEFT:
+            return False
+        loop, born = asyncio.get_running_loop(), object()
+        self._born, self._is_ready, self._has_refused = born, False, False
+        try:
+            self._child = self._begin(
+                hears=lambda message: soon(loop, self._hear, born, message),
+                ends=lambda how: soon(loop, self._died, born, f"the process that asks NVML {how}"),
+            )
+        except (OSError, RuntimeError) as error:  # no process, no descriptor or no thread to be had
+            self._failed(f"the process that asks NVML cannot be started: {error}", "failed", started=now)
+            return False
+        goes_as_others(self._child.pid)
+        self._owes_since = now
+        return True
+
+    def _judge_silence(self) -> None:
+        """Somebody waited in vain."""
+        patience_s = self._silent_s if self._is_ready else max(_START_S, self._silent_s)
+        silent_s = time.monotonic() - self._owes_since
+        if self._child is not None and self._open and silent_s > patience_s:
+            self._died(self._born, f"NVML hangs: no call returned for {silent_s:.0f} s")
+
+    def _died(self, born: object, why: str, kind: TroubleKind = "failed") -> None:
+        if self._child is not None and born is self._born:
+            started = self._child.started
+            self._kill()
+            self._failed(why, kind, started=started)
+
+    def _failed(self, why: str, kind: TroubleKind, *, started: float) -> None:
+        self._starting.failed(kind, started=started, now=time.monotonic())
+        if (silent := self._repeats.due(why)) is not None:
+            _log.warning(
+                "what processes hold of the cards can't be asked; it will be tried again", why=why, repeats=silent
+            )
+
+    def _let_go(self) -> None:
+        self._starting.forget()
+        self._kill()
+
+    def _kill(self) -> None:
+        """Whoever waits may ask another one."""
+        child, self._child = self._child, None
+        if child is not None:
+            self._left.append(child)
+            asyncio.get_running_loop().run_in_executor(None, child.kill)  # it may wait a moment for the child's thread
+        for question in (*self._open.values(), *self._next.values()):
+            question.cancel()
+        self._open.clear()
+        self._next.clear()
+
+    # ---- Questions and answers ---------------------------------------------------------------------------------------
+
+    def _question(self, card: CardId) -> _Asked:
+        if card in self._open:
+            if card not in self._next:
+                self._next[card] = asyncio.get_running_loop().create_future()
+            return self._next[card]
+        question: _Asked = asyncio.get_running_loop().create_future()
+        self._send(card, question)
+        return question
+
+    def _send(self, card: CardId, question: _Asked) -> None:
+        if self._child is None:
+            raise RuntimeError("a question without a child")
+        if not self._open:
+            self._owes_since = time.monotonic()
+        self._open[card] = question
+        self._child.send(Ask(card))
+
+    def _hear(self, born: object, message: Told) -> None:
+        if self._child is None or born is not self._born:
+            return  # of one that was killed since
+        self._owes_since = time.monotonic()
+        match message:
+            case Ready():
+                self._is_ready = True
+            case Used():
+                card = CardId(message.card)
+                self._answer(card, CardUse(card, message.taken_ns, message.processes))
+            case Unseen():
+                card = CardId(message.card)
+                self._answer(card, Blind(card, message.taken_ns))
+            case Refused():
+                self._has_refused = True
+                self._answer(CardId(message.card), None)
+                if (silent := self._repeats.due(message)) is not None:
+                    _log.warning(
+                        "NVML does not say who uses a card", card=message.card, why=message.why, repeats=silent
+                    )
+            case Ended():
+                self._died(born, message.why, "failed" if message.has_library else "no-library")
+
+    def _answer(self, card: CardId, use: Sample | None) -> None:
+        question = self._open.pop(card, None)
+        if question is not None and not question.done():
+            question.set_result(use)
+        if (waiting := self._next.pop(card, None)) is not None:
+            self._send(card, waiting)

@@ -1,0 +1,143 @@
+"""What the container runtime says of granted containers, by their keys; and stopping one.
+
+A runtime that is away says nothing, and costs nothing but freshness: nobody may take its silence for an empty list.
+A container's annotation and the pid of its first process never change, so each is asked for and read once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import structlog
+
+from partage_base.cri import CriError, ListedContainer, RuntimeClient
+from partage_base.daemon.logs import Repeats
+from partage_plugins.codecs import decode_container
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.keys import CONTAINER
+from partage_plugins.vocabulary.names import ContainerKey
+
+_log: Final = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class RuntimeContainer:
+    """A container as the runtime has it."""
+
+    id: str
+    pid: int | None
+    """Of its first process, as the node has it; None where it does not run, or the runtime does not say."""
+    running: bool
+
+
+class Runtime:
+    """The node's."""
+
+    def __init__(self, client: RuntimeClient) -> None:
+        self._client = client
+        self._keys: dict[str, ContainerKey | None] = {}
+        self._pids: dict[str, int] = {}
+        self._repeats = Repeats(every_s=60)
+
+    async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
+        """All that carry our annotation, whatever their state; None where the runtime does not answer."""
+        try:
+            listed = await self._client.containers()
+            found = self._ours(listed)
+            return {key: await self._described(each) for key, each in found.items()}
+        except CriError as error:
+            if (silent := self._repeats.due(type(error).__name__)) is not None:
+                what = "the container runtime does not answer; nobody is collected until it does"
+                _log.warning(what, why=str(error), repeats=silent)
+            return None
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        """Raises `CriError` where that can't be said to be done."""
+        await self._client.stop(container_id, grace_s=grace_s)
+
+    def _ours(self, listed: tuple[ListedContainer, ...]) -> dict[ContainerKey, ListedContainer]:
+        ours = {each.id: each for each in listed if CONTAINER in each.annotations}
+        self._keys = {id_: self._keys[id_] if id_ in self._keys else _key(each) for id_, each in ours.items()}
+        self._pids = {id_: pid for id_, pid in self._pids.items() if id_ in ours and ours[id_].running}
+        found = dict[ContainerKey, ListedContainer]()
+        for id_, key in self._keys.items():
+            if key is not None and (key not in found or ours[id_].running):
+                found[key] = ours[id_]
+        return found
+
+    async def _described(self, each: ListedContainer) -> RuntimeContainer:
+        if each.running and each.id not in self._pids:
+            pid = await self._client.pid(each.id)
+            if pid is not None:
+                self._pids[each.id] = pid
+        return RuntimeContainer(each.id, self._pids.get(each.id), each.running)
+
+
+def _key(container: ListedContainer) -> ContainerKey | None:
+    try:
+        return decode_container(container.annotations[CONTAINER], ()).key
+    except DecodeError as error:
+        _log.warning("a container has an annotation that can't be read", container=container.id, why=str(error))
+        return None
+
+
+_AGAIN_S: Final = 5.0
+"""After a stop that the runtime said was done."""
+
+
+class Stopper(Protocol):
+    """Who can stop a container; see `Runtime`."""
+
+    async def stop(self, container_id: str, *, grace_s: int) -> None:
+        """Raises `CriError` where that can't be said to be done."""
+        ...
+
+
+class Stopping:
+    """All stops of one broker."""
+
+    def __init__(
+        self,
+        runtime: Stopper,
+        *,
+        grace_s: int = 1,
+        stopped: Callable[[str], None] = lambda _outcome: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._runtime, self._grace_s, self._stopped, self._clock = runtime, grace_s, stopped, clock
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._done_s: dict[str, float] = {}
+
+    def stop(self, key: ContainerKey, container_id: str, why: str) -> None:
+        """Begins, unless that is under way or was done just now."""
+        done_s = self._done_s.get(container_id)
+        if container_id in self._running or (done_s is not None and self._clock() - done_s < _AGAIN_S):
+            return
+        task = asyncio.create_task(self._stop(key, container_id, why), name=f"stopping {container_id}")
+        self._running[container_id] = task
+        task.add_done_callback(lambda _: self._running.pop(container_id, None))
+
+    async def close(self) -> None:
+        """Lets go of what is under way: the next broker finds what still runs."""
+        tasks = tuple(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _stop(self, key: ContainerKey, container_id: str, why: str) -> None:
+        about = {"key": key, "container": container_id, "because": why}
+        try:
+            await self._runtime.stop(container_id, grace_s=self._grace_s)
+        except CriError as error:
+            self._stopped("failed")
+            what = "a container whose limits are not in force can't be stopped; it is tried again"
+            _log.error(what, why=str(error), **about)
+            return
+        self._stopped("done")
+        self._done_s = {one: at for one, at in self._done_s.items() if self._clock() - at < _AGAIN_S}
+        self._done_s[container_id] = self._clock()
+        _log.warning("a container was stopped, since its limits were not in force", **about)

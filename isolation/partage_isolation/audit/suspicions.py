@@ -1,0 +1,220 @@
+"""What one round of the audit saw, and what that makes suspicious.
+
+Pure. The ledger is read before and after the cards are asked: what changed meanwhile accuses no process. A suspicion
+names what must be the same again before it is believed, and whose silence neither strengthens nor ends it. A process
+without the library is no suspect as long as no card shows it: 32-bit, static and musl programs are not accused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from partage_isolation.audit.facts import Blind, CardUse, ContainerFacts, ProcessFacts, Sample
+from partage_isolation.audit.findings import (
+    BlindCard,
+    BytesBeyondLedger,
+    BytesBeyondLimit,
+    ContainerWithoutRow,
+    CoveredMounts,
+    Finding,
+    ProcessOfNobody,
+    ProcessWithoutLibrary,
+    ProcessWithoutRow,
+    RowWithoutProcess,
+)
+from partage_isolation.audit.proofs import Birth
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+Facts = Mapping[ContainerKey, ContainerFacts]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one process showed."""
+
+    pid: int
+    birth: Birth
+    key: ContainerKey | None
+    """The granted container that it is in, as far as the runtime has named it."""
+    has_library: bool | None
+    wrong_places: tuple[str, ...] | None
+    """None, as above: it could not be seen."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """All that one audit saw."""
+
+    now_s: float
+    before: Facts
+    after: Facts
+    uses: Mapping[CardId, Sample | None]
+    """None: the driver did not answer."""
+    running: Mapping[ContainerKey, bool] | None
+    """Containers that the runtime has, and whether they run; None: it did not answer."""
+    sights: Mapping[int, Sight] = field(default_factory=dict)
+    """By pid; a process that is not here is gone."""
+    firsts: Mapping[ContainerKey, Sight] = field(default_factory=dict)
+    """The first process of each running container."""
+    folders: AbstractSet[ContainerKey] = frozenset()
+    """Containers for which something was prepared on the node."""
+    gone: AbstractSet[int] = frozenset()
+    """Pids in the books that are no such processes any more."""
+
+    def with_looked(
+        self, *, sights: Mapping[int, Sight], firsts: Mapping[ContainerKey, Sight], gone: AbstractSet[int]
+    ) -> Round:
+        """The same, with what processes showed afterwards."""
+        return replace(self, sights=sights, firsts=firsts, gone=gone)
+
+    @cached_property
+    def rows(self) -> Mapping[int, tuple[ProcessFacts, ...]]:
+        """All rows that the books had or have of a pid."""
+        found = dict[int, tuple[ProcessFacts, ...]]()
+        for row in (*rows_of(self.before), *rows_of(self.after)):
+            found[row.pid] = (*found.get(row.pid, ()), row)
+        return found
+
+    @cached_property
+    def ledger(self) -> Mapping[tuple[int, CardId], int]:
+        """What the books had or have, whichever is more, of a process: between the two the cards were asked."""
+        before, after = _charged(self.before), _charged(self.after)
+        return {place: max(before.get(place, 0), after.get(place, 0)) for place in before.keys() | after.keys()}
+
+    def first_mounts(self, key: ContainerKey) -> tuple[str, ...] | None:
+        """The wrong places of a container's first process, if that was seen."""
+        first = self.firsts.get(key)
+        return None if first is None else first.wrong_places
+
+    def owner(self, pid: int) -> ContainerKey | None:
+        """Whose process it is."""
+        sight = self.sights.get(pid)
+        if sight is not None and sight.key is not None:
+            return sight.key
+        return next((row.key for row in self.rows.get(pid, ()) if row.state != "dead"), None)
+
+
+def rows_of(facts: Facts) -> Iterator[ProcessFacts]:
+    """All of them."""
+    return (row for container in facts.values() for row in container.processes)
+
+
+def _charged(facts: Facts) -> Mapping[tuple[int, CardId], int]:
+    found = dict[tuple[int, CardId], int]()
+    for row in rows_of(facts):
+        for card, amounts in row.cards.items():
+            found[row.pid, card] = found.get((row.pid, card), 0) + amounts.charged
+    return found
+
+
+RUNTIME: Final = "runtime"
+Allowed = Mapping[tuple[ContainerKey, CardId], int]
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How sure an audit must be."""
+
+    tolerance_bytes: int = 64 << 20
+    """For each process: what loaded code and the driver's own needs may add between two samples."""
+    rounds: int = 2
+    """That must show a violation."""
+    doubtful_rounds: int = 3
+    """That must show what may come right by itself: a listing that is late, a broker that was restarted."""
+    context_in_limit: bool = True
+    """Whether limits count contexts and the like."""
+    apart_s: float = 0.5
+    """Between rounds that count."""
+    unlisted_s: float = 150.0
+    """So long a container may be prepared and not created yet: kubelet waits two minutes for a runtime."""
+
+
+class Suspicion(NamedTuple):
+    """A finding that is not sure yet."""
+
+    finding: Finding
+    evidence: Hashable
+    """What must be the same again."""
+    source: Hashable
+    """Whose silence leaves it as it is."""
+    rounds: int
+    """That make it a finding."""
+
+
+def suspicions(seen: Round, rules: Rules, allowed: Allowed) -> Iterator[Suspicion]:
+    """All of one round; some perhaps twice."""
+    for use in seen.uses.values():
+        if isinstance(use, Blind):
+            yield _suspicion(BlindCard(use.card), None, use.card, rules.rounds)
+        elif use is not None:
+            for pid in use.processes:
+                yield from _of_process(seen, rules, use, pid)
+            yield from _beyond_limits(seen, rules, use, allowed)
+    yield from _of_mounts(seen, rules)
+    yield from _of_books(seen, rules)
+
+
+def _of_process(seen: Round, rules: Rules, use: CardUse, pid: int) -> Iterator[Suspicion]:
+    sight, key, card, held = seen.sights.get(pid), seen.owner(pid), use.card, use.processes[pid]
+    if sight is None:
+        return  # it died since
+    if key is None:
+        # Also while the runtime is away: what it listed last is known, and it starts nothing meanwhile.
+        yield _suspicion(ProcessOfNobody(card, pid), sight.birth, card, rules.doubtful_rounds)
+    elif key in seen.after:
+        rows = [row for row in seen.rows.get(pid, ()) if row.start == sight.birth.start and row.has_spoken]
+        if sight.has_library is False:
+            yield _suspicion(ProcessWithoutLibrary(key, card, pid), sight.birth, card, rules.rounds)
+        elif sight.has_library and not any(row.state != "dead" for row in rows):
+            yield _suspicion(ProcessWithoutRow(key, card, pid), sight.birth, card, rules.doubtful_rounds)
+        if rows and held is not None and held > seen.ledger.get((pid, card), 0) + rules.tolerance_bytes:
+            yield _suspicion(BytesBeyondLedger(key, card, pid), sight.birth, card, rules.rounds)
+
+
+def _beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) -> Iterator[Suspicion]:
+    held = dict[ContainerKey, list[int]]()
+    for pid, amount in use.processes.items():
+        key = seen.owner(pid)
+        if amount is not None and key is not None and key in seen.after:
+            held.setdefault(key, []).append(amount)
+    for key, amounts in held.items():
+        on_top = 0 if rules.context_in_limit else _overhead(seen, key, use.card)
+        if sum(amounts) > allowed.get((key, use.card), 0) + on_top + len(amounts) * rules.tolerance_bytes:
+            yield _suspicion(BytesBeyondLimit(key, use.card), None, use.card, rules.rounds)
+
+
+def _overhead(seen: Round, key: ContainerKey, card: CardId) -> int:
+    return sum(row.cards[card].overhead for row in seen.after[key].processes if card in row.cards)
+
+
+def _of_mounts(seen: Round, rules: Rules) -> Iterator[Suspicion]:
+    for key, sight in (*seen.firsts.items(), *((one.key, one) for one in seen.sights.values())):
+        if key is not None and key in seen.after:
+            for place in sight.wrong_places or ():
+                yield _suspicion(CoveredMounts(key, place), sight.birth, key, rules.rounds)
+
+
+def _of_books(seen: Round, rules: Rules) -> Iterator[Suspicion]:
+    for key, runs in (seen.running or {}).items():
+        if runs and key in seen.folders and key not in seen.before and key not in seen.after:
+            yield _suspicion(ContainerWithoutRow(key), None, RUNTIME, rules.doubtful_rounds)
+    for row in rows_of(seen.after):
+        if _is_left(row, seen):
+            yield _suspicion(RowWithoutProcess(row.key, row.pid), row.start, None, 2 * rules.doubtful_rounds)
+
+
+def _is_left(row: ProcessFacts, seen: Round) -> bool:
+    """Alive in the books and nowhere else; or dead, and no card shows it any more."""
+    if row.state != "dead":
+        return row.pid in seen.gone
+    uses = [seen.uses.get(card) for card, amounts in row.cards.items() if amounts.charged]
+    return bool(uses) and all(isinstance(use, CardUse) and row.pid not in use.processes for use in uses)
+
+
+def _suspicion(finding: Finding, birth: Hashable, source: Hashable, rounds: int) -> Suspicion:
+    return Suspicion(finding, (finding, birth), source, rounds)

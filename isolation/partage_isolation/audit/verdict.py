@@ -1,0 +1,114 @@
+"""Decides what is wrong: what was suspected again and again; and who is gone. Pure.
+
+Nobody is accused for a race. A suspicion becomes a finding when rounds that follow each other show the same of the very
+same process: a pid that was born again, or has exec'd, begins anew. A round that could not see neither strengthens a
+suspicion nor ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.findings import Finding
+from partage_isolation.audit.suspicions import RUNTIME, Allowed, Round, Rules, Suspicion, suspicions
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+
+class Strikes(NamedTuple):
+    """How often a suspicion was seen, and when last."""
+
+    suspicion: Suspicion
+    times: int
+    last_s: float
+
+
+class Absence(NamedTuple):
+    """A container of the books that the runtime does not list."""
+
+    since_s: float
+    was_listed: bool
+    listings: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one audit leaves to the next."""
+
+    strikes: Mapping[Hashable, Strikes] = field(default_factory=dict)
+    allowed: Allowed = field(default_factory=dict)
+    """Bytes; more than the limit where that was lowered below what was held, and then only what is held still."""
+    absent: Mapping[ContainerKey, Absence] = field(default_factory=dict)
+    listed: AbstractSet[ContainerKey] = frozenset()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an audit decides."""
+
+    findings: tuple[Finding, ...]
+    forget: tuple[ContainerKey, ...]
+
+
+def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]:
+    """One audit."""
+    allowed = _allowed(memory, seen)
+    strikes = _strikes(memory, seen, rules, allowed)
+    absent = _absent(memory, seen)
+    listed = (memory.listed | (seen.running or {}).keys()) & seen.after.keys()
+    sure = (one.suspicion.finding for one in strikes.values() if one.times >= one.suspicion.rounds)
+    findings = tuple(dict.fromkeys(sure))
+    forget = tuple(key for key, absence in absent.items() if _is_gone(absence, seen.after[key], seen.now_s, rules))
+    return Memory(strikes, allowed, absent, listed), Verdict(findings, forget)
+
+
+def _strikes(memory: Memory, seen: Round, rules: Rules, allowed: Allowed) -> dict[Hashable, Strikes]:
+    silent_cards = {card for card, use in seen.uses.items() if use is None}
+    silent_runtime = {RUNTIME} if seen.running is None else set[str]()
+    unseen_mounts = {key for key in seen.after if seen.first_mounts(key) is None}
+    strikes = {
+        evidence: one
+        for evidence, one in memory.strikes.items()
+        if one.suspicion.source in silent_cards | silent_runtime | unseen_mounts
+    }
+    for suspicion in suspicions(seen, rules, allowed):
+        _, times, last_s = memory.strikes.get(suspicion.evidence, (None, 0, float("-inf")))
+        counts = seen.now_s - last_s >= rules.apart_s
+        strikes[suspicion.evidence] = Strikes(suspicion, times + counts, seen.now_s if counts else last_s)
+    return strikes
+
+
+def _allowed(memory: Memory, seen: Round) -> dict[tuple[ContainerKey, CardId], int]:
+    """The limit; where it was lowered, what was charged then, as far as it still is.
+
+    Of containers that are new to this audit the most that was ever granted counts as the limit before.
+    """
+    return {
+        (key, card): max(limits.memory, min(memory.allowed.get((key, card), limits.most), limits.charged))
+        for key, container in seen.after.items()
+        for card, limits in container.cards.items()
+    }
+
+
+def _absent(memory: Memory, seen: Round) -> dict[ContainerKey, Absence]:
+    if seen.running is None:
+        return {key: absence for key, absence in memory.absent.items() if key in seen.after}
+    return {
+        key: _once_more(memory.absent.get(key, Absence(seen.now_s, key in memory.listed, 0)))
+        for key in seen.after
+        if key not in seen.running
+    }
+
+
+def _once_more(absence: Absence) -> Absence:
+    return absence._replace(listings=absence.listings + 1)
+
+
+def _is_gone(absence: Absence, container: ContainerFacts, now_s: float, rules: Rules) -> bool:
+    """Whoever has a living process is not, whatever is listed."""
+    if absence.listings < rules.rounds or any(row.connected or row.state != "dead" for row in container.processes):
+        return False
+    return absence.was_listed or now_s - absence.since_s >= rules.unlisted_s

@@ -1,0 +1,188 @@
+"""The arbiter of a node: who may launch on which card, and until when.
+
+Pure: what happens comes in with its time, what is to be done is taken by the caller after each call. Nothing here
+raises on what a client said: an epoch that is not the line's own is old, or forged, and says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from partage_isolation.leases import members
+from partage_isolation.leases.durations import Timing
+from partage_isolation.leases.life import Event
+from partage_isolation.leases.line import Hint, Shares, Write
+from partage_isolation.leases.node import FirstEpoch, Island, Node, Place
+from partage_isolation.leases.policies.policy import Policy
+from partage_isolation.leases.seat import Member, Seat
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+__all__ = ["Arbiter", "Hint", "Member", "Shares", "Silent", "Write"]
+
+
+class Silent(NamedTuple):
+    """A member that does not say whether its work is done."""
+
+    key: ContainerKey
+    card: CardId
+    member: Member
+
+
+class Arbiter:
+    """Of one node. A line begins closed, under the epoch that `first_epoch` gives."""
+
+    def __init__(
+        self,
+        *,
+        policy: Callable[[CardId], Policy],
+        timing: Timing = Timing(),  # noqa: B008 - it is frozen
+        first_epoch: FirstEpoch = lambda _key, _card: 0,
+    ) -> None:
+        self.node = Node(policy, timing, first_epoch)
+        self._now = 0
+        self.due: int | None = None
+        """`tick` is wanted then."""
+
+    def put(self, key: ContainerKey, card: CardId, *, share: int, limit: int) -> None:
+        """A container has so much of a card, in milli; said again, that is what it has from now on."""
+        self.node.put((key, card), share, limit, self._now)
+        self.due = self.node.due()
+
+    def drop(self, key: ContainerKey) -> None:
+        """It has ended."""
+        self.node.drop(key, self._now)
+        self.due = self.node.due()
+
+    def joined(self, key: ContainerKey, card: CardId, member: Member, now: int) -> None:
+        """A process is about to launch there."""
+        found = self._at(key, card, now)
+        if found is None:
+            return
+        seat, island = found
+        members.joins(seat, member, self._now)
+        if not seat.card.policy.is_metering and not seat.is_open:
+            seat.happens(Event.FREED, self._now)
+            self.node.lines.say(seat)
+        self._go_on(island)
+
+    def left(self, key: ContainerKey, card: CardId, member: Member, now: int) -> None:
+        """It died, executed another program or hung up."""
+        found = self._at(key, card, now, member)
+        if found is None:
+            return
+        seat, island = found
+        members.leaves(seat, member, self._now)
+        if not seat.members:
+            members.empties(seat, self.node.lines, self._now)
+        else:
+            island.finish(seat.demander, self._now)
+        self._go_on(island)
+
+    def wanted(self, key: ContainerKey, card: CardId, member: Member, epoch: int, now: int) -> None:
+        """One of its threads found the gate closed."""
+        seat = self._seat(key, card, now, member, epoch)
+        if seat is None:
+            return
+        if seat.is_busy:  # as mostly: it has the card, or waits already
+            members.wants(seat, member, self._now)
+            return
+        island = self.node.island(card)
+        island.charge(self._now)
+        if members.wants(seat, member, self._now):
+            self._go_on(island)
+
+    def drained(  # noqa: PLR0913, PLR0917 - the packet has them all
+        self,
+        key: ContainerKey,
+        card: CardId,
+        member: Member,
+        epoch: int,
+        at: int,
+        blocked: bool,  # noqa: FBT001
+        now: int,
+    ) -> None:
+        """All that it launched under that epoch is done since `at`."""
+        found = self._at(key, card, now, member, epoch)
+        if found is None:
+            return
+        seat, island = found
+        members.has_drained(seat, member, at, self._now)
+        if blocked:
+            members.wants(seat, member, self._now)
+        if not seat.undrained:
+            island.finish(seat.demander, self._now)
+            self._go_on(island)
+
+    def idle(self, key: ContainerKey, card: CardId, member: Member, epoch: int, now: int) -> None:
+        """Done, quiet for a while, and none of its threads waits."""
+        found = self._at(key, card, now, member, epoch)
+        if found is None:
+            return
+        seat, island = found
+        members.is_idle(seat, member, self._now)
+        island.finish(seat.demander, self._now)
+        self._go_on(island)
+
+    def stopped(self, key: ContainerKey, card: CardId, member: Member, now: int) -> None:
+        """A silent process does not run at all: until it speaks, nothing is charged for what it launched."""
+        found = self._at(key, card, now, member)
+        if found is not None and member in found[0].silent:
+            found[0].members[member].is_stopped = True
+            found[0].demander.set_longest_wait()
+
+    def silent(self) -> list[Silent]:
+        """Members that are charged for work of which they say nothing."""
+        return [
+            Silent(seat.key, card.id, member)
+            for card in self.node.cards.values()
+            for seat in card.behind
+            for member in seat.silent
+            if not seat.members[member].is_stopped
+        ]
+
+    def tick(self, now: int) -> None:
+        """Time has passed."""
+        self._now = max(self._now, now)
+        for island in self.node.islands:
+            if island.due is not None and island.due <= self._now:
+                island.charge(self._now)
+                island.go_on(self._now)
+        self.due = self.node.due()
+
+    def take(self) -> list[Write | Hint]:
+        """What is to be done since it was last asked, in that order."""
+        return self.node.lines.take()
+
+    def epoch(self, key: ContainerKey, card: CardId) -> int:
+        """Of the line now."""
+        return self.node.seats[key, card].epoch
+
+    def shares(self, now: int) -> Mapping[Place, Shares]:
+        """What each container wanted and got."""
+        self._now = max(self._now, now)
+        for card in self.node.cards.values():
+            card.charge(self._now)
+        return {place: seat.shares(self._now) for place, seat in self.node.seats.items()}
+
+    def _at(
+        self, key: ContainerKey, card: CardId, now: int, member: Member = None, epoch: int | None = None
+    ) -> tuple[Seat, Island] | None:
+        """Where that is, with its time charged; None where there is no such thing, or the epoch is an old one."""
+        seat = self._seat(key, card, now, member, epoch)
+        if seat is None:
+            return None
+        island = self.node.island(card)
+        island.charge(self._now)
+        return seat, island
+
+    def _seat(self, key: ContainerKey, card: CardId, now: int, member: Member | None, epoch: int | None) -> Seat | None:
+        self._now = max(self._now, now)
+        seat = self.node.seats.get((key, card))
+        if seat is None or (epoch is not None and epoch != seat.epoch):
+            return None
+        return seat if member is None or member in seat.members else None
+
+    def _go_on(self, island: Island) -> None:
+        island.go_on(self._now)
+        self.due = self.node.due()

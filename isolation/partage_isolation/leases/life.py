@@ -1,0 +1,143 @@
+"""The life of one container's lease on one card, as one table.
+
+Pure. What happens is an `Event`; nothing but this table says what the lease then is. What is not in the table can't
+happen to a lease in that state: `after` raises, since only the arbiter, never a client, makes events. The drawing in
+`docs/leases.md` is made from the table by `drawing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from partage_isolation.leases.line import LineState
+
+
+class Life(Enum):
+    """What a lease is."""
+
+    EMPTY = "empty"
+    """No process of the container has joined."""
+    IDLE = "idle"
+    """Closed, and nobody waits."""
+    WAITING = "waiting"
+    """Closed, and somebody waits."""
+    LEASED = "leased"
+    """Open until its deadline."""
+    SOLE = "sole"
+    """Open until somebody else wants the card."""
+    FREE = "free"
+    """Open until somebody else joins."""
+    CLOSING = "closing"
+    """Over; work may still be under way."""
+
+    __hash__ = object.__hash__  # by identity: it is looked up at each event
+
+
+class Event(Enum):
+    """What happens to a lease."""
+
+    JOINED = "first process joins"
+    LEFT = "last process leaves"
+    WANTED = "a thread finds the gate closed"
+    WITHDRAWN = "the process that waited leaves"
+    LENT = "granted until a deadline"
+    GIVEN = "granted, nobody else wants"
+    FREED = "granted, nobody else is there"
+    CONTENDED = "somebody else wants"
+    JOINED_BY = "another container joins"
+    RENEWED = "another deadline"
+    RELIEVED = "nobody else wants any more"
+    ALONE = "the last other container leaves"
+    ENDED = "deadline, revoked or idle"
+    REOPENED = "another card of its gang waits for launches"
+    DONE = "drained, or waited for in vain"
+
+    __hash__ = object.__hash__  # as above
+
+
+# For those who are asked at each event: to look a member up in its enumeration takes longer than to look at a table.
+IDLE: Final = Life.IDLE
+FREE: Final = Life.FREE
+WANTED: Final = Event.WANTED
+LENT: Final = Event.LENT
+RENEWED: Final = Event.RENEWED
+ENDED: Final = Event.ENDED
+DONE: Final = Event.DONE
+
+_OPEN: Final = (Life.LEASED, Life.SOLE, Life.FREE)
+
+OPEN: Final = frozenset(_OPEN)
+"""Its processes may launch."""
+
+
+class Traits(NamedTuple):
+    """What a state is to those who ask all the time."""
+
+    is_open: bool
+    """Its processes may launch."""
+    is_busy: bool
+    """The container wants the card or has it."""
+    is_waiting: bool
+    is_leased: bool
+    is_closing: bool
+
+
+TRAITS: Final[Mapping[Life, Traits]] = {
+    life: Traits(
+        is_open=life in OPEN,
+        is_busy=life not in {Life.EMPTY, Life.IDLE},
+        is_waiting=life is Life.WAITING,
+        is_leased=life is Life.LEASED,
+        is_closing=life is Life.CLOSING,
+    )
+    for life in Life
+}
+
+TRANSITIONS: Final[Mapping[tuple[Life, Event], Life]] = {
+    (Life.EMPTY, Event.JOINED): Life.IDLE,
+    (Life.IDLE, Event.WANTED): Life.WAITING,
+    (Life.WAITING, Event.WITHDRAWN): Life.IDLE,
+    (Life.WAITING, Event.LENT): Life.LEASED,
+    (Life.WAITING, Event.GIVEN): Life.SOLE,
+    (Life.WAITING, Event.FREED): Life.FREE,
+    # The other cards of a gang are granted along with the one that is waited for.
+    (Life.IDLE, Event.LENT): Life.LEASED,
+    (Life.IDLE, Event.GIVEN): Life.SOLE,
+    (Life.IDLE, Event.FREED): Life.FREE,
+    (Life.LEASED, Event.RENEWED): Life.LEASED,
+    (Life.LEASED, Event.RELIEVED): Life.SOLE,
+    (Life.SOLE, Event.CONTENDED): Life.LEASED,
+    (Life.FREE, Event.CONTENDED): Life.LEASED,
+    (Life.FREE, Event.JOINED_BY): Life.SOLE,
+    (Life.SOLE, Event.ALONE): Life.FREE,
+    **{(state, Event.ENDED): Life.CLOSING for state in _OPEN},
+    (Life.CLOSING, Event.REOPENED): Life.LEASED,
+    (Life.CLOSING, Event.DONE): Life.IDLE,
+    **{(state, Event.LEFT): Life.EMPTY for state in Life if state is not Life.EMPTY},
+}
+
+LINES: Final[Mapping[Life, LineState]] = {
+    **dict.fromkeys(Life, LineState.CLOSED),
+    Life.LEASED: LineState.LEASE,
+    Life.SOLE: LineState.SOLE,
+    Life.FREE: LineState.FREE,
+}
+"""What the line says; a lease past its deadline may also be left as it is."""
+
+
+def after(life: Life, event: Event) -> Life:
+    """What a lease is after that."""
+    return TRANSITIONS[life, event]
+
+
+def mermaid() -> str:
+    """A state diagram, as documents show it."""
+    arrows: dict[tuple[Life, Life], list[str]] = {}
+    for (state, event), then in TRANSITIONS.items():
+        if event is not Event.LEFT:
+            arrows.setdefault((state, then), []).append(event.value)
+    lines = [f"    {state.value} --> {then.value}: {'<br>'.join(events)}" for (state, then), events in arrows.items()]
+    leaving = f"    note right of {Life.EMPTY.value}: from anywhere, when the {Event.LEFT.value}"
+    return "\n".join(["stateDiagram-v2", f"    [*] --> {Life.EMPTY.value}", *lines, leaving])

@@ -1,0 +1,182 @@
+"""What there is on a node: containers, cards, and the islands of cards that are decided on together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from partage_isolation.leases.durations import NEVER, Timing
+from partage_isolation.leases.grants import Closing, Granting, Lines
+from partage_isolation.leases.life import FREE
+from partage_isolation.leases.meter import Meter
+from partage_isolation.leases.policies.policy import Account, Policy
+from partage_isolation.leases.seat import Card, Demander, Seat
+from partage_isolation.leases.turns import Deciding, Turns
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+
+class Island:
+    """Mostly one card; several where gangs tie them together."""
+
+    __slots__ = ("_closing", "_deciding", "_granting", "_timing", "cards", "due")
+
+    def __init__(self, cards: Sequence[Card], lines: Lines, timing: Timing, *, due: int | None = None) -> None:
+        self.cards, self._timing, self.due = cards, timing, due
+        self._closing = Closing(lines, timing)
+        self._granting = Granting(self._closing, lines, timing)
+        self._deciding = decider(cards, self._granting, timing)
+
+    def charge(self, now: int) -> None:
+        """All its time until now."""
+        for card in self.cards:
+            card.charge(now)
+
+    def go_on(self, now: int) -> None:
+        """Does all that it is time for."""
+        while True:
+            for card in self.cards:
+                if card.holder:
+                    self._look(card.holder.demander, now)
+            if not self._deciding.decide(now):
+                break
+        self.due = self._next(now)
+
+    def finish(self, demander: Demander, now: int) -> None:
+        """Where all members have ended a lease themselves, or were idle, that card is closed; of a gang when idle."""
+        for seat in demander.seats:
+            if seat.is_open and seat.all_finished() and seat.life is not FREE:
+                is_idle = seat.says_idle()
+                if is_idle or len(demander.seats) == 1:
+                    seat.is_quiet = is_idle
+                    is_written = is_idle or not seat.is_leased or seat.deadline > now
+                    self._closing.close(seat, now, is_written=is_written)
+
+    def _look(self, demander: Demander, now: int) -> None:
+        for seat in demander.seats:
+            if seat.is_leased:
+                if seat.deadline <= now:
+                    self._closing.expire(demander, now)
+                    break
+                if seat.look_at <= now:
+                    self._granting.renew(demander, now)
+                    break
+            elif seat.is_open and seat.card.holder is seat:
+                self._granting.adjust(demander, seat, now)
+        self._closing.go_on(demander, now)
+
+    def _next(self, now: int) -> int | None:
+        """When something is to be done next."""
+        due = self._deciding.opens_at
+        for card in self.cards:
+            holder = card.holder
+            if holder and holder.is_leased:
+                due = min(due, holder.look_at)
+            elif holder and holder.is_closing:
+                due = min(due, self._closing.look_ns(holder.demander))
+            if card.patient_until < due:
+                due = min(due, card.patience_ends(now))
+        return due if due < NEVER else None
+
+
+def decider(cards: Sequence[Card], granting: Granting, timing: Timing) -> Deciding | Turns:
+    """Who says who is next: the same on one card as on several, and cheaper."""
+    return Turns(cards[0], granting, timing) if len(cards) == 1 else Deciding(cards, granting, timing)
+
+
+Place = tuple[ContainerKey, CardId]
+FirstEpoch = Callable[[ContainerKey, CardId], int]
+
+
+class Node:
+    """See the module."""
+
+    def __init__(self, policy: Callable[[CardId], Policy], timing: Timing, first_epoch: FirstEpoch) -> None:
+        self._policy, self._timing, self._first_epoch = policy, timing, first_epoch
+        self.lines = Lines()
+        self.cards: dict[CardId, Card] = {}
+        self.seats: dict[Place, Seat] = {}
+        self.islands: list[Island] = []
+        self._demanders: dict[ContainerKey, Demander] = {}
+        self._island_of: dict[CardId, Island] = {}
+        self._came = 0
+
+    def put(self, place: Place, share: int, limit: int, now: int) -> None:
+        """So much of that card is that container's from now on."""
+        known = self.seats.get(place)
+        if known:
+            known.account.share, known.account.limit = share, limit
+            self.island(place[1]).due = now
+        else:
+            self._add(place, Account(share, limit), now)
+            self._tie(now)
+
+    def drop(self, key: ContainerKey, now: int) -> None:
+        """It has ended."""
+        demander = self._demanders.pop(key, None)
+        if demander is None:
+            return
+        for seat in demander.seats:
+            del self.seats[key, seat.card_id]
+            seat.card.forget(seat)
+            if not seat.card.seats:
+                del self.cards[seat.card_id]
+        self.lines.forget(key)
+        self._tie(now)
+
+    def island(self, card: CardId) -> Island:
+        """That has this card."""
+        return self._island_of[card]
+
+    def due(self) -> int | None:
+        """When the first of them is."""
+        first = NEVER
+        for island in self.islands:
+            if island.due is not None and island.due < first:
+                first = island.due
+        return first if first < NEVER else None
+
+    def _card(self, card: CardId, now: int) -> Card:
+        if card not in self.cards:
+            self.cards[card] = Card(card, self._policy(card), at=now)
+        return self.cards[card]
+
+    def _add(self, place: Place, account: Account, now: int) -> None:
+        key, card = place[0], self._card(place[1], now)
+        self._came += 1
+        demander = self._demanders.setdefault(key, Demander(key, self._came, self._timing))
+        seat = Seat(
+            key,
+            card,
+            account,
+            demander=demander,
+            epoch=self._first_epoch(*place),
+            drain_ns=self._timing.quantum_ns,
+            wanted=Meter(now),
+            got=Meter(now),
+        )
+        demander.seats = sorted([*demander.seats, seat], key=lambda each: each.card_id)
+        card.seats.append(seat)
+        self.seats[place] = seat
+        self.lines.first(seat)
+
+    def _tie(self, now: int) -> None:
+        tied = _islands(self._demanders.values(), self.cards.values())
+        self.islands = [Island(cards, self.lines, self._timing, due=now) for cards in tied]
+        self._island_of = {card.id: island for island in self.islands for card in island.cards}
+
+
+def _islands(demanders: Iterable[Demander], cards: Iterable[Card]) -> list[list[Card]]:
+    """Cards that have to be decided on together; each list by card id."""
+    parent = {card: card for card in sorted(cards, key=lambda card: card.id)}
+
+    def root(card: Card) -> Card:
+        while parent[card] is not card:
+            card = parent[card]
+        return card
+
+    for demander in demanders:
+        for one, other in zip(demander.seats, demander.seats[1:], strict=False):
+            parent[root(other.card)] = root(one.card)
+    groups: dict[Card, list[Card]] = {}
+    for card in parent:
+        groups.setdefault(root(card), []).append(card)
+    return list(groups.values())

@@ -1,0 +1,28 @@
+"""Policies: who runs next on a card, for how long, and what that costs him. Small and pure; chosen by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from partage_isolation.leases.durations import Timing
+from partage_isolation.leases.policies.gemini import Gemini
+from partage_isolation.leases.policies.policy import FreeRun, Policy
+from partage_isolation.leases.policies.virtual_time import Caps, VirtualTime
+
+__all__ = ["DEFAULT", "NAMES", "Policy", "by_name"]
+
+_MADE: Final[Mapping[str, Callable[[Timing], Policy]]] = {
+    "virtual-time": VirtualTime,
+    "caps": lambda timing: Caps(timing, order=VirtualTime(timing)),
+    "gemini": lambda _: Gemini(),
+    "free-run": lambda _: FreeRun(),
+}
+
+DEFAULT: Final = "virtual-time"
+NAMES: Final = tuple(_MADE)
+
+
+def by_name(name: str, timing: Timing = Timing()) -> Policy:  # noqa: B008 - it is frozen
+    """The policy of that name; a `KeyError` where there is none."""
+    return _MADE[name](timing)

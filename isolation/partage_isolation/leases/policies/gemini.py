@@ -1,0 +1,74 @@
+"""The token policy that Gemini published, at its default parameters, for comparison. Pure.
+
+A token lasts a quota of 250 ms at first, then the mean of the last quota and of what was really held, 100 ms at least.
+Of a window of 10 s nobody gets more than its limit; those below their share come first, by how far they are below it,
+then whoever used least. A token is given back when its holder is idle, and nobody takes it before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from partage_isolation.leases.durations import MS
+from partage_isolation.leases.policies.policy import Account
+from partage_isolation.leases.policies.virtual_time import WHOLE
+
+_ONE = 1 << 40
+"""A used-up share, as a rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gemini:
+    """What Gemini's scheduler does."""
+
+    quota_ns: int = 250 * MS
+    least_ns: int = 100 * MS
+    window_ns: int = 10_000 * MS
+    is_metering: bool = True
+    renews: bool = False
+
+    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:
+        """Deficit first."""
+        used = self._used(account, now) + ahead_ns
+        due = account.share * self.window_ns // WHOLE
+        return used * _ONE // due if used < due else _ONE + used
+
+    def came(self, account: Account, least: int) -> None:
+        """It knows no clocks."""
+
+    def opens_at(self, account: Account, now: int) -> int:
+        """When enough of what it used has left the window."""
+        over = self._used(account, now) - account.limit * self.window_ns // WHOLE
+        if account.limit >= WHOLE or over < 0:
+            return now
+        for end, held in account.runs:
+            over -= held
+            if over < 0:
+                return max(now + 1, end + self.window_ns + 1)
+        return now + self.least_ns
+
+    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:  # noqa: ARG002
+        """Its quota, whatever others want."""
+        return account.quota or self.quota_ns
+
+    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:  # noqa: ARG002
+        """Nobody may."""
+        return False
+
+    def charge(self, account: Account, held_ns: int, now: int) -> None:  # noqa: ARG002
+        """To the token that it holds."""
+        account.run += held_ns
+
+    def ended(self, account: Account, now: int) -> None:
+        """What was held goes into the window, and into the next quota."""
+        if account.run > 0:
+            account.runs.append((now, account.run))
+            account.used += account.run
+        most = max(self.least_ns, account.limit * self.window_ns // WHOLE)
+        quota = (account.run + (account.quota or self.quota_ns)) // 2
+        account.quota, account.run = min(most, max(self.least_ns, quota)), 0
+
+    def _used(self, account: Account, now: int) -> int:
+        while account.runs and account.runs[0][0] <= now - self.window_ns:
+            account.used -= account.runs.popleft()[1]
+        return account.used + account.run

@@ -1,0 +1,111 @@
+"""What a policy decides, what it remembers of a container, and the policy that meters nothing.
+
+Pure. A policy has no state of its own: all that it remembers of a container is in an `Account`, so that the same
+functions serve the broker and the simulator. Ranks are compared on one card only, and only between those that may run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(slots=True)
+class Account:
+    """Numbers alone; what they mean is the policy's."""
+
+    share: int
+    """In milli; guaranteed."""
+    limit: int
+    """In milli; the ceiling."""
+    virtual: int = 0
+    """Time held, divided by share: nanoseconds of a whole card."""
+    lead: int = 0
+    """How far the others' virtual time was ahead when it last went away: what they owed it then."""
+    room: int = 0
+    """What the ceiling leaves at `room_at`."""
+    room_at: int = 0
+    quota: int = 0
+    """How long its next lease may be."""
+    run: int = 0
+    """How long it has held the card in this lease."""
+    used: int = 0
+    """The sum of `runs`."""
+    runs: deque[tuple[int, int]] = field(default_factory=deque[tuple[int, int]])
+    """When each of its recent leases ended, and how long the card was held."""
+
+
+class Policy(Protocol):
+    """Of one card."""
+
+    @property
+    def is_metering(self) -> bool:
+        """False: everybody runs whenever he likes."""
+        ...
+
+    @property
+    def renews(self) -> bool:
+        """A lease that would go to its holder again is lengthened instead of being drained."""
+        ...
+
+    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:
+        """Who has the least runs next; as if it had held the card for so long more."""
+        ...
+
+    def came(self, account: Account, least: int) -> None:
+        """It was away and wants the card again; `least` is how far the others are, in virtual time."""
+        ...
+
+    def opens_at(self, account: Account, now: int) -> int:
+        """When its ceiling lets it run; not after now, where it may."""
+        ...
+
+    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:
+        """For how long it may run; None: until somebody else wants the card."""
+        ...
+
+    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:
+        """Whether one who wakes up may end the other's run before its time."""
+        ...
+
+    def charge(self, account: Account, held_ns: int, now: int) -> None:
+        """It held the card for so long until now; negative: so much was charged wrongly."""
+        ...
+
+    def ended(self, account: Account, now: int) -> None:
+        """Its lease is over, and all of it is charged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FreeRun:
+    """For those who want memory held and time not."""
+
+    is_metering: bool = False
+    renews: bool = False
+
+    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:  # noqa: ARG002
+        """All are equal."""
+        return 0
+
+    def came(self, account: Account, least: int) -> None:
+        """Nothing to be said."""
+
+    def opens_at(self, account: Account, now: int) -> int:  # noqa: ARG002
+        """Always."""
+        return now
+
+    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:  # noqa: ARG002
+        """For ever."""
+        return None
+
+    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:  # noqa: ARG002
+        """There is no turn to be ended."""
+        return False
+
+    def charge(self, account: Account, held_ns: int, now: int) -> None:
+        """Nothing is charged."""
+
+    def ended(self, account: Account, now: int) -> None:
+        """Nothing more."""

@@ -1,0 +1,146 @@
+"""A guarantee by virtual time with a ceiling beside it, and strict caps in the same order.
+
+Pure. Each container has a clock that runs, while it holds the card, as much faster as its share is smaller; the
+container whose clock is furthest behind runs next. So excess is divided by share, no card is idle while a container
+wants it, and debts never expire. A container that comes back from idleness is ahead of the others by a credit at most.
+A share of 0 runs only while no container with a share wants the card.
+
+The ceiling is a bucket that fills at the limit's rate, and that held time empties. A container below it has at least a
+turn of `on_ns`: shorter ones cost more than they give. Debt stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partage_isolation.leases.durations import Timing
+from partage_isolation.leases.policies.policy import Account
+
+WHOLE = 1000
+"""Milli of a card."""
+
+
+def _fill(account: Account, limit: int, now: int, most: int) -> int:
+    """What the bucket holds now."""
+    if now > account.room_at:
+        account.room = min(most, account.room + (now - account.room_at) * limit // WHOLE)
+        account.room_at = now
+    return account.room
+
+
+def _opens_at(account: Account, limit: int, now: int, *, on_ns: int, most: int) -> int:
+    """When a turn of that length fits."""
+    missing = on_ns * (WHOLE - limit) // WHOLE - _fill(account, limit, now, most)
+    return now if missing <= 0 else now - (-missing * WHOLE // limit)
+
+
+def _lasts_ns(account: Account, limit: int, now: int, most: int) -> int:
+    """How long it may run from now on before the bucket is empty."""
+    return max(0, _fill(account, limit, now, most)) * WHOLE // (WHOLE - limit)
+
+
+_BEHIND_ALL = 1 << 80
+"""More than any clock shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTime:
+    """What cards have unless another policy is asked for."""
+
+    timing: Timing = Timing()  # noqa: RUF009 - it is frozen
+    is_metering: bool = True
+    renews: bool = True
+
+    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:  # noqa: ARG002
+        """Its clock."""
+        virtual = account.virtual + ahead_ns * WHOLE // (account.share or 1)
+        return virtual if account.share else virtual + _BEHIND_ALL
+
+    def came(self, account: Account, least: int) -> None:
+        """No more than the credit ahead, or than it was when it went; debt stays."""
+        account.virtual = max(account.virtual, least - max(self.timing.credit_ns, account.lead))
+
+    def opens_at(self, account: Account, now: int) -> int:
+        """At once, below a whole card when a turn fits."""
+        if account.limit >= WHOLE:
+            return now
+        on_ns = self.timing.ceiling_on_ns
+        return _opens_at(account, account.limit, now, on_ns=on_ns, most=self._most)
+
+    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:
+        """A quantum, or what the ceiling leaves of it."""
+        if account.limit >= WHOLE:
+            return self.timing.quantum_ns if is_contended else None
+        return min(self.timing.quantum_ns, _lasts_ns(account, account.limit, now, self._most))
+
+    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:
+        """Where it is behind."""
+        return self.rank(wanter, now) < self.rank(holder, now)
+
+    def charge(self, account: Account, held_ns: int, now: int) -> None:
+        """To both clocks."""
+        account.virtual += held_ns * WHOLE // (account.share or 1)
+        if account.limit < WHOLE:
+            _fill(account, account.limit, now, self._most)
+            account.room -= held_ns
+
+    def ended(self, account: Account, now: int) -> None:
+        """Nothing more."""
+
+    @property
+    def _most(self) -> int:
+        return self.timing.ceiling_most_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """For those who sell time by the milli: what one gets does not depend on what others do."""
+
+    timing: Timing = Timing()  # noqa: RUF009 - it is frozen
+    is_metering: bool = True
+    renews: bool = True
+    order: VirtualTime = field(default=VirtualTime())
+
+    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:
+        """By virtual time."""
+        return self.order.rank(account, now, ahead_ns)
+
+    def came(self, account: Account, least: int) -> None:
+        """By virtual time."""
+        self.order.came(account, least)
+
+    def opens_at(self, account: Account, now: int) -> int:
+        """When a turn fits below its share."""
+        cap = _cap(account)
+        if cap >= WHOLE:
+            return now
+        return _opens_at(account, cap, now, on_ns=self.timing.ceiling_on_ns, most=self._most)
+
+    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:
+        """What its share leaves of a quantum."""
+        cap = _cap(account)
+        if cap >= WHOLE:
+            return self.timing.quantum_ns if is_contended else None
+        return min(self.timing.quantum_ns, _lasts_ns(account, cap, now, self._most))
+
+    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:
+        """Where it is behind."""
+        return self.order.may_end(wanter, holder, now)
+
+    def charge(self, account: Account, held_ns: int, now: int) -> None:
+        """To both clocks."""
+        account.virtual += held_ns * WHOLE // (account.share or 1)
+        _fill(account, _cap(account), now, self._most)
+        account.room -= held_ns
+
+    def ended(self, account: Account, now: int) -> None:
+        """Nothing more."""
+
+    @property
+    def _most(self) -> int:
+        return self.timing.ceiling_most_ns
+
+
+def _cap(account: Account) -> int:
+    """In milli; somebody without a share gets a turn now and then, so that nothing waits for ever."""
+    return max(1, min(account.share, account.limit))

@@ -1,0 +1,429 @@
+"""Who uses a card: a container's seat there, the card itself, and the container as a gang of its seats.
+
+Pure. A *member* is a process that has joined. A member that did not say in time that its work was done is *silent*: the
+card does not wait for it until it speaks of the present line. A gang gets all cards that it needs in one step or none,
+so no two gangs can wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from partage_isolation.leases.durations import NEVER, Timing
+from partage_isolation.leases.life import IDLE, TRAITS, TRANSITIONS, Event, Life
+from partage_isolation.leases.line import Drains, LineState, Shares
+from partage_isolation.leases.meter import Meter
+from partage_isolation.leases.policies.policy import Account, Policy
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+Member = Hashable
+"""A process, as the caller knows it."""
+
+
+@dataclass(slots=True)
+class Presence:
+    """One member."""
+
+    drained: int | None = None
+    """The epoch whose work it last said to be done."""
+    is_idle: bool = False
+    """It said so of this epoch, and may have begun again since."""
+    wants: bool = False
+    silent_since: int | None = None
+    """When its lease had ended, if it never said that its work was done."""
+    is_stopped: bool = False
+    """It does not run at all: what it launched is done, whatever it says."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the container came."""
+
+    leases: int = 0
+    revocations: int = 0
+    drains: int = 0
+    drains_ns: int = 0
+    last_drain_ns: int = 0
+    overlaps: int = 0
+
+    def drained(self, drain_ns: int) -> None:
+        """All its work was done, in time: so long after the lease."""
+        self.drains, self.drains_ns, self.last_drain_ns = self.drains + 1, self.drains_ns + drain_ns, drain_ns
+
+
+@dataclass(slots=True, eq=False)
+class Seat:
+    """See the module."""
+
+    key: ContainerKey
+    card: Card
+    account: Account
+    epoch: int
+    drain_ns: int
+    """How long its work is expected to need after a lease: the longest of late, and less each time."""
+    wanted: Meter
+    got: Meter
+    demander: Demander
+    life: Life = Life.EMPTY
+    is_open: bool = False
+    """Its processes may launch, unless the deadline has passed."""
+    is_busy: bool = False
+    """It wants the card or has it."""
+    is_waiting: bool = False
+    is_leased: bool = False
+    is_closing: bool = False
+    look_at: int = 0
+    """When a lease has to be looked at: at its deadline, or before that to be renewed."""
+    line: LineState = LineState.CLOSED
+    deadline: int = 0
+    members: dict[Member, Presence] = field(default_factory=dict[Member, Presence])
+    undrained: set[Member] = field(default_factory=set[Member])
+    """Whom its closing still waits for."""
+    silent: set[Member] = field(default_factory=set[Member])
+    granted_at: int = 0
+    ended_at: int = 0
+    """When its last lease was over, by its deadline or by our word."""
+    closing_at: int = 0
+    """When we began to wait for its work."""
+    renewals: int = 0
+    waiting_since: int = 0
+    busy_since: int = 0
+    charged: int = 0
+    charged_from: int = 0
+    is_awake: bool = False
+    """It has just come to want the card, and may end another's turn."""
+    is_quiet: bool = True
+    """It was idle when it last had the card."""
+    rested_at: int = 0
+    """When it last gave the card up without waiting for it again."""
+    is_capped: bool = False
+    """It wants the card, and its ceiling keeps it from it."""
+    is_passed: bool = False
+    """It was its turn here, and another card of its gang could not be had."""
+    overlap_paid: int = 0
+    counts: Counts = field(default_factory=Counts)
+
+    @property
+    def card_id(self) -> CardId:
+        """Of its card."""
+        return self.card.id
+
+    @property
+    def is_in_order(self) -> bool:
+        """It wants the card or has it, and may have it."""
+        return self.is_busy and not self.is_capped
+
+    @property
+    def has_gone(self) -> bool:
+        """It does not want the card, and was not idle when it last had it: it may be between two launches."""
+        return not (self.is_quiet or self.is_busy) and self.life is IDLE
+
+    @property
+    def is_behind(self) -> bool:
+        """Work of a silent member may still run."""
+        return self.still_running() > 0
+
+    def still_running(self) -> int:
+        """How many silent members may have work under way."""
+        return sum([not self.members[member].is_stopped for member in self.silent])
+
+    def running(self) -> int:
+        """How many members may have work under way while it holds the card."""
+        return sum(
+            [not (each.is_idle or each.is_stopped or each.drained == self.epoch) for each in self.members.values()]
+        )
+
+    def happens(self, event: Event, now: int) -> None:
+        """See `life`."""
+        was_busy, self.life = self.is_busy, TRANSITIONS[self.life, event]
+        self.is_open, self.is_busy, self.is_waiting, self.is_leased, self.is_closing = TRAITS[self.life]
+        if self.is_busy is not was_busy:
+            if was_busy:
+                self.wanted.add(self.busy_since, now, now - self.busy_since)
+            self.busy_since = now
+
+    def settle(self, now: int) -> None:
+        """Brings its meters up to now."""
+        self.got.add(self.charged_from, now, self.charged)
+        self.charged, self.charged_from = 0, now
+        if self.is_busy:
+            self.wanted.add(self.busy_since, now, now - self.busy_since)
+            self.busy_since = now
+
+    def is_overdue(self, now: int) -> bool:
+        """It has waited for too long, although it has a share and no ceiling keeps it."""
+        if now < self.card.patient_until or not self.is_waiting or self.overdue_at > now:
+            return False
+        return self.account.share > 0 and not self.is_capped
+
+    def begins_to_wait(self, now: int) -> None:
+        """From now on it is counted how long."""
+        self.waiting_since = now
+        self.card.patient_until = min(self.card.patient_until, self.overdue_at)
+
+    @property
+    def overdue_at(self) -> int:
+        """By then it has waited for too long."""
+        return self.waiting_since + self.demander.longest_wait_ns
+
+    def waits(self) -> bool:
+        """Whether some thread of it stands at the gate."""
+        return any([presence.wants for presence in self.members.values()])  # noqa: C419 - a list is faster
+
+    def forget_wants(self, epoch: int | None = None) -> None:
+        """Whoever still waits says so again: the line has another epoch. Who ended the last himself waits on."""
+        for presence in self.members.values():
+            presence.is_idle = False
+            presence.wants &= epoch is not None and presence.drained == epoch
+
+    def says_idle(self) -> bool:
+        """Some member was idle under this epoch: it may have begun again, and would not say so."""
+        return any([presence.is_idle for presence in self.members.values()])  # noqa: C419 - as above
+
+    def all_finished(self) -> bool:
+        """Each member that speaks has ended this lease itself, or was idle."""
+        speaks = False
+        for each in self.members.values():
+            if each.silent_since is None:
+                speaks = True
+                if not (each.is_idle or each.drained == self.epoch):
+                    return False
+        return speaks
+
+    def measured(self, drain_ns: int) -> None:
+        """Its work needed so long after a lease."""
+        self.drain_ns = max(drain_ns, self.drain_ns - (self.drain_ns - drain_ns) // 16)
+
+    def shares(self, now: int) -> Shares:
+        """For those who look."""
+        self.settle(now)
+        counts = self.counts
+        return Shares(
+            wanted=self.wanted.windows(now),
+            got=self.got.windows(now),
+            leases=counts.leases,
+            revocations=counts.revocations,
+            drains=Drains(counts.drains, counts.drains_ns, counts.last_drain_ns),
+            overlaps=counts.overlaps,
+            state=self.line if self.is_open else LineState.CLOSED,
+            is_waiting=self.is_waiting,
+            members=len(self.members),
+        )
+
+
+Running = tuple[Seat, int]
+"""A container, and how many of its processes may have work on the card."""
+
+
+def runners(behind: Sequence[Seat], holder: Seat | None) -> list[Running]:
+    """The holder, and those with silent members that are not stopped."""
+    found = [(seat, seat.still_running()) for seat in behind if seat is not holder]
+    if holder:
+        found.append((holder, max(1, holder.running())))
+    return [each for each in found if each[1]]
+
+
+def divided(amount: int, among: Sequence[Running]) -> list[tuple[Seat, int]]:
+    """All of it, by processes."""
+    whole = sum(processes for _, processes in among)
+    parts: list[tuple[Seat, int]] = []
+    before = 0
+    for seat, processes in among:
+        after = before + processes
+        parts.append((seat, amount * after // whole - amount * before // whole))
+        before = after
+    return parts
+
+
+@dataclass(slots=True, eq=False)
+class Card:
+    """See the module."""
+
+    id: CardId
+    policy: Policy
+    at: int = 0
+    """Until when its time is charged."""
+    patient_until: int = NEVER
+    """Nobody has waited here for too long before that; it may be later."""
+    seats: list[Seat] = field(default_factory=list[Seat])
+    holder: Seat | None = None
+    behind: list[Seat] = field(default_factory=list[Seat])
+    """Those with silent members."""
+    clocks: list[int] = field(default_factory=lambda: [0, 0])
+    """How far virtual time has come, for those without a share and with one; it never goes back."""
+    charged: int = 0
+    """All that was ever charged."""
+    busy: int = 0
+    """Time in which somebody was charged."""
+
+    def charge(self, now: int) -> None:
+        """Time until now: to the holder, or to all whose work may run, by their processes."""
+        since, self.at = now - self.at, now
+        if since <= 0:
+            return
+        if not self.behind:
+            if self.holder:
+                self.busy += since
+                self._pay(self.holder, since, now)
+        elif parts := divided(since, runners(self.behind, self.holder)):
+            self.busy += since
+            for seat, part in parts:
+                self._pay(seat, part, now)
+
+    def _pay(self, seat: Seat, amount: int, now: int) -> None:
+        self.policy.charge(seat.account, amount, now)
+        seat.charged += amount
+        self.charged += amount
+        if seat is not self.holder:
+            seat.overlap_paid += amount
+
+    def refund(self, seat: Seat, amount: int, now: int) -> None:
+        """It turned out that its work had ended long before it said so; nobody gets ahead of the others by that."""
+        had = seat.account.virtual
+        self.policy.charge(seat.account, -amount, now)
+        seat.account.virtual = max(seat.account.virtual, min(had, self.clocks[seat.account.share > 0]))
+
+    def lets_in(self, seat: Seat, now: int) -> int:
+        """When its ceiling lets it run; where that is not after now, it is among the others again."""
+        at = self.policy.opens_at(seat.account, now)
+        if at > now:
+            seat.is_capped = True
+        elif seat.is_capped or seat.is_passed:
+            seat.is_awake |= seat.is_capped
+            seat.is_capped = seat.is_passed = False
+            self.came(seat)
+        return at
+
+    def is_contended(self, seat: Seat, since: int) -> bool:
+        """Somebody else waits for it, and could have it; or had it after that time, and was not idle then."""
+        for other in self.seats:
+            if other is not seat:
+                if other.is_waiting:
+                    if not other.is_capped:
+                        return True
+                elif other.rested_at > since and other.has_gone:
+                    return True
+        return False
+
+    def kept_until(self, seat: Seat, now: int, keep_ns: int) -> int:
+        """Until when somebody before it is expected back who had the card a moment ago and was not idle."""
+        gone = [other for other in self.seats if other.rested_at + keep_ns > now and other.has_gone]
+        if not gone or not self.policy.renews:
+            return 0
+        rank = self.policy.rank(seat.account, now)
+        first = [other.rested_at for other in gone if self.policy.rank(other.account, now) < rank]
+        return max(first) + keep_ns if first else 0
+
+    def came(self, seat: Seat) -> None:
+        """It was away: it is ahead of the others by a credit at most, or by what they owed it when it went."""
+        self.policy.came(seat.account, self._keep_time(seat, self._others(seat)))
+
+    def goes(self, seat: Seat, *, is_back: bool) -> None:
+        """It gives the card up; unless it is back at once, it will be owed what others owe it now."""
+        virtual, others = seat.account.virtual, self._others(seat)
+        self._keep_time(seat, [*others, virtual])
+        if not is_back:
+            seat.account.lead = max(0, min(others, default=virtual) - virtual)
+
+    def _others(self, seat: Seat) -> list[int]:
+        """Clocks of those who want the card or have it, of his kind: with a share, or without."""
+        has_share = seat.account.share > 0
+        return [
+            other.account.virtual
+            for other in self.seats
+            if other.is_busy and other is not seat and not other.is_capped and (other.account.share > 0) == has_share
+        ]
+
+    def _keep_time(self, seat: Seat, clocks: Sequence[int]) -> int:
+        """How far virtual time has come: where the one is who is furthest behind."""
+        kind = seat.account.share > 0
+        self.clocks[kind] = max(self.clocks[kind], min(clocks, default=0))
+        return self.clocks[kind]
+
+    def patience_ends(self, now: int) -> int:
+        """When the next of those who wait has waited for too long."""
+        ends = [seat.overdue_at for seat in self.seats if seat.is_waiting]
+        self.patient_until = min(ends, default=NEVER)
+        return min((at for at in ends if at > now), default=NEVER)
+
+    def is_slow(self, seat: Seat, drain_ns: int) -> bool:
+        """Work of others who are busy here takes longer than that to drain."""
+        return any(other is not seat and other.is_busy and other.drain_ns > drain_ns for other in self.seats)
+
+    def is_alone(self, seat: Seat) -> bool:
+        """No other container has a process here."""
+        return all(other is seat or other.life is Life.EMPTY for other in self.seats)
+
+    def forget(self, seat: Seat) -> None:
+        """Its container has ended."""
+        self.seats.remove(seat)
+        if self.holder is seat:
+            self.holder = None
+        if seat in self.behind:
+            self.behind.remove(seat)
+
+
+@dataclass(slots=True, eq=False)
+class Demander:
+    """One container."""
+
+    key: ContainerKey
+    number: int
+    """By age: who came first is first where nothing else decides."""
+    timing: Timing
+    seats: list[Seat] = field(default_factory=list[Seat])
+    """By card id."""
+    is_reopened: bool = False
+    """This closing has been interrupted once."""
+
+    longest_wait_ns: int = 0
+    """After that it is next whatever it owes."""
+    torn_turns: int = 0
+    """How often it was served before its time because it was torn."""
+
+    def __post_init__(self) -> None:
+        self.set_longest_wait()
+
+    def set_longest_wait(self) -> None:
+        """Where it is torn it harms others until it runs everywhere: it is served soon, and each time less soon."""
+        timing = self.timing
+        if self.is_torn():
+            self.longest_wait_ns = min(timing.longest_wait_ns, 2 * timing.quantum_ns << min(self.torn_turns, 10))
+        else:
+            self.longest_wait_ns, self.torn_turns = timing.longest_wait_ns, 0
+        for seat in self.seats:
+            if seat.is_waiting:
+                seat.begins_to_wait(seat.waiting_since)
+
+    def is_torn(self) -> bool:
+        """Its work runs on one card without an end, and may wait for what a thread at another's gate would launch."""
+        return len(self.seats) > 1 and any(seat.silent and seat.is_behind for seat in self.seats)
+
+    def needs(self) -> tuple[Seat, ...]:
+        """The seats that it would be granted together now; none where it wants nothing or is still closing."""
+        seats = self.seats
+        if len(seats) == 1:
+            return (seats[0],) if seats[0].is_waiting else ()
+        lives = [seat.life for seat in seats]
+        if Life.WAITING not in lives or Life.CLOSING in lives:
+            return ()
+        return tuple(seat for seat in seats if seat.is_waiting or _would_follow(seat))
+
+    def closing(self) -> list[Seat]:
+        """Those that end together."""
+        return [seat for seat in self.seats if seat.is_closing]
+
+    def is_drained(self) -> bool:
+        """It is closing, and nothing is waited for any more."""
+        closing = self.closing()
+        return bool(closing) and not any(seat.undrained for seat in closing)
+
+    def open_seats(self) -> list[Seat]:
+        """Those whose processes may launch."""
+        return [seat for seat in self.seats if seat.is_open and seat.card.policy.is_metering]
+
+
+def _would_follow(seat: Seat) -> bool:
+    """Nobody waits there at this moment, and it was not idle when it last had the card."""
+    return seat.has_gone and seat.card.policy.is_metering

@@ -1,1 +1,0 @@
-"""Leases: who may launch work on a card, and for how long. Pure: time comes in, acts go out."""

@@ -1,0 +1,212 @@
+"""One container in the ledger: its cards with their limits, its processes, and what is charged.
+
+Pure. Cards have numbers, by which processes name them; a number keeps its card while the container lives. The table of
+`Event`s alone says what a process is: an event that is not in the table changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from partage_isolation.ledger.account import NOTHING, Account, Charges
+from partage_isolation.ledger.pieces import Pieces, ProcessId
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+
+class State(IntEnum):
+    """What a process is. The numbers are written to files."""
+
+    LIVE = 1
+    """Connected."""
+    DETACHED = 2
+    """Its connection is gone and it lives: still charged."""
+    UNCONFIRMED = 3
+    """Known from before the broker was started, and not yet heard of."""
+    FOUND = 4
+    """Never said anything; a card shows it, and it is of the container."""
+    DEAD = 5
+    """Gone; charged until the card shows no more of it."""
+    GONE = 6
+    """Forgotten."""
+
+
+class Event(IntEnum):
+    """What happens to a process."""
+
+    HUNG_UP = 1
+    RESUMED = 2
+    """It came with the token that it was given."""
+    BEGAN_ANEW = 3
+    """It came without one: it has executed another program."""
+    RESTARTED = 4
+    """The broker was."""
+    DIED = 5
+    ABSENT = 6
+    """No card shows it any more."""
+
+
+_ALIVE: Final = (State.LIVE, State.DETACHED, State.UNCONFIRMED, State.FOUND)
+
+SPEAKING: Final = (State.LIVE, State.DETACHED, State.UNCONFIRMED)
+"""Alive, and known to speak for themselves."""
+
+TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
+    (State.LIVE, Event.HUNG_UP): State.DETACHED,
+    (State.LIVE, Event.RESTARTED): State.UNCONFIRMED,
+    (State.DETACHED, Event.RESTARTED): State.UNCONFIRMED,
+    # A connection that breaks may be noticed after the next one is there.
+    (State.LIVE, Event.RESUMED): State.LIVE,
+    (State.DETACHED, Event.RESUMED): State.LIVE,
+    (State.UNCONFIRMED, Event.RESUMED): State.LIVE,
+    **{(state, Event.BEGAN_ANEW): State.LIVE for state in _ALIVE},
+    **{(state, Event.DIED): State.DEAD for state in _ALIVE},
+    (State.FOUND, Event.ABSENT): State.GONE,
+    (State.DEAD, Event.ABSENT): State.GONE,
+}
+
+
+def after(state: State, event: Event) -> State:
+    """What a process is after that; the same where the event says nothing to it."""
+    return TRANSITIONS.get((state, event), state)
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Process:
+    """One process of a container."""
+
+    key: ContainerKey
+    pid: int
+    start: int
+    token: bytes
+    state: State = State.LIVE
+    accounts: dict[int, Account] = field(default_factory=dict[int, Account])
+    is_silent: bool = False
+    """It did not answer a hint in time: nobody waits for it until it says something."""
+    is_waiting: bool = False
+    """A question of its own is parked: it can't give anything back before that is answered."""
+    died_ns: int = 0
+
+    @property
+    def id(self) -> ProcessId:
+        """What no other process has."""
+        return self.pid, self.start
+
+    @property
+    def has_something(self) -> bool:
+        """Of any card."""
+        return any(account.total for account in self.accounts.values())
+
+    def on(self, card: int) -> Account:
+        """Its account on that card, made where there is none."""
+        account = self.accounts.get(card)
+        if account is None:
+            account = self.accounts[card] = Account()
+        return account
+
+    def happens(self, event: Event) -> None:
+        """See `states`."""
+        self.state = after(self.state, event)
+
+
+@dataclass(slots=True)
+class CardBook:
+    """One card of a container."""
+
+    id: CardId
+    granted: int
+    share: int
+    limit_milli: int
+    lowered: int | None = None
+    """By root on the node, until the container ends."""
+    most: int = 0
+    """The highest grant that it ever had."""
+    refused: int = 0
+
+    @property
+    def limit(self) -> int:
+        """Bytes, in force."""
+        return self.granted if self.lowered is None else min(self.granted, self.lowered)
+
+
+@dataclass(slots=True, eq=False)
+class Container:
+    """One container."""
+
+    key: ContainerKey
+    cards: list[CardBook]
+    context_in_limit: bool = True
+    """Contexts and the like count against the limit."""
+    processes: dict[ProcessId, Process] = field(default_factory=dict[ProcessId, Process])
+    by_token: dict[bytes, Process] = field(default_factory=dict[bytes, Process])
+    pieces: Pieces = field(default_factory=Pieces)
+    """What several of them hold, or could."""
+    charges: Charges = field(default_factory=Charges)
+    """What each of them has."""
+
+    def card_number(self, card: CardId) -> int | None:
+        """The number of a card, or None where the container has no such card."""
+        return next((number for number, book in enumerate(self.cards) if book.id == card), None)
+
+    def accounts(self, card: int) -> Iterator[tuple[Process, Account]]:
+        """All on that card."""
+        for process in self.processes.values():
+            account = process.accounts.get(card)
+            if account is not None:
+                yield process, account
+
+    def charged(self, card: int) -> int:
+        """What counts against the limit: to all its processes, and for what those who made it have let go of."""
+        asked, fixed = self.charges.on(card)
+        return asked + self.shared(card) + (fixed if self.context_in_limit else 0)
+
+    def room(self, card: int) -> int:
+        """What is left below the limit; negative where a limit was lowered or overhead has risen."""
+        return self.cards[card].limit - self.charged(card)
+
+    def fixed(self, card: int) -> int:
+        """Of what its processes have, what no program asked for."""
+        return self.charges.on(card).fixed
+
+    def shared(self, card: int) -> int:
+        """What its maker has let go of and others have open."""
+        return self.pieces.left.get(card, 0)
+
+    def living(self) -> list[ProcessId]:
+        """Whoever is not dead."""
+        return [each.id for each in self.processes.values() if each.state is not State.DEAD]
+
+    # ---- What changes ------------------------------------------------------------------------------------------------
+
+    def put(self, cards: list[CardBook]) -> None:
+        """New limits: a card keeps its number and what was counted of it."""
+        for before, book in zip(self.cards, cards, strict=False):
+            book.refused = before.refused
+        self.cards = cards
+
+    def enter(self, process: Process) -> None:
+        """It is of the container from now on, with all that it has."""
+        self.processes[process.id] = process
+        self.by_token[process.token] = process
+        for card in process.accounts:
+            self.count(process, card)
+
+    def leave(self, process: Process) -> None:
+        """It is not any more, and has nothing."""
+        self.processes.pop(process.id, None)
+        self.by_token.pop(process.token, None)
+        for card in process.accounts:
+            self.charges.count(process.id, card, NOTHING)
+
+    def has_token(self, process: Process, token: bytes) -> None:
+        """It is known by another one from now on."""
+        del self.by_token[process.token]
+        process.token = token
+        self.by_token[token] = process
+
+    def count(self, process: Process, card: int) -> None:
+        """What it has of that card changed."""
+        account = process.accounts.get(card)
+        self.charges.count(process.id, card, account.charge if account else NOTHING)

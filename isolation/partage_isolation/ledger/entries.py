@@ -1,0 +1,72 @@
+"""What the ledger asks of whoever writes its books down. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from partage_isolation.ledger.container import Container, Process
+from partage_isolation.ledger.pieces import Piece
+from partage_plugins.vocabulary.names import ContainerKey
+
+
+class Keeper(Protocol):
+    """Writes down what must survive the broker."""
+
+    def keep(self, process: Process, card: int | None = None) -> bool:
+        """The process, or what it has of one card; False where there is no room for another row."""
+        ...
+
+    def keep_piece(self, key: ContainerKey, piece: Piece) -> bool:
+        """What several processes hold; False where there is no room for all of it."""
+        ...
+
+    def drop(self, process: Process, card: int | None = None) -> None:
+        """Nothing of it need be known any more, or nothing of what it had of one card."""
+        ...
+
+
+class Entries:
+    """Of all containers."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.containers: dict[ContainerKey, Container] = {}
+        self._keeper = keeper
+
+    def of(self, process: Process) -> Container:
+        """The container that it is in."""
+        return self.containers[process.key]
+
+    # ---- Processes ---------------------------------------------------------------------------------------------------
+
+    def add(self, container: Container, process: Process) -> bool:
+        """A new one; False where there is no room to note it."""
+        if not self._keeper.keep(process):
+            return False
+        container.enter(process)
+        return True
+
+    def changed(self, process: Process) -> None:
+        """It has another state, or another token."""
+        self._keeper.keep(process)
+
+    def remove(self, container: Container, process: Process) -> None:
+        """It is gone, with all that it had."""
+        container.leave(process)
+        self._keeper.drop(process)
+
+    # ---- What they have ----------------------------------------------------------------------------------------------
+
+    def note(self, process: Process, card: int) -> bool:
+        """What it has of that card changed; False where there is no room to note it."""
+        self.of(process).count(process, card)
+        return self._keeper.keep(process, card)
+
+    def strike(self, container: Container, process: Process, card: int) -> None:
+        """It has nothing of that card any more."""
+        del process.accounts[card]
+        container.count(process, card)
+        self._keeper.drop(process, card)
+
+    def piece(self, key: ContainerKey, piece: Piece) -> bool:
+        """What several hold changed; False where there is no room to note all of it."""
+        return self._keeper.keep_piece(key, piece)

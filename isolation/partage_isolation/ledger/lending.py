@@ -1,0 +1,226 @@
+"""What the ledger answers to a question for memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from partage_isolation.ledger.account import Account, Amounts
+from partage_isolation.ledger.container import SPEAKING, CardBook, Container, Process, State
+from partage_isolation.ledger.entries import Entries
+from partage_plugins.vocabulary.names import CardId
+
+MIB: Final = 1 << 20
+MOST_CREDIT: Final = 32 * MIB
+CREDIT_PART: Final = 16
+"""Of what is left, a sixteenth may be lent unasked."""
+_CREDIT_STEP: Final = 2 * MIB
+
+
+class Patience(IntEnum):
+    """What a question may still wait for."""
+
+    NONE = 0
+    PROOF = 1
+    """A sample, which may show that more is free."""
+    ALL = 2
+    """And that siblings give back what they don't use."""
+
+
+class Lent(Struct, frozen=True):
+    """It may hold so much from now on."""
+
+    lent: int
+
+
+class Refused(Struct, frozen=True):
+    """The limit does not allow it; it may hold so much, as before."""
+
+    lent: int
+
+
+class Park(Struct, frozen=True):
+    """It may become possible in a moment: once those gave back what they don't use, and a sample was taken."""
+
+    lent: int
+    recall: tuple[Process, ...]
+
+
+class NoRoom(Struct, frozen=True):
+    """There is no row for another process."""
+
+
+Verdict = Lent | Refused | Park | NoRoom
+
+
+class Ask(Protocol):
+    """A question for memory; without a word on patience, with all of it."""
+
+    def __call__(
+        self, process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = ...
+    ) -> Verdict:
+        """What the ledger says of it; `again`: the same call of a program asked before, and was refused."""
+        ...
+
+
+class Decide(Protocol):
+    """A question, as it can be asked again."""
+
+    def __call__(self, *, patience: Patience) -> Verdict:
+        """What the ledger says of it now."""
+        ...
+
+
+def credit_of(left: int) -> int:
+    """What is lent unasked where so much is left: nothing near the limit."""
+    return min(MOST_CREDIT, left // CREDIT_PART) // _CREDIT_STEP * _CREDIT_STEP
+
+
+def believed(container: Container, card: int) -> int:
+    """What is charged, less what living processes say to have freed: if it is true, it is lent again on demand."""
+    freed = sum(account.unproved for process, account in container.accounts(card) if process.state in SPEAKING)
+    return container.charged(card) - freed
+
+
+def provable(container: Container, card: int) -> int:
+    """What a sample may show to be free."""
+    return sum(_provable(process, account) for process, account in container.accounts(card))
+
+
+def _provable(process: Process, account: Account) -> int:
+    if process.state is State.DEAD:
+        return account.total
+    is_measured = process.state is State.LIVE and not process.is_silent  # it must say what it uses
+    if is_measured and (account.is_made or account.falls):
+        return account.unproved + account.fixed
+    return account.unproved
+
+
+def lenders(container: Container, card: int, asker: Process) -> Iterator[Process]:
+    """Those that may have more than they use, and would say so."""
+    for process, account in container.accounts(card):
+        is_there = process.state is State.LIVE and not process.is_silent and not process.is_waiting
+        if is_there and account.lent and process is not asker:
+            yield process
+
+
+UNKNOWN_CONTEXT: Final = 512 * MIB
+"""What a context takes on a model that had none yet, where the container has room for so much."""
+
+_OVER: Final = (State.DEAD, State.GONE)
+
+ContextSize = Callable[[CardId], int | None]
+"""What a context usually takes on a card; None where that is not known yet."""
+
+
+class Lending:
+    """In all containers."""
+
+    def __init__(self, entries: Entries, context_size: ContextSize) -> None:
+        self.is_settling = False
+        """The books were lost a moment ago: who holds what is being found out, and nothing more is lent meanwhile."""
+        self._entries, self._context_size = entries, context_size
+
+    # ---- Questions ---------------------------------------------------------------------------------------------------
+
+    def lend(
+        self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
+    ) -> Verdict:
+        """`amounts.lent` is asked for: all that it holds and is about to take.
+
+        `again`: the same call of a program asked before, and was refused.
+        """
+        account = self._told(process, card, amounts)
+        if account is None:
+            return NoRoom()
+        if amounts.lent <= account.lent:
+            return Lent(account.lent)
+        if self.is_settling and patience:
+            return Park(account.lent, ())
+        container = self._entries.of(process)
+        left = container.room(card) - (amounts.lent - account.lent)
+        if left < 0:
+            parked = _parked(container, card, process, -left, patience)
+            return parked or _refused(container.cards[card], account, again=again)
+        account.lend(amounts.lent, credit_of(left))
+        self._entries.note(process, card)
+        return Lent(account.lent)
+
+    def context(
+        self, process: Process, card: int, amounts: Amounts, patience: Patience = Patience.ALL, *, again: bool = False
+    ) -> Verdict:
+        """A context is about to be made; `again` as for `lend`."""
+        account = self._told(process, card, amounts)
+        if account is None:
+            return NoRoom()
+        if self.is_settling and patience:
+            return Park(account.lent, ())
+        container = self._entries.of(process)
+        room = container.room(card) + (account.reserved if container.context_in_limit else 0)
+        size = self._size(container, card, room)
+        if size > room and container.context_in_limit:
+            parked = _parked(container, card, process, size - room, patience)
+            return parked or _refused(container.cards[card], account, again=again)
+        account.begin_context(size)
+        self._entries.note(process, card)
+        return Lent(account.lent)
+
+    def _size(self, container: Container, card: int, room: int) -> int:
+        known = self._context_size(container.cards[card].id)
+        return min(UNKNOWN_CONTEXT, max(room, 0) // 2) if known is None else known
+
+    # ---- What is only told -------------------------------------------------------------------------------------------
+
+    def returned(self, process: Process, card: int, amounts: Amounts) -> bool:
+        """Only so much is still needed; whether a sample is now worth taking."""
+        account = self._told(process, card, amounts)
+        if account is None or amounts.lent >= account.lent:
+            return False
+        account.give_back(amounts.lent)
+        self._entries.note(process, card)
+        return True
+
+    def told(self, process: Process, card: int, amounts: Amounts) -> bool:
+        """How much it uses; whether it claims more than the books have, which a sample must show."""
+        account = self._told(process, card, amounts)
+        return account is not None and account.claims_more
+
+    def context_ended(self, process: Process, card: int, *, made: bool) -> None:
+        """What `context` began is over."""
+        account = process.accounts.get(card)
+        if account is not None:
+            account.end_context(made=made)
+            self._entries.note(process, card)
+
+    def _told(self, process: Process, card: int, amounts: Amounts) -> Account | None:
+        """Notes what it says; its account, or None where there is no row for one, or it died while it waited."""
+        if process.state in _OVER:
+            return None
+        account = process.accounts.get(card)
+        if account is None:
+            account = process.on(card)
+            if not self._entries.note(process, card):
+                del process.accounts[card]
+                return None
+        process.is_silent = False
+        account.tell(amounts)
+        return account
+
+
+def _parked(container: Container, card: int, asker: Process, short: int, patience: Patience) -> Park | None:
+    """So much is missing: None where waiting does not help."""
+    if not patience:
+        return None
+    recall = tuple(lenders(container, card, asker)) if patience is Patience.ALL else ()
+    idle = sum(min(process.accounts[card].lent, MOST_CREDIT) for process in recall)
+    is_worth_it = short <= idle + provable(container, card)
+    return Park(asker.accounts[card].lent, recall) if is_worth_it else None
+
+
+def _refused(book: CardBook, account: Account, *, again: bool) -> Refused:
+    """Counted once for each call of a program, which asks again before it believes."""
+    book.refused += not again
+    return Refused(account.lent)

@@ -1,0 +1,206 @@
+"""Memory that several processes of a container hold: who made it, who has it open, and what is charged for it.
+
+Pure. While its maker holds a piece, its bytes are of what was lent to the maker, and opening it costs nothing. What the
+maker gives back while others have it open is *left*: charged to the container, not to a process, until the last of them
+has let go. So every byte is charged once, from when it was taken until nobody has it.
+
+Names are hashes of what programs hand each other. They count inside one container only, whoever may know them: a name
+that was never exported there is charged there, as a piece of its own, to whoever opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+ProcessId = tuple[int, int]
+"""Pid, and when it began: a pid alone is used again."""
+Hold = tuple[ProcessId, int]
+"""A process, and the name by which it opened the piece."""
+
+MOST_NAMES: Final = 4096
+"""Of one container: names given out, and names opened, each by each process."""
+MOST_LEFT: Final = 1 << 46
+"""Of one piece; more is nonsense, and the sum must fit into a packet."""
+
+
+class Shared(NamedTuple):
+    """What a process says of memory that several can hold."""
+
+    name: int = 0
+    number: int = 0
+    size: int = 0
+    freed: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """Amounts only grow while it is there, so that whatever is said of it may be said twice."""
+
+    card: int
+    maker: ProcessId | None = None
+    """Also after it has let go; None: nobody here made it."""
+    number: int = 0
+    """As its maker counts."""
+    is_made: bool = False
+    """Its maker still holds some of it."""
+    is_anybodys: bool = False
+    """Nobody can say who opens it: once its maker lets go, all who live then may have it."""
+    size: int = 0
+    """All that its maker ever had of it."""
+    given: int = 0
+    """Of that, given back."""
+    opened: int = 0
+    """The most that anybody said it is who opened it."""
+    left: int = 0
+    """Charged to the container."""
+    names: set[int] = field(default_factory=set[int])
+    holders: set[Hold] = field(default_factory=set[Hold])
+
+    @property
+    def longest(self) -> int:
+        """Whoever says more is believed."""
+        return max(self.size, self.opened)
+
+
+class Pieces:
+    """Of one container."""
+
+    def __init__(self) -> None:
+        self.left: dict[int, int] = {}
+        """By card."""
+        self._named: dict[int, Piece] = {}
+        self._made: dict[tuple[ProcessId, int, int], Piece] = {}
+        self._held: dict[Hold, Piece] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """No more names."""
+        return len(self._named) + len(self._held) >= MOST_NAMES
+
+    def made(self, maker: ProcessId, card: int, number: int) -> Piece | None:
+        """What its maker calls so."""
+        return self._made.get((maker, card, number))
+
+    def find(self, who: ProcessId, name: int) -> Piece | None:
+        """What a process has open by that name, or would open by it."""
+        return self._held.get((who, name)) or self._named.get(name)
+
+    def holds(self, who: ProcessId, name: int) -> bool:
+        """Whether it has."""
+        return (who, name) in self._held
+
+    def all(self) -> Iterator[Piece]:
+        """Each once."""
+        found = {id(piece): piece for table in (self._made, self._held) for piece in list(table.values())}
+        yield from found.values()
+
+    # ---- What processes do -------------------------------------------------------------------------------------------
+
+    def export(  # noqa: PLR0913  what it is has its parts
+        self, maker: ProcessId, card: int, number: int, *, name: int, size: int, anybodys: bool
+    ) -> Piece:
+        """Others can open it from now on by that name (0: by those that it has); so long is all that was ever of it."""
+        piece = self._made.get((maker, card, number))
+        if piece is None:
+            piece = self._made[maker, card, number] = Piece(card, maker, number, is_made=True)
+        piece.size = max(piece.size, size)
+        piece.is_anybodys |= anybodys
+        if name:
+            piece.names.add(name)
+            self._named[name] = piece
+        return piece
+
+    def open(self, who: ProcessId, card: int, name: int, size: int) -> Piece | None:
+        """It has it open, or is about to; None: nobody made it, and its size is not known.
+
+        What nobody made counts for that card.
+        """
+        piece = self.find(who, name)
+        if piece is None:
+            if not size:
+                return None
+            piece = self._named[name] = Piece(card, names={name})
+        self._leave(piece, max(0, size - piece.longest))
+        piece.opened = max(piece.opened, size)
+        piece.holders.add((who, name))
+        self._held[who, name] = piece
+        return piece
+
+    def close(self, who: ProcessId, name: int) -> Piece | None:
+        """It has let go of it; the piece, if it was one."""
+        piece = self._held.pop((who, name), None)
+        if piece is not None:
+            piece.holders.discard((who, name))
+            self._is_held_no_more(piece)
+        return piece
+
+    def give(self, piece: Piece, given: int, living: Iterable[ProcessId]) -> int:
+        """Its maker has given back so much of it in all; how much of that is left to others now."""
+        more = min(given, piece.size) - piece.given
+        if more <= 0:
+            return 0
+        piece.given += more
+        if piece.is_anybodys:
+            self._may_be_held(piece, living)
+        left = self._leave(piece, more) if piece.holders else 0
+        if piece.given == piece.size:
+            self._is_made_no_more(piece)
+        return left
+
+    def gone(self, who: ProcessId, living: Iterable[ProcessId], card: int | None = None) -> list[Piece]:
+        """A process has nothing any more, on that card or on any; the pieces that this changes."""
+        others = [each for each in living if each != who]
+        made = [piece for (maker, on, _), piece in list(self._made.items()) if maker == who and card in (None, on)]
+        for piece in made:
+            self.give(piece, piece.size, others)
+            self._is_made_no_more(piece)
+        held = [hold for hold, each in self._held.items() if hold[0] == who and card in (None, each.card)]
+        closed = [each for hold in held if (each := self.close(*hold)) is not None]
+        return [*made, *closed]
+
+    def _may_be_held(self, piece: Piece, living: Iterable[ProcessId]) -> None:
+        name = next(iter(piece.names), 0)
+        for who in living:
+            if who != piece.maker:
+                piece.holders.add((who, name))
+                self._held[who, name] = piece
+
+    def _leave(self, piece: Piece, more: int) -> int:
+        """What is charged to the container by it."""
+        more = min(more, MOST_LEFT - piece.left)
+        piece.left += more
+        self.left[piece.card] = self.left.get(piece.card, 0) + more
+        return more
+
+    def _is_held_no_more(self, piece: Piece) -> None:
+        if not piece.holders:
+            self._leave(piece, -piece.left)
+            piece.opened = 0
+            self._forget_if_nobodys(piece)
+
+    def _is_made_no_more(self, piece: Piece) -> None:
+        piece.is_made = False
+        if piece.maker is not None:
+            self._made.pop((piece.maker, piece.card, piece.number), None)
+        self._forget_if_nobodys(piece)
+
+    def _forget_if_nobodys(self, piece: Piece) -> None:
+        if piece.is_made or piece.holders:
+            return
+        for name in piece.names:
+            if self._named.get(name) is piece:
+                del self._named[name]
+
+    # ---- What an earlier broker knew ---------------------------------------------------------------------------------
+
+    def restore(self, piece: Piece) -> None:
+        """As it was, with its holders."""
+        for name in piece.names:
+            self._named[name] = piece
+        if piece.is_made and piece.maker is not None:
+            self._made[piece.maker, piece.card, piece.number] = piece
+        for who, name in piece.holders:
+            self._held[who, name] = piece
+        self.left[piece.card] = self.left.get(piece.card, 0) + piece.left

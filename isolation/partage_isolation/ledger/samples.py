@@ -1,0 +1,146 @@
+"""What a sample of NVML changes in the books: freed memory is believed, the dead are let go, overhead is known.
+
+Of a blind card a sample shows nothing. There a process's own word is believed, what contexts usually take is what they
+take, and the dead are let go some time after the kernel said that they are gone: it closes their files before it does.
+
+Pure. A sample has three moments: it begins (`begin`), NVML is called, its figures arrive (`apply`). Only what was said
+before it began is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from partage_isolation.ledger.account import Amounts, Seen
+from partage_isolation.ledger.container import SPEAKING, Container, Process, State
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.pieces import ProcessId
+from partage_plugins.vocabulary.names import CardId
+
+BLIND_SETTLE_NS: Final = 1_000_000_000
+"""So long a driver may take with what a process had whose files are closed; it usually takes milliseconds."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The books when a sample began."""
+
+    card: CardId
+    began_ns: int
+    seen: Mapping[ProcessId, Seen]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What NVML showed, and what is known of it beyond NVML."""
+
+    processes: Mapping[int, int | None]
+    """Bytes by pid; None: the driver does not say."""
+    starts: Mapping[int, int]
+    """When those processes began that live; without an entry for those that do not."""
+    exact: Mapping[ProcessId, int] = field(default_factory=dict[ProcessId, int])
+    """What a process used all the while, where that is sure."""
+
+    def of(self, process: Process) -> int | None:
+        """Bytes of that process, and not of another that has its pid by now; None where nobody knows."""
+        if self.starts.get(process.pid, process.start) != process.start:
+            return 0
+        return self.processes.get(process.pid, 0)
+
+
+def begin(ledger: Ledger, card: CardId, now_ns: int) -> Beginning:
+    """A sample of that card begins now."""
+    return Beginning(card, now_ns, {process.id: account.seen() for _, _, process, account in ledger.on_card(card)})
+
+
+def apply(ledger: Ledger, beginning: Beginning, shown: Shown) -> tuple[int, ...]:
+    """Its figures are there; gives the sizes of contexts that were learned from it."""
+    learned = list[int]()
+    for container, card, process, _ in list(ledger.on_card(beginning.card)):
+        seen = beginning.seen.get(process.id)
+        if seen is not None:
+            learned += _applied(ledger, (container, card, process), beginning, shown, seen)
+    return tuple(learned)
+
+
+def apply_blind(ledger: Ledger, beginning: Beginning) -> None:
+    """There are no figures and will be none: what is known without them."""
+    for container, card, process, account in list(ledger.on_card(beginning.card)):
+        seen = beginning.seen.get(process.id)
+        if seen is None:
+            continue
+        if process.state is State.DEAD and process.died_ns + BLIND_SETTLE_NS <= beginning.began_ns:
+            ledger.lives.absent(container, card, process)
+        elif process.state in SPEAKING and account.unseen(seen):
+            ledger.entries.note(process, card)
+
+
+def _applied(
+    ledger: Ledger, where: tuple[Container, int, Process], beginning: Beginning, shown: Shown, seen: Seen
+) -> tuple[int, ...]:
+    container, card, process = where
+    account, amount = process.accounts[card], shown.of(process)
+    if amount is None:
+        return ()
+    if process.state is State.DEAD:
+        if process.died_ns <= beginning.began_ns:
+            _left_behind(ledger, where, amount)
+        return ()
+    before = account.charge, account.lent
+    size = account.sampled(amount, seen, exact_used=shown.exact.get(process.id))
+    if (account.charge, account.lent) != before:
+        ledger.entries.note(process, card)
+    if process.state is State.FOUND and not account.total:
+        ledger.lives.absent(container, card, process)
+    return () if size is None else (size,)
+
+
+def _left_behind(ledger: Ledger, where: tuple[Container, int, Process], amount: int) -> None:
+    """Of a dead process the driver still holds so much; it takes no more."""
+    container, card, process = where
+    if not amount:
+        ledger.lives.absent(container, card, process)
+    elif process.accounts[card].dwindle(amount):
+        ledger.entries.note(process, card)
+
+
+def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
+    """What a process used between two reports; None where it changed or was about to."""
+    if before is None or after is None or before.in_flight or after.in_flight or before.changes != after.changes:
+        return None
+    return after.used if before.used == after.used else None
+
+
+class ContextSizes:
+    """By model."""
+
+    def __init__(self, known: Mapping[str, int] | None = None) -> None:
+        """`known` from an earlier life."""
+        self._sizes = dict(known or {})
+        self._models: dict[CardId, str] = {}
+
+    def is_model(self, card: CardId, model: str) -> None:
+        """What a card is."""
+        self._models[card] = model
+
+    def model_of(self, card: CardId) -> str:
+        """For metrics and files."""
+        return self._models.get(card, str(card))
+
+    def size(self, card: CardId) -> int | None:
+        """Bytes, or None where no context was seen yet."""
+        return self._sizes.get(self.model_of(card))
+
+    def learned(self, card: CardId, size: int) -> bool:
+        """A sample showed one; whether that is news."""
+        model = self.model_of(card)
+        is_news = self._sizes.get(model) != size
+        self._sizes[model] = size
+        return is_news
+
+    @property
+    def known(self) -> Mapping[str, int]:
+        """For a file."""
+        return dict(self._sizes)

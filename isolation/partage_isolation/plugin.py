@@ -1,0 +1,95 @@
+"""The node plugin: in crishim the broker prepares each container that owes others a limit, or refuses it.
+
+Only a container that owes others something is prepared: one with whole cards needs no limits, starts without the broker
+and meets nothing of ours. If it owes anything on one card, the broker hears of all its cards, since to the library a
+card that was not granted has no memory at all. The plugin owns no kind and keeps nothing.
+
+Refusals are stable sentences without anything that changes from one try to the next: kubelet writes an event for each
+new one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
+from partage_isolation.wire.messages import Prepare, Prepared
+from partage_plugins.errors import Refused
+from partage_plugins.hooks import hookimpl
+from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
+from partage_plugins.vocabulary.gpu import GPU, GpuGrant
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.names import CardId
+from partage_plugins.vocabulary.node import NodeContext
+
+
+def question_for(container: Container, granted: Granted) -> Prepare | None:
+    """What to ask; None where no limit is owed."""
+    grants, part = granted.of(GPU), granted.part(GPU)
+    if not any(GPU.promises(grant, part) for grant in grants):
+        return None
+    return Prepare(
+        key=container.key,
+        pod=container.pod,
+        container=container.name,
+        gen=granted.gen,
+        grants=_one_for_each_card(grants),
+    )
+
+
+def adjustment_of(prepared: Prepared) -> Adjustment:
+    """The container's changes, and what they put in force."""
+    return Adjustment(mounts=prepared.mounts, enforces={GPU.name: prepared.enforces})
+
+
+def _one_for_each_card(grants: tuple[GpuGrant, ...]) -> tuple[GpuGrant, ...]:
+    """In their order; several of one card add up, as they do where crishim counts them."""
+    cards = dict[CardId, GpuGrant]()
+    for grant in grants:
+        before = cards.get(grant.card)
+        cards[grant.card] = grant if before is None else _together(before, grant)
+    return tuple(cards.values())
+
+
+def _together(one: GpuGrant, other: GpuGrant) -> GpuGrant:
+    return replace(
+        one,
+        share_milli=min(one.share_milli + other.share_milli, WHOLE_MILLI),
+        limit_milli=min(one.limit_milli + other.limit_milli, WHOLE_MILLI),
+        memory_bytes=one.memory_bytes + other.memory_bytes,
+    )
+
+
+AWAY: Final = (
+    "partage: no broker answers on this node, so the limits of this container would not hold; "
+    "is partage-broker running there? kubelet tries again"
+)
+NONSENSE: Final = (
+    "partage: this node's broker and its isolation plugin do not understand each other; "
+    "restart partage-broker and partage-crishim from one version of partage. kubelet tries again"
+)
+
+
+class IsolationNode:
+    """Puts containers under the broker's limits."""
+
+    @hookimpl
+    def partage_started(self, context: NodeContext) -> None:
+        """Where the broker is to be found; it is not asked yet, since it may be started later."""
+        self._broker = BrokerClient(Path(context.root))
+
+    @hookimpl
+    def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:
+        """The library, the broker's socket, and what they put in force."""
+        question = question_for(container, granted)
+        if question is None:
+            return None
+        try:
+            return adjustment_of(self._broker.prepare(question))
+        except BrokerAway as error:
+            raise Refused(AWAY) from error
+        except BrokerNonsense as error:
+            raise Refused(NONSENSE) from error

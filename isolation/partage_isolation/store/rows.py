@@ -1,0 +1,254 @@
+"""Pieces as they lie in the file of rows: a row for each name by which one process holds one, as its maker or not.
+
+Pure. Every row has all that must be known of the piece, so that it is whole while anybody holds it. Where a broker was
+killed between two rows of one piece, the higher amounts count.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from partage_isolation.ledger.account import Account
+from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.pieces import Piece, ProcessId
+from partage_plugins.vocabulary.names import ContainerKey
+
+MADE: Final = 64
+HELD: Final = 65
+"""Beside the states of processes."""
+BODY: Final = struct.Struct("<4xQ16sQQIHBBQQIIQQQQ")
+"""After the checksum: version, key, name, number, pid, card, kind, whose, start, maker's start and pid, and amounts."""
+
+
+@dataclass(frozen=True)
+class PieceRow:
+    """What one process holds."""
+
+    key: ContainerKey
+    pid: int
+    start: int
+    card: int
+    name: int
+    kind: int
+    number: int
+    maker: ProcessId | None
+    is_anybodys: bool
+    size: int
+    given: int
+    opened: int
+    left: int
+
+    @property
+    def place(self) -> tuple[ContainerKey, int, int, int, int, int]:
+        """What no other row has."""
+        return self.key, self.pid, self.start, self.card, self.name, self.kind
+
+    @property
+    def who(self) -> ProcessId:
+        """The process."""
+        return self.pid, self.start
+
+
+def rows_of(key: ContainerKey, piece: Piece) -> Iterator[PieceRow]:
+    """All rows that it has now."""
+    if piece.is_made and piece.maker is not None:
+        for name in piece.names or {0}:
+            yield _piece_row(key, piece, piece.maker, name, MADE)
+    for who, name in piece.holders:
+        yield _piece_row(key, piece, who, name, HELD)
+
+
+def _piece_row(key: ContainerKey, piece: Piece, who: ProcessId, name: int, kind: int) -> PieceRow:
+    return PieceRow(
+        key,
+        *who,
+        piece.card,
+        name,
+        kind,
+        piece.number,
+        piece.maker,
+        piece.is_anybodys,
+        piece.size,
+        piece.given,
+        piece.opened,
+        piece.left,
+    )
+
+
+def pack(version: int, row: PieceRow) -> bytes:
+    """Without its checksum."""
+    pid, start = row.maker or (0, 0)
+    return BODY.pack(
+        version,
+        bytes.fromhex(row.key),
+        row.name,
+        row.number,
+        row.pid,
+        row.card,
+        row.kind,
+        row.is_anybodys,
+        row.start,
+        start,
+        pid,
+        0,
+        row.size,
+        row.given,
+        row.opened,
+        row.left,
+    )
+
+
+def unpack(body: bytes) -> PieceRow:
+    """What `pack` wrote."""
+    _, key, name, number, pid, card, kind, whose, start, made, maker, _, *amounts = BODY.unpack_from(body)
+    by = (maker, made) if maker else None
+    return PieceRow(ContainerKey(key.hex()), pid, start, card, name, kind, number, by, bool(whose), *amounts)
+
+
+def pieces_of(rows: Iterable[PieceRow]) -> Iterator[Piece]:
+    """The pieces of one container again."""
+    found: dict[tuple[object, ...], Piece] = {}
+    for row in rows:
+        which = (row.card, row.maker, row.number if row.maker else row.name)
+        piece = found.setdefault(which, Piece(row.card, row.maker, row.number))
+        piece.is_made |= row.kind == MADE
+        piece.is_anybodys |= row.is_anybodys
+        piece.size, piece.given = max(piece.size, row.size), max(piece.given, row.given)
+        piece.opened, piece.left = max(piece.opened, row.opened), max(piece.left, row.left)
+        piece.names |= {row.name} - {0}
+        if row.kind == HELD:
+            piece.holders.add((row.who, row.name))
+    yield from found.values()
+
+
+NO_CARD: Final = 0xFFFF
+"""In place of a card: the row of the process itself."""
+PLACE_BYTES: Final = 128
+"""Of this version; a row is two of them."""
+_CHECK: Final = struct.Struct("<I")
+_ROW: Final = struct.Struct("<4xQ16s16sIHBBQ7Q")
+"""After the checksum: number, key, token, pid, card, state, whether a context was made, start, and amounts."""
+_EMPTY: Final = 0
+
+if _CHECK.size + max(_ROW.size, BODY.size) > PLACE_BYTES:
+    raise AssertionError("a row does not fit into its place")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a file says of a process, or of it on one card."""
+
+    key: ContainerKey
+    token: bytes
+    pid: int
+    start: int
+    card: int
+    """NO_CARD: the process itself."""
+    state: State
+    is_made: bool
+    lent: int
+    unproved: int
+    overhead: int
+    reserved: int
+    used: int
+
+    def account(self) -> Account:
+        """As the ledger has it."""
+        return Account(
+            self.lent,
+            self.unproved,
+            self.overhead,
+            self.reserved,
+            used=self.used,
+            is_made=self.is_made,
+        )
+
+
+def pack_row(number: int, process: Process, card: int | None, *, place_bytes: int = PLACE_BYTES) -> bytes:
+    """A place that says how it is now."""
+    account = Account() if card is None else process.accounts[card]
+    body = _ROW.pack(
+        number,
+        bytes.fromhex(process.key),
+        process.token,
+        process.pid,
+        NO_CARD if card is None else card,
+        process.state,
+        account.is_made,
+        process.start,
+        account.lent,
+        account.unproved,
+        account.overhead,
+        account.reserved,
+        account.used,
+        0,
+        0,
+    )
+    return checked(body, place_bytes)
+
+
+def pack_piece(number: int, row: PieceRow, *, place_bytes: int = PLACE_BYTES) -> bytes:
+    """A place that says what one process holds of a piece."""
+    return checked(pack(number, row), place_bytes)
+
+
+def pack_empty(number: int, *, place_bytes: int = PLACE_BYTES) -> bytes:
+    """A place that says that there is no row any more."""
+    return checked(_ROW.pack(number, b"", b"", 0, 0, _EMPTY, 0, *[0] * 8), place_bytes)
+
+
+def checked(body: bytes, place_bytes: int) -> bytes:
+    """A place with its checksum."""
+    body = body.ljust(place_bytes - _CHECK.size, b"\0")
+    return _CHECK.pack(zlib.crc32(body)) + body
+
+
+class Damaged(Exception):
+    """Neither place of a row is whole."""
+
+
+def read_row(places: tuple[bytes, bytes]) -> tuple[int, int, Row | PieceRow | None]:
+    """The number, the place that is in force, and the row if there is one. Raises `Damaged`."""
+    numbers = [_number(place) for place in places]
+    latest = max(range(2), key=lambda index: numbers[index])
+    if numbers[latest] < 0:
+        raise Damaged
+    return numbers[latest], latest, _row(places[latest])
+
+
+def _number(place: bytes) -> int:
+    """Of a place that is whole, 0 of one that was never written; -1 of one that is not whole."""
+    (check,) = _CHECK.unpack_from(place)
+    if not check and not any(place):
+        return 0
+    if check != zlib.crc32(place[_CHECK.size :]):
+        return -1
+    number: int = _ROW.unpack_from(place, _CHECK.size)[0]
+    return number
+
+
+def _row(place: bytes) -> Row | PieceRow | None:
+    _, key, token, pid, card, state, made, start, *amounts = _ROW.unpack_from(place, _CHECK.size)
+    if state == _EMPTY:
+        return None
+    if state in (MADE, HELD):
+        return unpack(place[_CHECK.size :])
+    try:
+        return Row(ContainerKey(key.hex()), token, pid, start, card, State(state), bool(made), *amounts[:5])
+    except ValueError:  # a state that only a later version knows
+        raise Damaged from None
+
+
+def grouped(rows: Iterable[Row]) -> Iterator[tuple[Row, dict[int, Row]]]:
+    """Each process's row with its rows by card; rows without a process belong to nobody and are left out."""
+    by_process: dict[tuple[ContainerKey, int, int], dict[int, Row]] = {}
+    for row in rows:
+        by_process.setdefault((row.key, row.pid, row.start), {})[row.card] = row
+    for cards in by_process.values():
+        own = cards.pop(NO_CARD, None)
+        if own is not None:
+            yield own, cards

@@ -1,0 +1,165 @@
+"""What is expected to go wrong when the broker is asked.
+
+PartageError
+├── Refused             the broker understood and says no: its own sentence
+└── ControlError        there is no answer
+    ├── BrokerAway          nobody listens, or nobody answers in time
+    │   └── OnlyForRoot         somebody may, whom this user may not ask
+    └── BrokerNonsense      what it answered is none of its answers
+
+Messages say what failed, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from partage_isolation.wire.messages import (
+    BROKER_SOCKET,
+    END,
+    MAX_ANSWER_BYTES,
+    MAX_QUESTION_BYTES,
+    Answer,
+    LimitsSet,
+    No,
+    Prepare,
+    Prepared,
+    Question,
+    SetLimits,
+    Tell,
+    Told,
+    question_line,
+    read_answer,
+)
+from partage_plugins.errors import DecodeError, PartageError, Refused
+
+
+class ControlError(PartageError):
+    """There is no answer."""
+
+
+class BrokerAway(ControlError):
+    """Nobody answers."""
+
+
+class OnlyForRoot(BrokerAway):
+    """This user may not ask."""
+
+
+class BrokerNonsense(ControlError):
+    """What it answered is none of its answers."""
+
+
+DEADLINE_S: Final = 1.5
+"""For one question: below the 2 s that crishim gives all plugins of a container."""
+_PIECE: Final = 256 * 1024
+_START: Final = "is partage-broker running?"
+
+AnswerT = TypeVar("AnswerT", Prepared, LimitsSet, Told)
+
+
+@dataclass(frozen=True)
+class BrokerClient:
+    """The broker of the node whose paths lie below `root`."""
+
+    root: Path
+    deadline_s: float = DEADLINE_S
+
+    @property
+    def path(self) -> Path:
+        """Where it listens."""
+        return self.root / BROKER_SOCKET
+
+    def prepare(self, question: Prepare) -> Prepared:
+        """Makes ready for a container; may be repeated."""
+        return self._asked(question, Prepared)
+
+    def set_limits(self, question: SetLimits) -> LimitsSet:
+        """Lowers a limit, or takes that back."""
+        return self._asked(question, LimitsSet)
+
+    def tell(self) -> Told:
+        """How things are."""
+        return self._asked(Tell(), Told)
+
+    def _asked(self, question: Question, expected: type[AnswerT]) -> AnswerT:
+        """The answer of that type; raises `Refused` with the broker's own sentence, or a `ControlError`."""
+        line = self._exchanged(question_line(question))
+        try:
+            answer: Answer = read_answer(line)
+        except DecodeError as error:
+            raise BrokerNonsense(f"{error}; are partage-broker and this program of one version?") from None
+        if isinstance(answer, No):
+            raise Refused(answer.why)
+        if not isinstance(answer, expected):
+            raise BrokerNonsense(f"the broker at {self.path} answered another question than was asked; restart it")
+        return answer
+
+    def _exchanged(self, line: bytes) -> bytes:
+        until = time.monotonic() + self.deadline_s
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+            try:
+                peer.settimeout(self.deadline_s)
+                _connect(peer, self.path)
+                _send(peer, line, until)
+                return _received(peer, until)
+            except TimeoutError:
+                raise BrokerAway(
+                    f"the broker at {self.path} did not answer within {self.deadline_s:g} s; see partage-broker's log"
+                ) from None
+            except PermissionError:
+                raise OnlyForRoot(f"the broker at {self.path} answers root alone; ask as root") from None
+            except OSError as error:
+                raise BrokerAway(f"no broker answers at {self.path}: {_why(error)}; {_START}") from None
+
+
+def _connect(peer: socket.socket, path: Path) -> None:
+    """Through a descriptor of its folder where the path is longer than the 107 bytes of an address."""
+    try:
+        peer.connect(os.fspath(path))
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            peer.connect(f"/proc/self/fd/{folder}/{path.name}")
+        finally:
+            os.close(folder)
+
+
+def _send(peer: socket.socket, line: bytes, until: float) -> None:
+    if len(line) > MAX_QUESTION_BYTES:
+        raise OSError(f"the question is {len(line)} bytes long, of {MAX_QUESTION_BYTES} that a broker reads")
+    peer.settimeout(_left(until))
+    peer.sendall(line)
+
+
+def _received(peer: socket.socket, until: float) -> bytes:
+    """One line, whole; what comes in pieces must still be there in time."""
+    pieces, length = list[bytes](), 0
+    while length <= MAX_ANSWER_BYTES:
+        peer.settimeout(_left(until))
+        piece = peer.recv(_PIECE)
+        if not piece:
+            raise OSError("it closed the connection without an answer")
+        pieces.append(piece)
+        length += len(piece)
+        if piece.endswith(END):
+            return b"".join(pieces)
+    raise OSError(f"its answer is longer than {MAX_ANSWER_BYTES} bytes")
+
+
+def _left(until: float) -> float:
+    left_s = until - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)

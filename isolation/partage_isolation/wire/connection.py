@@ -1,0 +1,239 @@
+"""One connection of a client: packets in, one for each time that it is ready; packets out, never waiting.
+
+A client that speaks too often is not listened to for a moment; one that does not read its answers is let go.
+Descriptors that a client sends never arrive: no room for them is given to the kernel, which closes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.wire.packets import BYTES
+
+RATE: Final = 2000
+"""Messages a second of a connection; a program that allocates as fast as a card lets it stays far below."""
+BURST: Final = 200
+CONTAINER_RATE: Final = 8000
+"""Of all connections of a container: a tenth of what the broker can answer, however many it opens."""
+CONTAINER_BURST: Final = 1600
+HELLO_COSTS: Final = 10
+"""The broker looks at a process for each."""
+LEASE_COSTS: Final = 4
+"""Whatever is said of leases, whose turn it is is looked at anew."""
+NEWCOMERS_RATE: Final = 500
+"""Connections a second."""
+NEWCOMERS_BURST: Final = 600
+REST_S: Final = 0.010
+"""How long a connection that spent all is not listened to."""
+
+
+class Bucket:
+    """Fills all the time, up to `burst`."""
+
+    __slots__ = ("_at_s", "_burst", "_left", "_rate")
+
+    def __init__(self, now_s: float, *, rate: float = RATE, burst: float = BURST) -> None:
+        self._left, self._at_s, self._rate, self._burst = burst, now_s, rate, burst
+
+    def take(self, now_s: float, cost: int = 1) -> bool:
+        """So much more; False where whoever speaks should now rest."""
+        left, burst = self._left + (now_s - self._at_s) * self._rate, self._burst
+        left = (left if left < burst else burst) - cost  # noqa: FURB136  `min` and `max` take longer, at each packet
+        self._left, self._at_s = (left if left > -burst else -burst), now_s  # noqa: FURB136
+        return left > 0
+
+    def spend(self, cost: int) -> None:
+        """What was taken just now costs more by that."""
+        self._left = max(-self._burst, self._left - cost)
+
+    def empty_for_s(self, now_s: float) -> float:
+        """How long there is nothing to be had; 0 where there is something."""
+        return max(0.0, -self._left / self._rate - (now_s - self._at_s))
+
+
+_now_s: Final = time.monotonic
+_AT_ONCE: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+"""As a plain number: the names are looked up at each packet."""
+
+
+class Connection:
+    """Until either side closes it."""
+
+    __slots__ = (
+        "_at_end",
+        "_bucket",
+        "_counters",
+        "_loop",
+        "_on_end",
+        "_on_packet",
+        "_resting",
+        "_shared",
+        "fd",
+        "is_open",
+        "socket",
+    )
+
+    def __init__(
+        self,
+        accepted: socket.socket,
+        *,
+        on_packet: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        shared: Bucket,
+        counters: Counters,
+    ) -> None:
+        """`on_packet` is told whatever came, of any length; `on_end` once, when it is over for whatever reason.
+
+        `shared` is the container's.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._on_packet, self._on_end, self._counters = on_packet, on_end, counters
+        self._bucket, self._shared = Bucket(_now_s()), shared
+        self._resting: asyncio.TimerHandle | None = None
+        self._at_end: set[Callable[[], None]] = set()
+        self.socket, self.fd, self.is_open = accepted, accepted.fileno(), True
+        accepted.setblocking(False)
+        self._loop.add_reader(self.fd, self._readable)
+
+    def send(self, packet: bytes, descriptor: int | None = None) -> bool:
+        """False where it is over, or is now: the client does not read."""
+        if not self.is_open:
+            return False
+        try:
+            if descriptor is None:
+                self.socket.send(packet, _AT_ONCE)
+            else:
+                socket.send_fds(self.socket, [packet], [descriptor], _AT_ONCE)
+        except BlockingIOError:
+            self._counters.unread += 1
+            self.close()
+        except OSError:
+            self.close()
+        return self.is_open
+
+    def hint(self, packet: bytes) -> bool:
+        """As `send`, but one that finds no room is lost: it costs time and no truth."""
+        if not self.is_open:
+            return False
+        try:
+            self.socket.send(packet, _AT_ONCE)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Calls that too when it is over, whoever ends it."""
+        self._at_end.add(call)
+
+    def not_at_end(self, call: Callable[[], None]) -> None:
+        """No more."""
+        self._at_end.discard(call)
+
+    def close(self) -> None:
+        """Ends it."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        if self._resting is not None:
+            self._resting.cancel()
+        self._loop.remove_reader(self.fd)
+        self.socket.close()
+        self._on_end()
+        while self._at_end:
+            self._at_end.pop()()
+
+    def _readable(self) -> None:
+        try:
+            packet = self.socket.recv(BYTES + 1)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            packet = b""
+        if not packet:
+            self.close()
+            return
+        self._counters.packets += 1
+        now_s = _now_s()
+        is_within, is_shared = self._bucket.take(now_s), self._shared.take(now_s)
+        if not (is_within and is_shared):
+            self._rest()
+        self._on_packet(packet)
+
+    def _rest(self) -> None:
+        self._counters.disarmed += 1
+        self._loop.remove_reader(self.fd)
+        self._rest_on()
+
+    def _rest_on(self) -> None:
+        """Where the container has many connections, until there is something for them together."""
+        rest_s = max(REST_S, self._shared.empty_for_s(_now_s()))
+        self._resting = self._loop.call_later(rest_s, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = None
+        if not self.is_open:
+            return
+        if self._shared.empty_for_s(_now_s()):
+            self._rest_on()
+        else:
+            self._loop.add_reader(self.fd, self._readable)
+
+
+class Listener:
+    """A container's socket: takes connections, as many as it may have."""
+
+    def __init__(
+        self, listening: socket.socket, *, on_connection: Callable[[socket.socket], None], counters: Counters
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket, self._on_connection, self._counters = listening, on_connection, counters
+        self._bucket = Bucket(_now_s(), rate=NEWCOMERS_RATE, burst=NEWCOMERS_BURST)
+        self._resting: asyncio.TimerHandle | None = None
+        self._is_open = True
+        self._loop.add_reader(listening.fileno(), self._acceptable)
+
+    def close(self) -> None:
+        """Takes no more."""
+        if self._is_open:
+            self._is_open = False
+            if self._resting is not None:
+                self._resting.cancel()
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+
+    def _acceptable(self) -> None:
+        try:
+            accepted, _ = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError:  # no descriptor is left, or no memory: others close theirs
+            self._counters.turned_away += 1
+            self._rest()
+            return
+        if not self._bucket.take(_now_s()):
+            self._rest()
+        try:
+            self._on_connection(accepted)
+        except OSError:
+            self._counters.turned_away += 1
+            accepted.close()
+
+    def _rest(self) -> None:
+        self._counters.disarmed += 1
+        with contextlib.suppress(OSError):
+            self._loop.remove_reader(self._socket.fileno())
+        self._resting = self._loop.call_later(REST_S, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = None
+        if self._is_open:
+            self._loop.add_reader(self._socket.fileno(), self._acceptable)

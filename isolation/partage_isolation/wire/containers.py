@@ -1,0 +1,175 @@
+"""All containers that the broker serves: how they begin, change, are told of and end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import structlog
+from msgspec import UNSET
+
+from partage_isolation.audit.facts import ContainerFacts
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.errors import BrokerError, NoFolder, SpecRefused
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.library.current import library_for_new
+from partage_isolation.library.pages import line_writer
+from partage_isolation.store.folders import Folders
+from partage_isolation.store.page import Page
+from partage_isolation.store.specs import Spec, Specs
+from partage_isolation.wire.connection import Listener
+from partage_isolation.wire.leases import Leases, Terms
+from partage_isolation.wire.limits import lowered, spec_of
+from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits
+from partage_isolation.wire.parking import Parking
+from partage_isolation.wire.report import picture
+from partage_isolation.wire.served import Registry, Served
+from partage_isolation.wire.sessions import Sessions
+from partage_isolation.wire.watch import Watch
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+_log = structlog.get_logger()
+
+
+class Containers:
+    """Of one node."""
+
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        ledger: Ledger,
+        registry: Registry,
+        *,
+        specs: Specs,
+        folders: Folders,
+        library: Path,
+        terms: Terms,
+        sessions: Sessions,
+        parking: Parking,
+        watch: Watch,
+        leases: Leases,
+        counters: Counters,
+    ) -> None:
+        """`library`: the folder in which the versions of the preload library lie."""
+        self._ledger, self._registry, self._specs, self._folders = ledger, registry, specs, folders
+        self._library, self._write_line, self._terms = library, line_writer(library), terms
+        self._sessions, self._parking, self._watch, self._leases = sessions, parking, watch, leases
+        self._counters = counters
+
+    # ---- Questions of root -------------------------------------------------------------------------------------------
+
+    def prepare(self, question: Prepare) -> Prepared:
+        """A container is about to be created; raises a `BrokerError`."""
+        served = self._registry.served.get(question.key)
+        known = served.spec if served else None
+        spec = spec_of(question, library=known.library if known else str(library_for_new(self._library)), known=known)
+        if served is None:
+            self._begin(spec)
+        elif spec != served.spec:
+            self._put(served, spec)
+        mounts = self._folders.mounts(spec.key, spec.library)
+        return Prepared(mounts=mounts, enforces=self._terms.enforced_on(card.id for card in spec.cards))
+
+    async def set_limits(self, question: SetLimits) -> LimitsSet:
+        """A lower limit, or the grant's again; raises a `BrokerError`.
+
+        Credit that was lent before is recalled: once this returns, who runs has none of it left.
+        """
+        served = self._registry.served.get(question.key)
+        if served is None:
+            raise SpecRefused(f"no container {question.key} is known; `partage top` shows those that are")
+        self._put(served, lowered(served.spec, question))
+        number = served.container.card_number(question.card)
+        if number is None:
+            raise SpecRefused(f"container {question.key} has no card {question.card}")
+        if question.memory_bytes is not UNSET:
+            await self._parking.recall(served.container, number)
+        book = served.container.cards[number]
+        return LimitsSet(
+            memory_bytes=book.limit,
+            charged_bytes=max(0, served.container.charged(number)),
+            share_milli=book.share,
+            limit_milli=book.limit_milli,
+        )
+
+    # ---- Containers --------------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> tuple[str, ...]:
+        """All that an earlier broker knew; what is wrong with some of them, a sentence each."""
+        specs, faults = self._specs.load()
+        found = list(faults)
+        for spec in specs:
+            try:
+                self._serve(spec)
+            except BrokerError as error:
+                found.append(str(error))
+        for key in self._folders.names() - self._registry.served.keys() - {spec.key for spec in specs}:
+            with contextlib.suppress(OSError):
+                self._folders.remove(ContainerKey(key))
+        return tuple(found)
+
+    def forget(self, key: ContainerKey) -> None:
+        """The container is gone from the runtime."""
+        served = self._registry.served.pop(key, None)
+        if served is not None:
+            served.close()
+            self._leases.drop(key)
+        self._ledger.forget(key)
+        self._specs.remove(key)
+        self._folders.remove(key)
+
+    def _begin(self, spec: Spec) -> None:
+        """Its file comes first: a folder without one would be removed, one with one is made anew."""
+        self._specs.write(spec)
+        try:
+            self._serve(spec)
+        except BrokerError:
+            self._specs.remove(spec.key)
+            self._folders.remove(spec.key)
+            raise
+
+    def _put(self, served: Served, spec: Spec) -> None:
+        self._specs.write(spec)
+        served.spec = spec
+        self._ledger.put(spec.key, [card.book() for card in spec.cards])
+        self._leases.put(spec)
+
+    def _serve(self, spec: Spec) -> None:
+        listening = self._folders.make(spec.key)
+        try:
+            container = self._ledger.put(spec.key, [card.book() for card in spec.cards])
+            served = Served(spec, container, Page(len(spec.cards), self._write_line))
+        except OSError as error:
+            listening.close()
+            raise NoFolder(f"cannot serve container {spec.key}: {error.strerror}") from error
+        served.listener = Listener(
+            listening, on_connection=partial(self._sessions.connected, served), counters=self._counters
+        )
+        self._registry.served[spec.key] = served
+        self._leases.put(spec)
+        for card in spec.cards:
+            self._watch.prove(card.id)  # so that NVML is awake when the first context is made
+
+    # ---- What others are told ----------------------------------------------------------------------------------------
+
+    def facts(self) -> tuple[ContainerFacts, ...]:
+        """How it is now."""
+        times = self._leases.shares()
+        return tuple(picture(served, times) for served in self._registry.served.values())
+
+    def cards(self) -> frozenset[CardId]:
+        """Those that any container has."""
+        return frozenset(card.id for served in self._registry.served.values() for card in served.container.cards)
+
+    def runtime_has(self, ids: Mapping[ContainerKey, str]) -> None:
+        """The runtime's ids of containers. A process that came by another container's socket is let go."""
+        for served, session in list(self._registry.runtime_has(ids)):
+            _log.warning(
+                "a process of another container came by this one's socket and is let go",
+                key=served.spec.key,
+                pid=session.process.pid,
+            )
+            for connection in (session.calls, session.signals):
+                if connection is not None:
+                    connection.close()

@@ -1,0 +1,92 @@
+"""The socket on which root asks: one line in, one line out, then the connection ends.
+
+The kernel says who connects, and only root is answered: the mode of the file is not enough, since a container may have
+it mounted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from partage_base.listener import listen
+from partage_isolation.errors import NoFolder
+from partage_isolation.wire.containers import Containers
+from partage_isolation.wire.messages import (
+    BROKER_SOCKET,
+    MAX_QUESTION_BYTES,
+    Answer,
+    No,
+    Prepare,
+    Question,
+    SetLimits,
+    Told,
+    answer_line,
+    read_question,
+)
+from partage_plugins.errors import PartageError
+
+_QUESTION_WITHIN_S: Final = 5.0
+_CREDENTIALS: Final = struct.Struct("3i")
+_LONGEST_WHY: Final = 1024
+_log = structlog.get_logger()
+
+
+async def control_server(root: Path, containers: Containers, *, tell: Callable[[], Told]) -> asyncio.Server:
+    """Listens; its name stays for the next broker to take over. Raises `NoFolder`."""
+    path = root / BROKER_SOCKET
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        listening = listen(path)
+    except OSError as error:
+        raise NoFolder(f"cannot listen on {path}: {error.strerror or error}") from error
+    control = _Control(containers, tell)
+    return await asyncio.start_unix_server(control.serve, sock=listening, limit=MAX_QUESTION_BYTES)
+
+
+class _Control:
+    def __init__(self, containers: Containers, tell: Callable[[], Told]) -> None:
+        self._containers, self._tell = containers, tell
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_QUESTION_WITHIN_S):
+                writer.write(answer_line(await self._answer(reader, writer)))
+                await writer.drain()
+        except (TimeoutError, OSError, ValueError):  # too slow, gone, or a line that is too long
+            pass
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answer:
+        peer: socket.socket = writer.get_extra_info("socket")
+        line = await reader.readline()
+        user = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
+        if user != os.geteuid():
+            return No(why="only root on the node may ask the broker")
+        try:
+            return await self._answered(read_question(line))
+        except PartageError as error:
+            return No(why=str(error)[:_LONGEST_WHY])
+        except Exception as error:  # noqa: BLE001  a defect costs its question, which the asker must hear of
+            _log.exception("a question could not be answered; this is a defect, please report it")
+            return No(why=f"the broker failed at this ({type(error).__name__}); see partage-broker's log")
+
+    async def _answered(self, question: Question) -> Answer:
+        match question:
+            case Prepare():
+                return self._containers.prepare(question)
+            case SetLimits():
+                return await self._containers.set_limits(question)
+            case _:
+                return self._tell()

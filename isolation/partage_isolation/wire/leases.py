@@ -1,0 +1,269 @@
+"""On which cards time is metered, and what a process that joins there is told. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.leases.arbiter import Arbiter
+from partage_isolation.leases.durations import Timing
+from partage_isolation.leases.line import Hint, Shares, Write, pack
+from partage_isolation.leases.node import Place
+from partage_isolation.leases.policies import by_name
+from partage_isolation.leases.policies.policy import Policy
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire import packets as wire
+from partage_isolation.wire.alarm import Alarm
+from partage_isolation.wire.answers import Answer
+from partage_isolation.wire.connection import LEASE_COSTS, Connection
+from partage_isolation.wire.packets import Lease, Loss, Packet, Result, What
+from partage_isolation.wire.peers import is_stopped
+from partage_isolation.wire.served import Served, Session
+from partage_plugins.vocabulary.kinds import Promise
+from partage_plugins.vocabulary.names import CardId, ContainerKey
+
+IDLE_US: Final = 500
+"""Who has launched nothing for so long, and has no work under way, has no need of its lease."""
+LOSS_AFTER_NS: Final = 1_000_000_000
+"""A broker that is started again is back by then."""
+
+_MEMORY: Final[tuple[Promise, ...]] = ("memory",)
+_ALL: Final[tuple[Promise, ...]] = ("memory", "share", "limit")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Of one node."""
+
+    policy: str
+    policies: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
+    """Of single cards."""
+    timing: Timing = Timing()  # noqa: RUF009  it is frozen
+    loss: Loss = Loss.FREE
+
+    def policy_of(self, card: CardId) -> Policy:
+        """Who gets a card's time."""
+        return by_name(self.name_of(card), self.timing)
+
+    def name_of(self, card: CardId) -> str:
+        """Of that policy."""
+        return self.policies.get(card, self.policy)
+
+    def are_for(self, card: CardId) -> bool:
+        """Whether its time is metered."""
+        return self.policy_of(card).is_metering
+
+    def enforced_on(self, cards: Iterable[CardId]) -> tuple[Promise, ...]:
+        """What is in force for a container that has these."""
+        return _ALL if all(map(self.are_for, cards)) else _MEMORY
+
+    @property
+    def enforced(self) -> tuple[Promise, ...]:
+        """What is in force on every card."""
+        return _ALL if all(by_name(name).is_metering for name in (self.policy, *self.policies.values())) else _MEMORY
+
+    @property
+    def lease(self) -> Lease:
+        """What who joins is told."""
+        return Lease(idle_us=IDLE_US, loss=self.loss, loss_after=LOSS_AFTER_NS)
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One process on one card."""
+
+    session: Session
+    number: int
+    """Of the card, to its container."""
+    key: ContainerKey
+    card: CardId
+    connections: frozenset[Connection]
+    """Over which it joined."""
+    leave: Callable[[], None] = field(init=False)
+
+
+class Crews:
+    """Of one node."""
+
+    def __init__(self) -> None:
+        self.members: dict[tuple[Session, int], Member] = {}
+        """By who it is, and the card's number."""
+        self._crews: dict[Place, list[Member]] = {}
+
+    def enter(self, session: Session, number: int, card: CardId) -> Member:
+        """One more."""
+        connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
+        member = Member(session, number, session.process.key, card, connections)
+        self.members[session, number] = member
+        self._crews.setdefault((member.key, card), []).append(member)
+        return member
+
+    def remove(self, member: Member) -> None:
+        """It has left."""
+        del self.members[member.session, member.number]
+        crew = self._crews[member.key, member.card]
+        crew.remove(member)
+        if not crew:
+            del self._crews[member.key, member.card]
+
+    def of(self, key: ContainerKey, card: CardId) -> Sequence[Member]:
+        """Who reads that line."""
+        return self._crews.get((key, card), ())
+
+
+_now_ns: Final = time.monotonic_ns
+
+
+class Leases:
+    """Of one node."""
+
+    def __init__(
+        self,
+        arbiter: Arbiter,
+        *,
+        served: Mapping[ContainerKey, Served],
+        terms: Terms,
+        counters: Counters,
+        alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
+    ) -> None:
+        self._arbiter, self._served, self._terms, self._counters = arbiter, served, terms, counters
+        self._crews = Crews()
+        self._alarm = alarm(self._rings)
+        self._is_doing = False
+        self.answers: Mapping[int, Answer] = {
+            What.JOIN: self._join,
+            What.WANT: self._want,
+            What.DRAINED: self._drained,
+            What.IDLE: self._idle,
+        }
+        """To all that processes may say of them."""
+
+    def close(self) -> None:
+        """Lines stay as they are: a lease runs out by itself, and processes see that nobody is here."""
+        self._alarm.close()
+
+    # ---- Containers --------------------------------------------------------------------------------------------------
+
+    def put(self, spec: Spec) -> None:
+        """A container is served, or has other shares and limits from now on."""
+        for card in spec.cards:
+            if self._terms.are_for(card.id):
+                self._arbiter.put(spec.key, card.id, share=card.share_in_force, limit=card.limit_in_force)
+        self._do()
+
+    def drop(self, key: ContainerKey) -> None:
+        """The container is gone, and its connections are closed."""
+        self._arbiter.drop(key)
+        self._do()
+
+    def shares(self) -> Mapping[Place, Shares]:
+        """What each container wanted and got."""
+        return self._arbiter.shares(_now_ns())
+
+    # ---- What processes say ------------------------------------------------------------------------------------------
+
+    def _join(self, session: Session, packet: Packet) -> bytes:
+        key = session.process.key
+        card = self._served[key].container.cards[packet.card].id
+        self._costs(session)
+        if not self._terms.are_for(card):
+            return wire.answer(packet, Result.NO)
+        if (session, packet.card) not in self._crews.members:
+            self._begin(session, packet.card, card)
+        lease = self._terms.lease._replace(epoch=self._arbiter.epoch(key, card))
+        return wire.answer(packet, Result.OK, wire.lease_body(lease))
+
+    def _begin(self, session: Session, number: int, card: CardId) -> None:
+        member = self._crews.enter(session, number, card)
+        member.leave = partial(self._left, member)
+        for connection in member.connections:
+            connection.at_end(member.leave)
+        self._arbiter.joined(member.key, card, member, _now_ns())
+        self._do()
+
+    def _left(self, member: Member) -> None:
+        self._crews.remove(member)
+        for connection in member.connections:
+            connection.not_at_end(member.leave)
+        self._arbiter.left(member.key, member.card, member, _now_ns())
+        self._do()
+
+    def _want(self, session: Session, packet: Packet) -> None:
+        member = self._member(session, packet)
+        if member is not None:
+            self._arbiter.wanted(member.key, member.card, member, packet.lease.epoch, _now_ns())
+            self._do()
+
+    def _drained(self, session: Session, packet: Packet) -> None:
+        member = self._member(session, packet)
+        if member is not None:
+            said, now = packet.lease, _now_ns()
+            at, is_blocked = min(said.at, now), bool(said.is_blocked)
+            self._arbiter.drained(member.key, member.card, member, said.epoch, at, is_blocked, now)
+            self._do()
+
+    def _idle(self, session: Session, packet: Packet) -> None:
+        member = self._member(session, packet)
+        if member is not None:
+            self._arbiter.idle(member.key, member.card, member, packet.lease.epoch, _now_ns())
+            self._do()
+
+    def _member(self, session: Session, packet: Packet) -> Member | None:
+        self._costs(session)
+        member = self._crews.members.get((session, packet.card))
+        if member is None:
+            self._counters.wrong += 1
+        return member
+
+    def _costs(self, session: Session) -> None:
+        """More than other packets, for its whole container."""
+        self._served[session.process.key].bucket.spend(LEASE_COSTS - 1)
+
+    # ---- What is to be done ------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """At those who don't say whether their work is done: whoever does not run at all can't."""
+        for key, card, member in self._arbiter.silent():
+            if isinstance(member, Member) and is_stopped(member.session.process.pid):
+                self._arbiter.stopped(key, card, member, _now_ns())
+
+    def _rings(self) -> None:
+        self._arbiter.tick(_now_ns())
+        self._do()
+        self.look()
+
+    def _do(self) -> None:
+        """All of it. A connection may end while it is told: the call that is under way does what that sets off."""
+        if self._is_doing:
+            return
+        self._is_doing = True
+        try:
+            while acts := self._arbiter.take():
+                for act in acts:
+                    self._act(act)
+        finally:
+            self._is_doing = False
+        self._alarm.set(self._arbiter.due)
+
+    def _act(self, act: Write | Hint) -> None:
+        if isinstance(act, Write):
+            self._write(act)
+        else:
+            self._hint(act)
+
+    def _write(self, act: Write) -> None:
+        served = self._served.get(act.key)
+        number = served.container.card_number(act.card) if served else None
+        if served is not None and number is not None:
+            is_watched = bool(self._crews.of(act.key, act.card))
+            served.page.write(number, pack(act.state, act.epoch, act.deadline_ns), wake=is_watched)
+
+    def _hint(self, act: Hint) -> None:
+        for member in tuple(self._crews.of(act.key, act.card)):
+            signals = member.session.signals
+            if signals is not None:
+                signals.hint(wire.line_hint(member.number, act.epoch))

@@ -1,0 +1,104 @@
+"""What is in force for a container once root's question is answered: its grants, or lower limits. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from partage_isolation.errors import SpecRefused
+from partage_isolation.store.specs import CardSpec, Spec
+from partage_isolation.wire.messages import Prepare, SetLimits
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.names import CardId
+
+
+def spec_of(question: Prepare, *, library: str, known: Spec | None) -> Spec:
+    """What is in force once the question is answered; raises `SpecRefused`."""
+    wanted = _cards(question.grants)
+    if known is None:
+        return Spec(
+            key=question.key,
+            pod=question.pod,
+            container=question.container,
+            gen=question.gen,
+            cards=tuple(wanted.values()),
+            library=library,
+        )
+    if question.gen < known.gen:
+        raise SpecRefused(
+            f"container {question.key} has an allocation of gen {known.gen}; gen {question.gen} is older and is refused"
+        )
+    cards = _with_numbers(known, wanted)
+    if question.gen == known.gen and not _same(cards, known.cards):
+        raise SpecRefused(
+            f"container {question.key} has other grants with gen {known.gen}; a change needs a higher gen"
+        )
+    return known if question.gen == known.gen else msgspec.structs.replace(known, gen=question.gen, cards=cards)
+
+
+def lowered(spec: Spec, question: SetLimits) -> Spec:
+    """With other limits of one card, or its grant's again; raises `SpecRefused`."""
+    found = spec.card(question.card)
+    if found is None:
+        raise SpecRefused(f"container {spec.container} of pod {spec.pod.name} has no card {question.card}")
+    changed = found
+    for field, value, granted, unit in (
+        ("lowered", question.memory_bytes, found.memory, "bytes"),
+        ("lowered_share", question.share_milli, found.share, "milli as its share"),
+        ("lowered_limit", question.limit_milli, found.limit, "milli as its limit"),
+    ):
+        if value is not UNSET:
+            _require_no_more(spec, found, value, granted, unit)
+            changed = msgspec.structs.replace(changed, **{field: value})
+    _require_share_below_limit(spec, changed)
+    return msgspec.structs.replace(spec, cards=tuple(changed if each is found else each for each in spec.cards))
+
+
+def _require_no_more(spec: Spec, card: CardSpec, value: int | None, granted: int, unit: str) -> None:
+    if value is not None and value > granted:
+        raise SpecRefused(
+            f"container {spec.container} of pod {spec.pod.name} was granted {granted} {unit} of card {card.id}; "
+            f"{value} is more, which only an allocation can give"
+        )
+
+
+def _require_share_below_limit(spec: Spec, card: CardSpec) -> None:
+    """What was said; a share that was only granted goes down with the limit."""
+    if card.lowered_share is not None and card.lowered_share > card.limit_in_force:
+        raise SpecRefused(
+            f"container {spec.container} of pod {spec.pod.name}: share {card.lowered_share} of card {card.id} would be "
+            f"above its limit {card.limit_in_force}; lower both"
+        )
+
+
+def _cards(grants: tuple[GpuGrant, ...]) -> dict[CardId, CardSpec]:
+    """By card; several grants of one card are one larger."""
+    cards: dict[CardId, CardSpec] = {}
+    for grant in grants:
+        before = cards.get(grant.card)
+        cards[grant.card] = CardSpec(
+            id=grant.card,
+            memory=grant.memory_bytes + (before.memory if before else 0),
+            share=min(WHOLE_MILLI, grant.share_milli + (before.share if before else 0)),
+            limit=min(WHOLE_MILLI, grant.limit_milli + (before.limit if before else 0)),
+        )
+    return cards
+
+
+def _with_numbers(known: Spec, wanted: dict[CardId, CardSpec]) -> tuple[CardSpec, ...]:
+    """Cards that stay keep their places; one that is gone has no room any more; new ones follow."""
+    stay = [
+        msgspec.structs.replace(
+            wanted.get(card.id, CardSpec(id=card.id, memory=0, share=0, limit=0)), most=max(card.most, card.memory)
+        )
+        for card in known.cards
+    ]
+    return (*stay, *(card for name, card in wanted.items() if known.card(name) is None))
+
+
+def _same(some: tuple[CardSpec, ...], others: tuple[CardSpec, ...]) -> bool:
+    """Whether the same was granted, whatever root has lowered since."""
+    return [(card.id, card.memory, card.share, card.limit) for card in some] == [
+        (card.id, card.memory, card.share, card.limit) for card in others
+    ]

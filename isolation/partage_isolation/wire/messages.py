@@ -1,0 +1,241 @@
+"""Questions of root to the broker and its answers, as types and as lines.
+
+Pure. One JSON object each way, ended by a newline. A line that is neither gives one `DecodeError`. Readers ignore
+fields that they do not know, and every field that is added later has a default: plugin, broker and people's tools may
+be of different versions for a while.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from partage_plugins.codecs.reading import Reader
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.containers import Mount
+from partage_plugins.vocabulary.gpu import GpuGrant
+from partage_plugins.vocabulary.kinds import Promise
+from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI, Bytes, Generation, Milli
+from partage_plugins.vocabulary.names import CardIdText, ContainerKeyText, ContainerNameText
+from partage_plugins.vocabulary.pods import PodRef
+
+BROKER_SOCKET: Final = "run/partage/broker.sock"
+"""Below the node's root; nobody but root may connect."""
+
+ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
+"""Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
+BrokerLoss = Literal["free-run", "closed"]
+"""What holds for launches while the broker is away: all go, or none."""
+LeaseState = Literal["closed", "lease", "sole", "free"]
+"""No; until a moment; until somebody else wants the card; until somebody else is there."""
+Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class Prepare(Struct, frozen=True, kw_only=True, tag_field="ask", tag="prepare"):
+    """A container is about to be created. Asked again for the same key, the answer is the same."""
+
+    key: ContainerKeyText
+    pod: PodRef
+    container: ContainerNameText
+    gen: Generation
+    """A higher one than the broker knows for this key replaces limits; a lower one is refused."""
+    grants: Annotated[tuple[GpuGrant, ...], Meta(min_length=1, max_length=MAX_CARDS)]
+    """At most one for each card."""
+
+
+class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-limits"):
+    """Lower what a running container may have of a card, until it ends; None: what its grant says again.
+
+    What is not named stays.
+    """
+
+    key: ContainerKeyText
+    card: CardIdText
+    memory_bytes: Bytes | UnsetType | None = UNSET
+    share_milli: Milli | UnsetType | None = UNSET
+    limit_milli: Milli | UnsetType | None = UNSET
+
+
+class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
+    """How things are."""
+
+
+class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepared"):
+    """The container may be created, with these."""
+
+    mounts: tuple[Mount, ...]
+    enforces: tuple[Promise, ...] = ("memory",)
+    """What will be in force in it: this broker's word, since plugin and broker may be of different versions."""
+
+
+class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limits-set"):
+    """From now on."""
+
+    memory_bytes: Bytes
+    charged_bytes: Bytes
+    """More than the limit: nothing is taken away, but nothing more is given until it is below."""
+    share_milli: Milli = 0
+    limit_milli: Milli = WHOLE_MILLI
+
+
+class ProcessCard(Struct, frozen=True, kw_only=True):
+    """What one process holds of one card; the limits of a container count all four amounts but `used_bytes`."""
+
+    card: CardIdText
+    used_bytes: Bytes
+    """By its own account."""
+    lent_bytes: Bytes
+    """What it may hold without asking: what it uses and a little credit."""
+    unproved_bytes: Bytes = 0
+    """Said to be freed, and not yet seen to be."""
+    overhead_bytes: Bytes = 0
+    """Contexts and the like, which no program asked for."""
+    state: ProcessState = "live"
+
+
+class ProcessTold(Struct, frozen=True, kw_only=True):
+    """One process of a container that has spoken to the broker."""
+
+    pid: int
+    """As the node has it."""
+    connected: bool
+    cards: tuple[ProcessCard, ...] = ()
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """A part of a card's time, 0 to 1, over the last seconds."""
+
+    s1: float
+    s10: float
+    s60: float
+
+
+class TimeTold(Struct, frozen=True, kw_only=True):
+    """What one container wanted and got of one card's time."""
+
+    wanted: Parts
+    """It held the card or waited for it."""
+    got: Parts
+    leases: int
+    revocations: int
+    """Leases that ended before their time, for somebody else."""
+    drains: int
+    drain_seconds: float
+    """How long work was still under way after leases, in all."""
+    overlaps: int
+    """Leases whose work was not waited for any longer."""
+    state: LeaseState
+    is_waiting: bool
+    processes: int
+    """That may launch there."""
+
+
+class CardHeld(Struct, frozen=True, kw_only=True):
+    """What one container may hold of one card, and holds."""
+
+    card: CardIdText
+    granted_bytes: Bytes
+    """By its allocation."""
+    limit_bytes: Bytes
+    """In force: as granted, or lowered since."""
+    charged_bytes: Bytes = 0
+    used_bytes: Bytes = 0
+    overhead_bytes: Bytes = 0
+    refused: int = 0
+    """How often more was asked for than the limit allows."""
+    share_milli: Milli = 0
+    """In force: as granted, or lowered since."""
+    limit_milli: Milli = WHOLE_MILLI
+    granted_share_milli: Milli = 0
+    granted_limit_milli: Milli = WHOLE_MILLI
+    time: TimeTold | None = None
+    """None: nobody meters it."""
+
+
+class ContainerTold(Struct, frozen=True, kw_only=True):
+    """One container that the broker serves."""
+
+    key: ContainerKeyText
+    pod: PodRef
+    container: ContainerNameText
+    gen: Generation
+    cards: tuple[CardHeld, ...] = ()
+    processes: tuple[ProcessTold, ...] = ()
+
+
+class CardTold(Struct, frozen=True, kw_only=True):
+    """One card that containers of the broker have, as the driver last told of it; None: it did not."""
+
+    card: CardIdText
+    index: int | None = None
+    model: str | None = None
+    memory_bytes: Bytes | None = None
+    used_bytes: Bytes | None = None
+    """By everybody, whether the broker knows of them or not."""
+    policy: str | None = None
+    """Who gets its time."""
+
+
+class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
+    """How things are."""
+
+    broker: str
+    """Its version."""
+    library: str = ""
+    """The folder of the library that new containers get."""
+    enforces: tuple[Promise, ...] = ("memory",)
+    policy: str | None = None
+    """Of cards that have none of their own; None: a broker that knows nothing of time."""
+    compute_on_broker_loss: BrokerLoss = "free-run"
+    cards: tuple[CardTold, ...] = ()
+    containers: tuple[ContainerTold, ...] = ()
+    findings: tuple[Sentence, ...] = ()
+    """What the audit found wrong and what still is, newest first."""
+
+
+class No(Struct, frozen=True, kw_only=True, tag_field="answer", tag="no"):
+    """It can't be, and why: one sentence that says what to do."""
+
+    why: Sentence
+
+
+Question = Prepare | SetLimits | Tell
+Answer = Prepared | LimitsSet | Told | No
+
+
+END: Final = b"\n"
+MAX_QUESTION_BYTES: Final = 256 * 1024
+"""Of a line, its end included; room for a grant of every card that a node may have."""
+MAX_ANSWER_BYTES: Final = 16 << 20
+"""Room for all processes of all containers."""
+
+_encoder: Final = msgspec.json.Encoder()
+_questions: Final = Reader[Question]("question to the broker", Question)  # type: ignore[arg-type]  # a union is no class
+_answers: Final = msgspec.json.Decoder[Answer](Answer)
+
+
+def question_line(question: Question) -> bytes:
+    """What a client sends."""
+    return _encoder.encode(question) + END
+
+
+def read_question(line: bytes) -> Question:
+    """What a client sent; raises `DecodeError`."""
+    return _questions.read(line.removesuffix(END))
+
+
+def answer_line(answer: Answer) -> bytes:
+    """What the broker sends."""
+    return _encoder.encode(answer) + END
+
+
+def read_answer(line: bytes) -> Answer:
+    """What the broker sent; raises `DecodeError`."""
+    try:
+        answer: Answer = _answers.decode(line.removesuffix(END))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        shown = line[:80].decode(errors="replace")
+        raise DecodeError("answer of the broker", path="$", value=shown, allowed=str(error)) from None
+    return answer

@@ -1,0 +1,258 @@
+"""What the library and the broker say to each other; the twin of `preload/core/wire.h`, which has the words for it.
+
+Pure. A packet is 64 bytes. Whatever comes in is a `Packet` or None; nothing here raises on what a client sent.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from enum import IntEnum, IntFlag
+from typing import Final, NamedTuple
+
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.pieces import Shared
+
+PATH: Final = "/run/partage/broker"
+VERSION: Final = 1
+BYTES: Final = 64
+ANSWER: Final = 0x8000
+NO_CARD: Final = 0xFFFF
+TOKEN_BYTES: Final = 16
+NO_TOKEN: Final = bytes(TOKEN_BYTES)
+PROCESSES_AT_ONCE: Final = 3
+
+
+class What(IntEnum):
+    """What a packet says."""
+
+    HELLO = 1
+    CARD = 2
+    LEND = 3
+    RETURN = 4
+    CONTEXT = 5
+    AMOUNTS = 6
+    VIEW = 7
+    PROCESSES_OF = 8
+    EXPORT = 9
+    LEAVE = 10
+    OPEN = 11
+    CLOSE = 12
+    RECALL = 32
+    REPORT = 33
+    JOIN = 64
+    WANT = 65
+    DRAINED = 66
+    IDLE = 67
+    PING = 68
+    PONG = 69
+    LINE = 70
+
+
+class Result(IntEnum):
+    """How a question went."""
+
+    OK = 0
+    NO = 1
+    FULL = 2
+    UNKNOWN = 3
+    WRONG = 4
+
+
+class Flag(IntFlag):
+    """Of a packet."""
+
+    SIGNALS = 1
+    CONTEXT_MADE = 2
+    CONTEXT_FAILED = 4
+    ANYBODY = 8
+    AGAIN = 16
+
+
+class Loss(IntEnum):
+    """What holds for launches while the broker is away."""
+
+    CLOSED = 0
+    FREE = 1
+
+
+UNANSWERED: Final = frozenset((What.WANT, What.DRAINED, What.IDLE))
+"""What a process says of leases on `signals`: not answered, whatever it is worth."""
+_AGAIN: Final = int(Flag.AGAIN)
+"""As a plain number: it is looked at in every question."""
+_HEAD: Final = struct.Struct("<4H2I")
+_PACKET: Final = struct.Struct("<4H2I6Q")
+_AMOUNTS: Final = struct.Struct("<2Q2I")
+_LENT: Final = struct.Struct("<4H2I2Q32x")
+_SHARED: Final = struct.Struct("<4Q")
+_HELLO: Final = struct.Struct("<16s2I")
+_CARD: Final = struct.Struct("<16sQ4I")
+_VIEW: Final = struct.Struct("<3Q")
+_PROCESS: Final = struct.Struct("<2IQ")
+_LEASE: Final = struct.Struct("<Q4IQ")
+_LINE_HINT: Final = struct.Struct("<4H2IQI36x")
+_LINE: Final = int(What.LINE)
+"""As a plain number: each change of a line is told."""
+_BODY: Final = _HEAD.size
+
+
+class Packet(NamedTuple):
+    """One that came in."""
+
+    version: int
+    what: int
+    card: int
+    result: int
+    number: int
+    flags: int
+    data: bytes
+    """All of it."""
+
+    @property
+    def token(self) -> bytes:
+        """Of a HELLO."""
+        return self.data[_BODY : _BODY + TOKEN_BYTES]
+
+    @property
+    def is_again(self) -> bool:
+        """The same call of a program asked before, and was refused."""
+        return bool(self.flags & _AGAIN)
+
+    @property
+    def amounts(self) -> Amounts:
+        """Of whatever carries amounts."""
+        return Amounts._make(_AMOUNTS.unpack_from(self.data, _BODY))
+
+    @property
+    def shared(self) -> Shared:
+        """Of EXPORT, LEAVE, OPEN and CLOSE."""
+        return Shared._make(_SHARED.unpack_from(self.data, _BODY))
+
+    @property
+    def lease(self) -> Lease:
+        """Of everything that is about leases."""
+        return Lease._make(_LEASE.unpack_from(self.data, _BODY))
+
+    @property
+    def first_process(self) -> int:
+        """Of PROCESSES_OF: the number from which on."""
+        return int.from_bytes(self.data[_BODY : _BODY + 8], "little")
+
+
+class Lease(NamedTuple):
+    """What is said of the lease of one card."""
+
+    at: int = 0
+    """Nanoseconds of CLOCK_MONOTONIC."""
+    epoch: int = 0
+    is_blocked: int = 0
+    idle_us: int = 0
+    loss: int = 0
+    loss_after: int = 0
+    """Nanoseconds."""
+
+
+def read(data: bytes) -> Packet | None:
+    """The packet, or None where it has another length."""
+    return Packet._make((*_HEAD.unpack_from(data), data)) if len(data) == BYTES else None
+
+
+def answer(to: Packet, result: int, body: bytes = b"", *, flags: int = 0) -> bytes:
+    """The answer to a question."""
+    head = _HEAD.pack(VERSION, to.what | ANSWER, to.card, result, to.number, flags)
+    return (head + body).ljust(BYTES, b"\0")
+
+
+def lent_answer(to: Packet, result: int, lent: int) -> bytes:
+    """The answer to a question for memory: how much is lent now."""
+    return _LENT.pack(VERSION, to.what | ANSWER, to.card, result, to.number, 0, 0, lent)
+
+
+def hint(what: What, card: int, number: int) -> bytes:
+    """What the broker says unasked."""
+    return _PACKET.pack(VERSION, what, card, 0, number, 0, 0, 0, 0, 0, 0, 0)
+
+
+def line_hint(card: int, epoch: int) -> bytes:
+    """That the line of a card has changed."""
+    return _LINE_HINT.pack(VERSION, _LINE, card, 0, 0, 0, 0, epoch)
+
+
+def question(what: int, *, card: int = NO_CARD, number: int = 0, flags: int = 0, body: bytes = b"") -> bytes:
+    """What a client sends."""
+    return (_HEAD.pack(VERSION, what, card, 0, number, flags) + body).ljust(BYTES, b"\0")
+
+
+def hello_body(token: bytes, cards: int = 0) -> bytes:
+    """Of HELLO and of its answer."""
+    return _HELLO.pack(token, cards, 0)
+
+
+def amounts_body(amounts: Amounts) -> bytes:
+    """Of everything that carries amounts."""
+    return _AMOUNTS.pack(*amounts)
+
+
+def shared_body(shared: Shared) -> bytes:
+    """Of EXPORT, LEAVE, OPEN and CLOSE, and of the answer to OPEN."""
+    return _SHARED.pack(*shared)
+
+
+def card_body(uuid: bytes, memory: int, *, share: int, limit: int, is_mig: bool) -> bytes:
+    """Of the answer to CARD."""
+    return _CARD.pack(uuid, memory, share, limit, is_mig, 0)
+
+
+def view_body(limit: int, charged: int, fixed: int) -> bytes:
+    """Of the answer to VIEW."""
+    return _VIEW.pack(limit, charged, fixed)
+
+
+def processes_body(processes: Sequence[tuple[int, int]]) -> bytes:
+    """Of the answer to PROCESSES_OF: pids and bytes, at most three."""
+    return b"".join(_PROCESS.pack(pid, 0, amount) for pid, amount in processes[:PROCESSES_AT_ONCE])
+
+
+def lease_body(lease: Lease) -> bytes:
+    """Of everything that is about leases."""
+    return _LEASE.pack(*lease)
+
+
+class CardAnswer(NamedTuple):
+    """What the answer to CARD says."""
+
+    uuid: bytes
+    memory: int
+    share: int
+    limit: int
+    is_mig: int
+
+
+class View(NamedTuple):
+    """What the answer to VIEW says."""
+
+    limit: int
+    charged: int
+    fixed: int
+
+
+def read_hello(packet: Packet) -> tuple[bytes, int]:
+    """Token and number of cards, of an answer."""
+    token, cards, _ = _HELLO.unpack_from(packet.data, _BODY)
+    return token, cards
+
+
+def read_card(packet: Packet) -> CardAnswer:
+    """Of the answer to CARD."""
+    return CardAnswer._make(_CARD.unpack_from(packet.data, _BODY)[:5])
+
+
+def read_view(packet: Packet) -> View:
+    """Of the answer to VIEW."""
+    return View._make(_VIEW.unpack_from(packet.data, _BODY))
+
+
+def read_processes(packet: Packet) -> tuple[tuple[int, int], ...]:
+    """Pids and bytes, of the answer to PROCESSES_OF."""
+    found = (_PROCESS.unpack_from(packet.data, _BODY + number * _PROCESS.size) for number in range(PROCESSES_AT_ONCE))
+    return tuple((pid, amount) for pid, _, amount in found if pid)

@@ -1,0 +1,188 @@
+"""How the ledger is at this moment: as facts for the audit and metrics, and as the answer to `tell`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from partage_isolation.audit.facts import AmountFacts, CardLimits, ContainerFacts, ProcessFacts, StateName
+from partage_isolation.leases.line import LineState, Shares, Windows
+from partage_isolation.leases.node import Place
+from partage_isolation.ledger.account import Account
+from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire.leases import Terms
+from partage_isolation.wire.messages import (
+    CardHeld,
+    CardTold,
+    ContainerTold,
+    LeaseState,
+    Parts,
+    ProcessCard,
+    ProcessTold,
+    TimeTold,
+    Told,
+)
+from partage_isolation.wire.packets import Loss
+from partage_isolation.wire.served import Served
+from partage_plugins.vocabulary.names import CardId
+
+_STATES: Final[Mapping[State, StateName]] = {
+    State.LIVE: "live",
+    State.DETACHED: "detached",
+    State.UNCONFIRMED: "unconfirmed",
+    State.FOUND: "unconfirmed",
+    State.DEAD: "dead",
+    State.GONE: "dead",
+}
+
+
+def picture(served: Served, times: Mapping[Place, Shares]) -> ContainerFacts:
+    """Of one container; `times`: what each wanted and got of each card's time."""
+    spec, container = served.spec, served.container
+    return ContainerFacts(
+        key=spec.key,
+        pod=spec.pod,
+        container=spec.container,
+        gen=spec.gen,
+        cards=dict(_limits(spec, container, times)),
+        processes=tuple(_process(served, process) for process in container.processes.values()),
+    )
+
+
+def _limits(spec: Spec, container: Container, times: Mapping[Place, Shares]) -> Iterator[tuple[CardId, CardLimits]]:
+    for number, (card, book) in enumerate(zip(spec.cards, container.cards, strict=True)):
+        yield (
+            book.id,
+            CardLimits(
+                memory=book.limit,
+                share=book.share,
+                limit=book.limit_milli,
+                granted=book.granted,
+                most=book.most,
+                charged=container.charged(number),
+                shared=container.shared(number),
+                refused=book.refused,
+                granted_share=card.share,
+                granted_limit=card.limit,
+                time=times.get((spec.key, card.id)),
+            ),
+        )
+
+
+def _process(served: Served, process: Process) -> ProcessFacts:
+    session = served.sessions.get(process.id)
+    cards = served.container.cards
+    return ProcessFacts(
+        pid=process.pid,
+        start=process.start,
+        key=process.key,
+        connected=session is not None and session.calls is not None,
+        cards={cards[number].id: _amounts(process, account) for number, account in process.accounts.items()},
+        state=_STATES[process.state],
+        has_spoken=process.state is not State.FOUND,
+    )
+
+
+def _amounts(process: Process, account: Account) -> AmountFacts:
+    return AmountFacts(
+        used=min(account.used, account.lent),
+        lent=account.lent,
+        unproved=account.unproved,
+        overhead=account.fixed,
+        state=_STATES[process.state],
+    )
+
+
+_LEASE_STATES: Final[Mapping[LineState, LeaseState]] = {
+    LineState.CLOSED: "closed",
+    LineState.LEASE: "lease",
+    LineState.SOLE: "sole",
+    LineState.FREE: "free",
+}
+
+
+def told(  # noqa: PLR0913  all that is told
+    containers: Iterable[ContainerFacts],
+    *,
+    version: str,
+    library: str,
+    cards: tuple[CardTold, ...],
+    findings: tuple[str, ...],
+    terms: Terms,
+) -> Told:
+    """All of it."""
+    return Told(
+        broker=version,
+        library=library,
+        enforces=terms.enforced,
+        policy=terms.policy,
+        compute_on_broker_loss="closed" if terms.loss is Loss.CLOSED else "free-run",
+        cards=cards,
+        containers=tuple(map(_container, containers)),
+        findings=findings,
+    )
+
+
+def _container(facts: ContainerFacts) -> ContainerTold:
+    return ContainerTold(
+        key=facts.key,
+        pod=facts.pod,
+        container=facts.container,
+        gen=facts.gen,
+        cards=tuple(_cards(facts)),
+        processes=tuple(map(_process_told, facts.processes)),
+    )
+
+
+def _cards(facts: ContainerFacts) -> Iterable[CardHeld]:
+    for card, limits in facts.cards.items():
+        mine = [process.cards[card] for process in facts.processes if card in process.cards]
+        yield CardHeld(
+            card=card,
+            granted_bytes=limits.granted,
+            limit_bytes=limits.memory,
+            charged_bytes=limits.charged,
+            used_bytes=sum(amounts.used for amounts in mine),
+            overhead_bytes=sum(amounts.overhead for amounts in mine),
+            refused=limits.refused,
+            share_milli=limits.share,
+            limit_milli=limits.limit,
+            granted_share_milli=limits.granted_share,
+            granted_limit_milli=limits.granted_limit,
+            time=None if limits.time is None else _time(limits.time),
+        )
+
+
+def _time(shares: Shares) -> TimeTold:
+    return TimeTold(
+        wanted=_parts(shares.wanted),
+        got=_parts(shares.got),
+        leases=shares.leases,
+        revocations=shares.revocations,
+        drains=shares.drains.count,
+        drain_seconds=shares.drains.sum_ns / 1e9,
+        overlaps=shares.overlaps,
+        state=_LEASE_STATES[shares.state],
+        is_waiting=shares.is_waiting,
+        processes=shares.members,
+    )
+
+
+def _parts(windows: Windows) -> Parts:
+    return Parts(s1=round(windows.s1, 4), s10=round(windows.s10, 4), s60=round(windows.s60, 4))
+
+
+def _process_told(facts: ProcessFacts) -> ProcessTold:
+    cards = tuple(
+        ProcessCard(
+            card=card,
+            used_bytes=amounts.used,
+            lent_bytes=amounts.lent,
+            unproved_bytes=amounts.unproved,
+            overhead_bytes=amounts.overhead,
+            state=amounts.state,
+        )
+        for card, amounts in facts.cards.items()
+    )
+    return ProcessTold(pid=facts.pid, connected=facts.connected, cards=cards)

@@ -1,0 +1,76 @@
+"""Takes the books of an earlier broker over: rows of processes that live are kept until these come again.
+
+A row of a process that does not live any more is charged until a card shows nothing of it, as for any that dies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from partage_isolation.ledger.container import Process, State
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.store.rows import PieceRow, Row, grouped, pieces_of
+from partage_isolation.store.rows_file import RowsFile
+from partage_isolation.wire.peers import NoProcess, Peer, peer_named
+from partage_isolation.wire.watch import Watch
+from partage_plugins.vocabulary.names import ContainerKey
+
+
+def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
+    """A sentence on each row that means nothing to us any more, which is dropped."""
+    found = rows.found()
+    known = set[tuple[str, int, int]]()
+    dead = list[Process]()
+    for own, cards in grouped(found):
+        process = _process(own, cards)
+        known.add((own.key, own.pid, own.start))
+        if not ledger.lives.restore(process):
+            rows.drop(process)
+            yield f"a row of process {own.pid} is of container {own.key}, which nobody knows; it is dropped"
+            continue
+        peer = _living(process)
+        if peer is None:
+            dead.append(process)
+        else:
+            watch.watch(process, peer)
+    _restore_pieces(rows, ledger)
+    for process in dead:
+        watch.died(process)
+    for row in found:
+        if (row.key, row.pid, row.start) not in known:
+            rows.erase((row.key, row.pid, row.start, row.card))
+
+
+def _restore_pieces(rows: RowsFile, ledger: Ledger) -> None:
+    """Before anybody is told to be dead: they are let go of as ever. What belongs to no process is dropped."""
+    of = dict[ContainerKey, list[PieceRow]]()
+    for row in rows.found_pieces():
+        container = ledger.containers.get(row.key)
+        if container is not None and row.who in container.processes:
+            of.setdefault(row.key, []).append(row)
+        else:
+            rows.erase_piece(row.place)
+    for key, of_one in of.items():
+        for piece in pieces_of(of_one):
+            ledger.containers[key].pieces.restore(piece)
+            rows.restored(key, piece)
+
+
+def _process(own: Row, cards: Mapping[int, Row]) -> Process:
+    accounts = {number: row.account() for number, row in cards.items()}
+    return Process(own.key, own.pid, own.start, own.token, own.state, accounts)
+
+
+def _living(process: Process) -> Peer | None:
+    """The process, or None where there is another of its pid, or none."""
+    if process.state is State.DEAD:
+        return None
+    try:
+        peer = peer_named(process.pid)
+    except NoProcess:
+        return None
+    if peer.start == process.start:
+        return peer
+    os.close(peer.pidfd)
+    return None

@@ -1,0 +1,142 @@
+"""Takes samples of cards: asks NVML, and processes what they use meanwhile, and lets the ledger know.
+
+A sample may begin at any time, and several of one card may overlap: each judges only what was said before it began. A
+process that a card shows and that never came to us is charged to its container, where that is known.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from partage_isolation.audit.facts import Blind, CardUse, Nvml, Sample
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.ledger import samples as rules
+from partage_isolation.ledger.account import Amounts
+from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.wire.connection import Connection
+from partage_isolation.wire.hints import Hints
+from partage_isolation.wire.packets import TOKEN_BYTES
+from partage_isolation.wire.peers import start_of
+from partage_isolation.wire.served import Registry
+from partage_plugins.vocabulary.names import CardId
+
+
+class Sampler:
+    """Of all cards."""
+
+    def __init__(  # noqa: PLR0913  its parts, by name
+        self,
+        ledger: Ledger,
+        nvml: Nvml,
+        *,
+        hints: Hints,
+        counters: Counters,
+        registry: Registry,
+        learned: Callable[[CardId, int], None],
+    ) -> None:
+        """`learned` hears what a context took."""
+        self._ledger, self._nvml, self._hints, self._counters = ledger, nvml, hints, counters
+        self._signals_of, self._learned = registry.signals_of, learned
+        self.has_answered = False
+        """NVML did, once since the broker was started; to wake up takes it seconds."""
+
+    async def use(self, card: CardId) -> Sample | None:
+        """As an `Nvml` for the audit, which judges by the ledger after the sample: all processes on the card report."""
+        return await self.sample(card, exact_of=None)
+
+    async def sample(self, card: CardId, *, exact_of: Iterable[Process] | None = ()) -> Sample | None:
+        """One sample, applied; None where NVML does not answer.
+
+        `exact_of` are asked what they use, so that their overhead is known; None: everybody on the card.
+        """
+        asked = list(self._asked(card, None if exact_of is None else set(exact_of)))
+        before = await self._hints.report(asked) if asked else {}
+        beginning = rules.begin(self._ledger, card, time.monotonic_ns())
+        use = await self._nvml.use(card)
+        self._counters.sample_seconds += (time.monotonic_ns() - beginning.began_ns) / 1e9
+        if use is None or use.taken_ns < beginning.began_ns:
+            self._counters.samples["failed"] += 1
+            return None
+        if isinstance(use, Blind):
+            rules.apply_blind(self._ledger, beginning)
+        else:
+            after = await self._hints.report([each for each in asked if each[0] in before]) if before else {}
+            shown = rules.Shown(use.processes, self._starts(card, use), dict(_exact(before, after)))
+            for size in rules.apply(self._ledger, beginning, shown):
+                self._learned(card, size)
+        self._counters.samples["taken"] += 1
+        self.has_answered = True
+        return use
+
+    def unmeasured(self, card: CardId) -> tuple[Process, ...]:
+        """Those whose contexts were made, and not measured yet."""
+        return tuple(process for _, _, process, account in self._ledger.on_card(card) if account.is_made)
+
+    def has_dead(self, card: CardId) -> bool:
+        """Whether a dead process is still charged for that card."""
+        return any(process.state is State.DEAD for _, _, process, _ in self._ledger.on_card(card))
+
+    def _asked(self, card: CardId, only: set[Process] | None) -> Iterator[tuple[Process, Connection, int]]:
+        for _, number, process, _ in self._ledger.on_card(card):
+            if (only is None or process in only) and process.state is State.LIVE and not process.is_silent:
+                signals = self._signals_of(process)
+                if signals is not None:
+                    yield process, signals, number
+
+    def _starts(self, card: CardId, use: CardUse) -> dict[int, int]:
+        """Of those pids that may be of others by now: a living process keeps its pid."""
+        found: dict[int, int] = {}
+        for _, _, process, _ in self._ledger.on_card(card):
+            if process.state in (State.DEAD, State.FOUND) and process.pid in use.processes:
+                start = start_of(process.pid)
+                if start is not None:
+                    found[process.pid] = start
+        return found
+
+
+def _exact(before: dict[Process, Amounts], after: dict[Process, Amounts]) -> Iterator[tuple[ProcessId, int]]:
+    for process, amounts in before.items():
+        used = rules.exact_used(amounts, after.get(process))
+        if used is not None:
+            yield process.id, used
+
+
+class Unannounced:
+    """Of all containers."""
+
+    def __init__(self, ledger: Ledger, registry: Registry) -> None:
+        self._ledger, self._registry = ledger, registry
+
+    def seen(self, card: CardId, use: Sample | None) -> None:
+        """What a card says of everybody on it."""
+        for pid, amount in use.processes.items() if isinstance(use, CardUse) else ():
+            if amount is not None and not self._is_known(pid, card) and (start := start_of(pid)) is not None:
+                self.charge((pid, start), card, amount)
+
+    def charge(self, who: ProcessId, card: CardId, amount: int) -> bool:
+        """False where its container is not known, or has no such card."""
+        container = self._container_of(who)
+        number = container.card_number(card) if container is not None else None
+        if container is None or number is None:
+            return False
+        token = os.urandom(TOKEN_BYTES)
+        return self._ledger.lives.found(container, who, token, card=number, amount=amount) is not None
+
+    def _is_known(self, pid: int, card: CardId) -> bool:
+        """Whether the books have what a process of that pid has of that card."""
+        for served in self._registry.served.values():
+            number = served.container.card_number(card)
+            for process in served.container.processes.values():
+                if process.pid == pid and number in process.accounts:
+                    return True
+        return False
+
+    def _container_of(self, who: ProcessId) -> Container | None:
+        served = self._registry.served.values()
+        key = next((each.container.key for each in served if who in each.container.processes), None)
+        key = key or self._registry.container_of(who[0])
+        return self._ledger.containers.get(key) if key is not None else None

@@ -1,0 +1,173 @@
+"""What the broker has open: containers, the sessions of their processes, and each connection's owner.
+
+A process belongs to a container by its control group, once the runtime's id of the container is known. When the first
+process of a container comes, the runtime may not have been asked yet. The process is taken then, and checked as soon as
+the id is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from partage_isolation.audit.metrics import Counters
+from partage_isolation.ledger.container import Container, Process, State
+from partage_isolation.ledger.pieces import ProcessId
+from partage_isolation.store.page import Page
+from partage_isolation.store.specs import Spec
+from partage_isolation.wire.connection import CONTAINER_BURST, CONTAINER_RATE, Bucket, Connection, Listener
+from partage_isolation.wire.peers import cgroup_components, is_within
+from partage_plugins.vocabulary.names import ContainerKey
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A process that is, or was, connected."""
+
+    process: Process
+    calls: Connection | None = None
+    signals: Connection | None = None
+    pids: tuple[int, ...] = ()
+    """From our pid namespace down to its own."""
+    namespace: int = 0
+
+    def close(self) -> None:
+        """Ends its connections, which then are not its own any more."""
+        mine, self.calls, self.signals = (self.calls, self.signals), None, None
+        for connection in mine:
+            if connection is not None:
+                connection.close()
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """One container."""
+
+    spec: Spec
+    container: Container
+    page: Page
+    listener: Listener | None = None
+    bucket: Bucket = field(default_factory=lambda: Bucket(time.monotonic(), rate=CONTAINER_RATE, burst=CONTAINER_BURST))
+    """Of all its connections."""
+    sessions: dict[ProcessId, Session] = field(default_factory=dict[ProcessId, Session])
+    strangers: set[Connection] = field(default_factory=set[Connection])
+    """Connections that have not said HELLO."""
+
+    def close(self) -> None:
+        """Ends everything; what lies in files stays."""
+        if self.listener is not None:
+            self.listener.close()
+        for session in list(self.sessions.values()):
+            session.close()
+        for connection in list(self.strangers):
+            connection.close()
+        self.page.close()
+
+
+class Registry:
+    """All containers that are served, and what the runtime says of whose processes are whose."""
+
+    def __init__(self) -> None:
+        self.served: dict[ContainerKey, Served] = {}
+        self._ids: dict[ContainerKey, str] = {}
+
+    def signals_of(self, process: Process) -> Connection | None:
+        """Where the process takes hints."""
+        served = self.served.get(process.key)
+        session = served.sessions.get(process.id) if served else None
+        return session.signals if session is not None and session.process is process else None
+
+    def ended(self, process: Process) -> None:
+        """The process is no more."""
+        served = self.served.get(process.key)
+        session = served.sessions.pop(process.id, None) if served else None
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        """Ends all connections; containers, limits and rows stay for the next broker."""
+        for served in self.served.values():
+            served.close()
+
+    def runtime_has(self, ids: Mapping[ContainerKey, str]) -> Iterator[tuple[Served, Session]]:
+        """What the runtime's list says; gives the sessions of processes that are in another container."""
+        news = [key for key, runtime_id in ids.items() if self._ids.get(key) != runtime_id]
+        self._ids = {key: runtime_id for key, runtime_id in ids.items() if runtime_id}
+        for key in news:
+            served = self.served.get(key)
+            for session in list(served.sessions.values()) if served else ():
+                if served and session.calls and not self.may_be(key, session.process.pid):
+                    yield served, session
+
+    def may_be(self, key: ContainerKey, pid: int) -> bool:
+        """Whether that process may be of that container."""
+        runtime_id = self._ids.get(key)
+        return not runtime_id or is_within(cgroup_components(pid), runtime_id)
+
+    def container_of(self, pid: int) -> ContainerKey | None:
+        """Which container a process is of, where that is known."""
+        components = cgroup_components(pid)
+        return next((key for key, runtime_id in self._ids.items() if is_within(components, runtime_id)), None)
+
+
+_HELLO_WITHIN_S: Final = 5.0
+
+
+class Talk:
+    """Nobody's, until who is there was found to be a process of the container."""
+
+    __slots__ = ("_hung_up", "_patience", "connection", "served", "session")
+
+    def __init__(
+        self,
+        served: Served,
+        accepted: socket.socket,
+        *,
+        on_packet: Callable[[Talk, bytes], None],
+        hung_up: Callable[[Process], None],
+        counters: Counters,
+    ) -> None:
+        """`hung_up` hears of a process that asks no more, unless we ended that ourselves."""
+        self.served, self._hung_up = served, hung_up
+        self.session: Session | None = None
+        self.connection = Connection(
+            accepted,
+            on_packet=partial(on_packet, self),
+            on_end=self._ended,
+            shared=served.bucket,
+            counters=counters,
+        )
+        served.strangers.add(self.connection)
+        self._patience = asyncio.get_running_loop().call_later(_HELLO_WITHIN_S, self.connection.close)
+
+    def take(self, session: Session, *, is_signals: bool) -> None:
+        """It is of that process from now on; an earlier one of the same kind is over."""
+        before = session.signals if is_signals else session.calls
+        if is_signals:
+            session.signals = self.connection
+        else:
+            session.calls = self.connection
+        self.session = session
+        self.served.strangers.discard(self.connection)
+        self._patience.cancel()
+        if before is not None:
+            before.close()
+
+    def _ended(self) -> None:
+        self._patience.cancel()
+        self.served.strangers.discard(self.connection)
+        session = self.session
+        if session is None:
+            return
+        if session.calls is self.connection:
+            session.calls = None
+            self._hung_up(session.process)
+        elif session.signals is self.connection:
+            session.signals = None
+        if session.process.state is State.GONE:
+            self.served.sessions.pop(session.process.id, None)

@@ -1,0 +1,182 @@
+"""Work that is begun by a packet or an event and ends soon: all of it ends with the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from partage_isolation.ledger.container import Process
+from partage_isolation.ledger.ledger import Ledger
+from partage_isolation.ledger.lending import provable
+from partage_isolation.wire.peers import Peer
+from partage_isolation.wire.sampler import Sampler
+from partage_plugins.vocabulary.names import CardId
+
+
+class Chores:
+    """Those that are under way."""
+
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        """`failed` hears of a defect in one."""
+        self._failed = failed
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does it beside everything else."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """Ends all."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed(error)
+
+
+_LET_GO_AFTER_S: Final = (0.005, 0.010, 0.020, 0.040)
+"""The driver frees what a process held when it closes its files, which may come after its end is told."""
+
+_MEASURED_AFTER_S: Final = (0.010, 0.050, 0.100)
+_MEASURED_WITHIN_S: Final = 0.2
+"""Whoever wants to see the card then sees it with what contexts usually take."""
+
+
+class Watch:
+    """What packets and deaths set off."""
+
+    def __init__(self, ledger: Ledger, sampler: Sampler, *, chores: Chores, ended: Callable[[Process], None]) -> None:
+        """`ended` hears of each process that is no more."""
+        self._ledger, self._sampler, self._chores, self._ended = ledger, sampler, chores, ended
+        self._loop = asyncio.get_running_loop()
+        self._pidfds: dict[Process, int] = {}
+        self._proving: set[CardId] = set()
+        self._letting_go: dict[CardId, asyncio.Event] = {}
+        self._measuring: dict[tuple[Process, int], list[Callable[[], None]]] = {}
+
+    def close(self) -> None:
+        """Looks after nobody any more."""
+        for process in list(self._pidfds):
+            self._forget(process)
+
+    # ---- Life and death ----------------------------------------------------------------------------------------------
+
+    def watch(self, process: Process, peer: Peer) -> None:
+        """Its end will be heard of; `peer.pidfd` is ours."""
+        if process in self._pidfds:
+            os.close(peer.pidfd)
+            return
+        self._pidfds[process] = peer.pidfd
+        self._loop.add_reader(peer.pidfd, self._dead, process)
+
+    def died(self, process: Process) -> None:
+        """It is gone: what it held comes back as soon as the cards show nothing of it."""
+        cards = [self._card(process, number) for number, account in process.accounts.items() if account.total]
+        self._ledger.lives.died(process, time.monotonic_ns())
+        self._ended(process)
+        for card in cards:
+            if card is not None:
+                self.let_go(card)
+
+    def let_go(self, card: CardId) -> None:
+        """A dead process is charged for that card."""
+        news = self._letting_go.get(card)
+        if news is not None:
+            news.set()
+            return
+        self._letting_go[card] = asyncio.Event()
+        self._chores.start(self._let_go(card))
+
+    async def _let_go(self, card: CardId) -> None:
+        news = self._letting_go[card]
+        try:
+            for pause_s in (*_LET_GO_AFTER_S, 0.0):
+                await self._sampler.sample(card)
+                while news.is_set():
+                    news.clear()
+                    await self._sampler.sample(card)
+                if not self._sampler.has_dead(card):
+                    return
+                await asyncio.sleep(pause_s)
+        finally:
+            del self._letting_go[card]
+
+    def _dead(self, process: Process) -> None:
+        self._forget(process)
+        self.died(process)
+
+    def _forget(self, process: Process) -> None:
+        pidfd = self._pidfds.pop(process)
+        self._loop.remove_reader(pidfd)
+        os.close(pidfd)
+
+    # ---- Questions and samples ---------------------------------------------------------------------------------------
+
+    def doubts(self, process: Process, card: int) -> None:
+        """Takes a sample now where the next question may need it."""
+        container = self._ledger.containers[process.key]
+        is_claim = process.accounts[card].claims_more
+        if is_claim or container.room(card) < provable(container, card):
+            self.prove(container.cards[card].id)
+
+    def context_made(self, process: Process, card: int) -> None:
+        """Takes a sample in which the process says what it uses."""
+        found = self._card(process, card)
+        if found is not None and (process, card) not in self._measuring:
+            self._measuring[process, card] = []
+            self._chores.start(self._measure(found, card, process))
+
+    def once_measured(self, process: Process, card: int, then: Callable[[], None]) -> bool:
+        """Calls that when such a sample was taken; False where none is under way."""
+        waiting = self._measuring.get((process, card))
+        if waiting is None or waiting:
+            return False  # a process asks one question at a time
+        waiting.append(then)
+        return True
+
+    def prove(self, card: CardId) -> None:
+        """Takes a sample."""
+        if card not in self._proving:
+            self._proving.add(card)
+            self._chores.start(self._proved(card))
+
+    async def _proved(self, card: CardId) -> None:
+        try:
+            await self._sampler.sample(card)
+        finally:
+            self._proving.discard(card)
+
+    async def _measure(self, card: CardId, number: int, process: Process) -> None:
+        waiting = self._measuring[process, number]
+        late = asyncio.get_running_loop().call_later(_MEASURED_WITHIN_S, _all, waiting)
+        try:
+            for pause_s in (*_MEASURED_AFTER_S, 0.0):
+                await self._sampler.sample(card, exact_of=(process,))
+                account = process.accounts.get(number)
+                if account is None or not account.is_made:
+                    break
+                await asyncio.sleep(pause_s)  # busy just then, or the driver was; later the audit goes on trying
+        finally:
+            late.cancel()
+            del self._measuring[process, number]
+            _all(waiting)
+
+    def _card(self, process: Process, number: int) -> CardId | None:
+        container = self._ledger.containers.get(process.key)
+        return container.cards[number].id if container is not None and number < len(container.cards) else None
+
+
+def _all(calls: list[Callable[[], None]]) -> None:
+    """Each once."""
+    while calls:
+        calls.pop()()

@@ -1,0 +1,59 @@
+"""What came out of a simulation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import pstdev
+
+from partage_isolation.leases.durations import SECOND
+from partage_isolation.leases.line import Shares
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one run; shares are of the cards' real time, by what ran on them."""
+
+    used: tuple[tuple[float, ...], ...]
+    """By container: its part of each second."""
+    took_ns: tuple[tuple[int, ...], ...]
+    """By container: how long each request took."""
+    overlapped: float
+    """Part of the time in which work of several processes of different turns was on a card."""
+    grants: int
+    told: Mapping[int, Shares]
+    """By container: what the arbiter says of its first card."""
+    events: int
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """By container, over all."""
+        return tuple(sum(seconds) / len(seconds) for seconds in self.used)
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """By container: how much its share differs from second to second."""
+        return tuple(pstdev(seconds) for seconds in self.used)
+
+    @property
+    def total(self) -> float:
+        """Of the card's time."""
+        return sum(self.shares)
+
+    def quantile_ms(self, container: int, part: float) -> float:
+        """How long that part of its requests took at most."""
+        took = sorted(self.took_ns[container])
+        return took[min(len(took) - 1, int(len(took) * part))] / 1e6
+
+    def between(self, container: int, first_s: int, last_s: int) -> float:
+        """Its share from that second to before that one."""
+        part = self.used[container][first_s:last_s]
+        return sum(part) / len(part)
+
+
+def seconds_of(bins: Mapping[int, float], first: int, last: int, bins_each: int) -> tuple[float, ...]:
+    """Bins summed to parts of seconds."""
+    return tuple(
+        sum(bins.get(number, 0.0) for number in range(second, second + bins_each)) / SECOND
+        for second in range(first, last - bins_each + 1, bins_each)
+    )

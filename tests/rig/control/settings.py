@@ -32,7 +32,7 @@ class ControlSettings:
     """How this control plane differs. Flags are without their dashes: `{"max-requests-inflight": "800"}`."""
 
     controller_manager: bool = True
-    """Without it nobody makes service accounts, fills the role `edit` or taints dead nodes; see `docs/rig.md`."""
+    """Without it there are no service accounts, the role `edit` is empty, and dead nodes get no taint: `README.md`."""
     kube_scheduler: bool = True
     pod_admission: bool = True
     """Without it pods may be written as users could before it was installed: for what nodes refuse by themselves."""

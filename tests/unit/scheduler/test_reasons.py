@@ -11,6 +11,7 @@ from pkgutil import walk_packages
 import numpy as np
 import pytest
 
+import partage_gpu
 import partage_plugins
 import partage_scheduler
 from partage_plugins import Refused, hookimpl
@@ -38,7 +39,7 @@ SAME_BEGINNINGS = (
 
 def stated() -> Iterator[tuple[str, Reason]]:
     """Every reason that a module of ours states, by the name that it has there."""
-    for package in (partage_plugins, partage_scheduler):
+    for package in (partage_gpu, partage_plugins, partage_scheduler):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 for name, value in vars(import_module(module.name)).items():
@@ -63,7 +64,7 @@ def test_the_documents_have_every_reason_with_its_code_and_sentence() -> None:
     assert told == {(each.code, each.words, each.lasts) for name, each in STATED if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("page", ["placing.md", "troubleshooting.md", "configuration.md"])
+@pytest.mark.parametrize("page", ["troubleshooting.md", "configuration.md"])
 def test_sentences_in_the_documents_are_sentences_of_ours(page: str) -> None:
     text = " ".join((DOCS / page).read_text().split())
     said = re.findall(r"`[^`]*?((?:node\(s\)|Insufficient)[^`,.;…]*)", text)

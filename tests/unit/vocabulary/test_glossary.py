@@ -11,8 +11,8 @@ import pytest
 from partage_plugins import vocabulary
 from partage_plugins.vocabulary import CardId, ContainerKey, Lease
 
-ARCHITECTURE = (Path(__file__).parents[3] / "docs/architecture.md").read_text()
-GLOSSARY = ARCHITECTURE.partition("## Glossary")[2].partition("\n## ")[0]
+CONTRACTS = (Path(__file__).parents[3] / "docs/contracts.md").read_text()
+GLOSSARY = CONTRACTS.partition("## Glossary")[2].partition("\n## ")[0]
 AMOUNTS = {"Share": "share_milli", "Limit": "limit_milli", "Memory": "memory_bytes"}
 TYPES = {
     "Adjustment": "Adjustment",

@@ -33,7 +33,7 @@ from partage_isolation.wire.messages import (
 
 ROOT: Final = Path(__file__).parents[4]
 PAGE: Final = (ROOT / "docs/isolation.md").read_text()
-ARCHITECTURE: Final = (ROOT / "docs/architecture.md").read_text()
+CONTRACTS: Final = (ROOT / "docs/contracts.md").read_text()
 TROUBLE: Final = (ROOT / "docs/troubleshooting.md").read_text()
 SOURCES: Final = ROOT / "isolation/partage_isolation"
 OWN: Final = {name: field for name, field in fields_of(BrokerSettings).items() if not field.common}
@@ -87,7 +87,7 @@ def test_the_page_has_the_shape_of_what_top_tells() -> None:
 
 
 def test_the_lines_of_the_contract_are_questions_and_answers() -> None:
-    block = ARCHITECTURE.partition("**Control**")[2].partition("```json\n")[2].partition("```")[0]
+    block = CONTRACTS.partition("**Control**")[2].partition("```json\n")[2].partition("```")[0]
     lines = [line.encode() for line in block.splitlines()]
     asked = [read_question(line) for line in lines if line.startswith(b'{"ask"')]
     answered = [read_answer(line) for line in lines if line.startswith(b'{"answer"')]

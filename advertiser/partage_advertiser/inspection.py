@@ -1,36 +1,65 @@
-"""Asks everybody what there is, and makes one inventory of it.
+"""Asks plugins and kubelet what there is on this node, and makes one inventory of it.
 
 Plugins are asked in one thread of their own, one call at a time: the loop goes on while a driver takes its time. A call
 that never ends is the watchdog's business, which ends the process by name.
+
+Between inspections the times of a few folders are looked at, which costs next to nothing. So an inspection follows
+within a second when the driver is to be let go, when kubelet gave a device away, or when it knows another plugin.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import asynccontextmanager, closing
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeVar
 
-from partage_advertiser.errors import NoInventory
+from partage_advertiser.inventory import NoInventory
 from partage_advertiser.kubelet import Kubelet
 from partage_advertiser.pods import Pods
-from partage_advertiser.readiness import Readiness
+from partage_advertiser.settings import AdvertiserSettings
+from partage_advertiser.signs import Readiness
+from partage_base.cri import PodResources, UnaryClient
+from partage_base.daemon.errors import BadConfiguration
+from partage_base.daemon.plugins import load_all
+from partage_base.kube import Access, ApiServer, BadAccess
+from partage_base.version import VERSION
 from partage_plugins.errors import PartageError
+from partage_plugins.hooks import NODE_GROUP
+from partage_plugins.hooks import node as node_hooks
+from partage_plugins.registry.finding import blocked_names, installed, tracing
+from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.sides.node import NodeSide
+from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.inventory import Inventory
-from partage_plugins.vocabulary.node import Gauge
+from partage_plugins.vocabulary.node import Gauge, NodeContext
+from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
 T = TypeVar("T")
+FOLDERS: Final = (PAUSE_FOLDER, "var/lib/kubelet/device-plugins", "var/lib/kubelet/plugins_registry")
+"""A pause is a file in the first; kubelet renames its record into the second, and plugins listen in both."""
+
+
+async def api_server(settings: AdvertiserSettings) -> ApiServer:
+    """As this node; raises `BadConfiguration` where no account is given."""
+    try:
+        access = await asyncio.to_thread(Access.find, settings.kubeconfig)
+    except BadAccess as error:
+        raise BadConfiguration(str(error)) from None
+    return ApiServer(access, user_agent=f"partage-advertiser/{VERSION}")
 
 
 class Inspector:
-    """One node's."""
+    """Of one node."""
 
     def __init__(self, side: NodeSide, kubelet: Kubelet, pods: Pods, readiness: Readiness) -> None:
         self._side = side
         self._kubelet = kubelet
         self._pods = pods
-        self._readiness = readiness
+        self.readiness = readiness
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plugins")
 
     async def look(self, last: Inventory | None) -> Inventory:
@@ -42,7 +71,7 @@ class Inspector:
             parts = await self._asked(lambda: self._side.discover(in_use))
         except PartageError as error:
             raise NoInventory(f"what is on this node can't be said: {error}") from error
-        return Inventory(ready=self._readiness.now(), kinds=parts)
+        return Inventory(ready=self.readiness.now(), kinds=parts)
 
     async def samples(self) -> list[Gauge]:
         """How the devices fare."""
@@ -56,3 +85,66 @@ class Inspector:
 
     async def _asked(self, question: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, question)
+
+
+@asynccontextmanager
+async def inspecting(
+    settings: AdvertiserSettings, server: ApiServer | None, *, wake: Callable[[], None]
+) -> AsyncGenerator[Inspector]:
+    """With all plugins started, and watched for hangs; raises the first fault of their end."""
+    side = _started_side(settings, wake=wake)
+    watchdog = Watchdog(side.activity, deadline_s=settings.plugin_deadline_s)
+    watchdog.start()
+    with closing(UnaryClient(settings.below_root(settings.pod_resources))) as client:
+        kubelet = Kubelet(PodResources(client), settings.root)
+        readiness = Readiness(settings.root, within_s=settings.ready_within_s)
+        inspector = Inspector(side, kubelet, Pods(server), readiness)
+        try:
+            yield inspector
+        finally:
+            try:
+                faults = await inspector.stop()
+            finally:
+                watchdog.stop()
+    for fault in faults:
+        raise fault
+
+
+def _started_side(settings: AdvertiserSettings, *, wake: Callable[[], None]) -> NodeSide:
+    """All plugins, begun; `BadConfiguration` with every fault: half a node's devices must not look like all of them."""
+    registry = load_all(node_hooks, installed(NODE_GROUP), blocked=blocked_names(os.environ))
+    side = NodeSide(registry, traced=tracing(os.environ))
+    context = NodeContext(
+        node=NodeName(settings.node_name),
+        role="advertiser",
+        root=PurePosixPath(settings.root),
+        wake=wake,
+        driver_root=PurePosixPath(settings.driver_root),
+    )
+    if faults := side.started(context):
+        side.stopping()
+        raise BadConfiguration(*(f"{fault}; mend it, remove it, or block it" for fault in faults))
+    return side
+
+
+class FolderWatch:
+    """The folders in which there is something new to see before an inspection is due."""
+
+    def __init__(self, root: Path) -> None:
+        self._folders = tuple(root / name for name in FOLDERS)
+        self._seen = self._times()
+
+    def anything(self) -> bool:
+        """Whether one of them changed since this was asked last."""
+        before, self._seen = self._seen, self._times()
+        return self._seen != before
+
+    def _times(self) -> tuple[int, ...]:
+        return tuple(map(_time, self._folders))
+
+
+def _time(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:  # not there yet, or not to be seen
+        return 0

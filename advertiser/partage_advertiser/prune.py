@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.pause import PauseFile
+from partage_advertiser.inventory import InventoryFile
+from partage_advertiser.signs import PauseFile
 from partage_base.kube import ApiServer, KubeError, Lease, Node, NotFound, lease_path, node_path
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE, PAUSE_FOLDER

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from partage_advertiser.pause import LABEL
+from partage_advertiser.signs import LABEL
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from real.advertiser.auditing import Audit

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from partage_advertiser.pause import LABEL
+from partage_advertiser.signs import LABEL
 from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage, kubeconfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_advertiser.pause import LABEL
+from partage_advertiser.signs import LABEL
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 from real.advertiser.auditing import Audit
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage

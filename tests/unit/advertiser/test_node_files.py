@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.pause import LABEL, OURS, PauseFile, why_paused
-from partage_advertiser.readiness import Readiness
+from partage_advertiser.inventory import InventoryFile
+from partage_advertiser.signs import LABEL, OURS, PauseFile, Readiness, why_paused
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_base.files import UNFINISHED
 from partage_plugins.vocabulary.inventory import Ready

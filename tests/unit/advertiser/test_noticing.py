@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_advertiser.noticing import FOLDERS, FolderWatch
+from partage_advertiser.inspection import FOLDERS, FolderWatch
 
 
 def aged(folder: Path) -> None:

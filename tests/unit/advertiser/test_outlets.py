@@ -7,11 +7,9 @@ from typing import cast
 
 import pytest
 
-from partage_advertiser.errors import NoInventory
 from partage_advertiser.events import Events
 from partage_advertiser.happenings import Happening
-from partage_advertiser.inventory_file import InventoryFile
-from partage_advertiser.outlets import Outlets
+from partage_advertiser.inventory import InventoryFile, NoInventory, Outlets
 from partage_advertiser.publisher import Publisher
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE

@@ -1,28 +1,66 @@
 """Where an inventory goes: the node's file, then the API server, then people, who hear of what is different.
 
-A file that can't be written holds nobody else up: the cluster still hears that a card is lost. But then crishim reads
-something else than the scheduler, so whoever tells is told, and must not vouch for it by a heartbeat.
+A file that can't be written does not stop the rest: the cluster still hears that a card is lost. But then crishim reads
+something else than the scheduler, so the caller is told, and must not vouch for it by a heartbeat.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import structlog
 
-from partage_advertiser.errors import NoInventory
 from partage_advertiser.events import Events
 from partage_advertiser.happenings import happenings
-from partage_advertiser.inventory_file import InventoryFile
 from partage_advertiser.publisher import Publisher
+from partage_base.files import write_whole
 from partage_plugins.codecs import decode_inventory, encode_inventory
-from partage_plugins.errors import DecodeError
+from partage_plugins.errors import DecodeError, PartageError
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.places import INVENTORY_FILE
 
+_MODE: Final = 0o644
 _log = structlog.get_logger()
 
 
+class NoInventory(PartageError):
+    """Plugins do not say what exists, or the file of it can't be written."""
+
+
+class InventoryFile:
+    """For crishim: always whole, and written only when it says something new."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / INVENTORY_FILE
+
+    def text(self) -> bytes | None:
+        """What stands in it; None where there is none."""
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, text: bytes) -> bool:
+        """Makes it say so; whether it did not before. Raises `OSError`, and then the old one stands."""
+        if self.text() == text:
+            return False
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_whole(self._path, text, mode=_MODE)
+        return True
+
+    def remove(self) -> bool:
+        """Takes it away; whether there was one."""
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
 class Outlets:
-    """Of one node."""
+    """The file, the annotation and the events of one node."""
 
     def __init__(self, file: InventoryFile, publisher: Publisher, events: Events) -> None:
         self._file, self._publisher, self._events = file, publisher, events

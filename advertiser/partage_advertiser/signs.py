@@ -1,0 +1,92 @@
+"""Files by which programs of this node speak to each other: signs of life, and the pause for a driver upgrade.
+
+A sign of life is a file whose time is when its writer last did its work: kubelet spoke through crishim, the broker went
+round. crishim's condition says besides that it honours allocations: it also serves where it cannot. The time of a file
+can't be forged by users, who see nothing below that folder, and it outlives its writer: so the age counts. A time to
+come (the clock was set back) counts as old; the next sign of life mends it.
+
+The pause makes the plugin let go of the driver while NVIDIA's operator, by a label, says that work is under way. A file
+that an administrator puts beside ours is none of our business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from partage_base.condition import Condition, Fault
+from partage_base.condition_file import last_condition
+from partage_base.files import write_whole
+from partage_plugins.vocabulary.inventory import Ready
+from partage_plugins.vocabulary.places import BROKER_ALIVE, KUBELET_SPOKE, PAUSE_FOLDER
+
+_CLOCK_SLACK_S: Final = 2.0
+OURS: Final = "driver-upgrade"
+LABEL: Final = "nvidia.com/gpu-driver-upgrade-state"
+_QUIET: Final = frozenset(
+    ("", "unknown", "upgrade-required", "validation-required", "uncordon-required", "upgrade-done")
+)
+"""Nothing is done to the driver yet, or any more; in every other state those who hold it go, or it does itself."""
+
+
+def why_paused(labels: Mapping[str, str]) -> str | None:
+    """What to tell people; None: go on."""
+    return None if labels.get(LABEL, "") in _QUIET else "the GPU operator upgrades the driver"
+
+
+class Readiness:
+    """The signs of one node."""
+
+    def __init__(self, root: Path, *, within_s: float, clock: Callable[[], float] = time.time) -> None:
+        self._root = root
+        self._within_s = within_s
+        self._clock = clock
+
+    def now(self) -> Ready:
+        """Who is in force."""
+        return Ready(crishim=self._is_fresh(KUBELET_SPOKE) and self._honours(), broker=self._is_fresh(BROKER_ALIVE))
+
+    def crishim_faults(self) -> tuple[Fault, ...]:
+        """What crishim says is wrong with it; nothing where it says nothing."""
+        condition = self._condition()
+        return condition.faults if condition is not None else ()
+
+    def _honours(self) -> bool:
+        condition = self._condition()
+        return condition is not None and condition.honours
+
+    def _condition(self) -> Condition | None:
+        return last_condition(self._root, within_s=self._within_s, clock=self._clock)
+
+    def _is_fresh(self, name: str) -> bool:
+        try:
+            age_s = self._clock() - (self._root / name).stat().st_mtime
+        except OSError:  # not there, or not to be seen: either way nobody shows that it is in force
+            return False
+        return -_CLOCK_SLACK_S <= age_s <= self._within_s
+
+
+class PauseFile:
+    """Ours, below the node's root."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / PAUSE_FOLDER / OURS
+
+    def say(self, why: str | None) -> bool:
+        """Makes it say so, or not be there; whether that is new."""
+        if why == self._said():
+            return False
+        if why is None:
+            self._path.unlink(missing_ok=True)
+            return True
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_whole(self._path, f"{why}\n".encode(), mode=0o644)
+        return True
+
+    def _said(self) -> str | None:
+        try:
+            return self._path.read_text().strip()
+        except FileNotFoundError:
+            return None

@@ -18,6 +18,11 @@
 .macro entry name
     .ifdef .Lhooked_\name
     .hidden real_\name, hook_\name
+    .ifdef .Lgated_\name
+    .p2align 4
+.Lunseen_\name: /* as real_name, and so near that the jump to it is a short one */
+    to_slot
+    .endif
     open_function \name
     .ifdef .Lgated_\name
     unless_seen \name

@@ -112,18 +112,6 @@ def test_a_card_that_does_not_tell_what_processes_hold_is_blind_and_not_empty(no
     asked(node.root, story)
 
 
-def test_fifty_processes_are_all_there(node: SimulatedNode) -> None:
-    """More than the first question has room for."""
-
-    async def story(nvml: NvmlChild) -> None:
-        with holders(node, count=50, mib=2) as pids:
-            use = await sample(nvml)
-            assert use.processes.keys() == set(pids)
-            assert len(set(use.processes.values())) == 1
-
-    asked(node.root, story)
-
-
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare of util-linux")
 def test_pids_are_the_hosts_also_of_processes_in_another_namespace(node: SimulatedNode) -> None:
     async def story(nvml: NvmlChild) -> None:
@@ -184,18 +172,6 @@ def test_a_child_that_is_killed_is_replaced_within_the_question(node: SimulatedN
         assert nvml.pid is not None
         os.kill(nvml.pid, signal.SIGKILL)
         assert await nvml.use(ONE) is not None
-
-    asked(node.root, story)
-
-
-def test_a_child_that_is_killed_again_and_again_leaves_nothing(node: SimulatedNode) -> None:
-    async def story(nvml: NvmlChild) -> None:
-        for _ in range(4):
-            await sample(nvml)
-            assert nvml.pid is not None
-            os.kill(nvml.pid, signal.SIGKILL)
-            await gone(nvml.pid)
-        await sample(nvml)
 
     asked(node.root, story)
 

@@ -76,14 +76,6 @@ def test_all_processes_of_the_container_are_listed_and_no_others(place: Isolated
         assert found == sorted((worker.pid, (number + 1) * MIB) for number, worker in enumerate(mine))
 
 
-def test_freed_memory_can_be_lent_at_once(container: Contained) -> None:
-    with workers(container, 1) as (one,):
-        assert one.do("context()")
-        for _ in range(20):
-            assert one.do("take(900 << 20)")
-            one.do("give()")
-
-
 def test_what_a_process_held_is_there_for_others_soon_after_its_death(container: Contained) -> None:
     with workers(container, 2) as (one, other):
         assert other.do("context()")
@@ -97,15 +89,3 @@ def test_what_a_process_held_is_there_for_others_soon_after_its_death(container:
                 until(lambda: other.do("take(800 << 20)"))
                 other.do("give()")
         assert one.do("client.view()[1]") < 200 * MIB
-
-
-def test_a_lower_limit_takes_nothing_and_gives_nothing_until_below(container: Contained) -> None:
-    with workers(container, 1) as (one,):
-        assert one.do("client.take(600 << 20)")
-        container.lower(300 * MIB)
-        assert one.do("client.view()[0]") == 300 * MIB
-        assert not one.do("client.take(1 << 20)")  # nor by credit that it had
-        one.do("client.give(500 << 20)")
-        assert one.do("client.take(100 << 20)")
-        container.lower(None)
-        assert one.do("client.take(700 << 20)")

@@ -104,19 +104,6 @@ def test_who_comes_back_finds_little_in_flight(one: Program) -> None:
     one.ask("t.join()")
 
 
-def test_it_comes_and_goes_under_load(one: Program) -> None:
-    broker = joined(one)
-    broker.generous = True
-    one.ask("f = [in_thread(lambda: launches(400, stream(), 0.5)) for _ in range(3)] and None")
-    for _ in range(10):
-        broker.stop()
-        broker.new_page()
-        broker.start()
-        time.sleep(0.05)
-        broker.close()
-    one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
-
-
 def test_a_first_launch_without_a_broker_is_refused(one: Program) -> None:
     one.place.broker.stop()
     assert one.error("launch()") == NOT_INITIALIZED

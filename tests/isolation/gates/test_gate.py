@@ -141,10 +141,3 @@ def holds(broker: Granter, seconds: float) -> None:
     """Leases of so many seconds, each begun when the one before was drained."""
     for _ in range(10):
         broker.wait_for(What.DRAINED, broker.lease(seconds=seconds))
-
-
-def test_leases_follow_each_other_while_a_program_floods(one: Program) -> None:
-    one.say("launches(300, stream(), 1)")
-    holds(one.place.broker, 0.02)
-    one.place.broker.sole()
-    one.answer()

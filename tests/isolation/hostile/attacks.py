@@ -11,10 +11,8 @@ import json
 import os
 import random
 import select
-import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -27,7 +25,6 @@ from partage_simgpu.client import Cuda
 _ANSWER_S: Final = 5.0
 _MOST: Final = (1 << 64) - 1
 _MOST_DESCRIPTORS: Final = 253
-_CROWD: Final = 300
 _LEAST: Final = 1000
 _SEED: Final = 8
 Told = dict[str, Any]
@@ -159,100 +156,6 @@ def flood(path: str) -> Told:
     return {"sent": sent}
 
 
-def crowd(path: str) -> Told:
-    """More processes than a container may have, all connected."""
-    counted, children = {"ok": 0, "full": 0, "other": 0}, list[int]()
-    reading, writing = os.pipe()
-    for _ in range(_CROWD):
-        child = os.fork()
-        if child == 0:
-            _one_of_a_crowd(path, writing)
-        children.append(child)
-    for _ in range(_CROWD):
-        counted[{b"0": "ok", b"2": "full"}.get(os.read(reading, 1), "other")] += 1
-    rest()
-    for child in children:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return dict(counted)
-
-
-def _one_of_a_crowd(path: str, writing: int) -> None:
-    try:
-        one = Client(path)
-        os.write(writing, b"%d" % one.hello().result)
-        while True:
-            time.sleep(60)
-    except OSError:
-        os.write(writing, b"x")
-    finally:
-        os._exit(0)
-
-
-def steal(path: str, *tokens: str) -> Told:
-    """HELLO with tokens of other processes, and with made-up ones."""
-    results = list[int]()
-    for token in (*map(bytes.fromhex, tokens), os.urandom(wire.TOKEN_BYTES), b"\xff" * wire.TOKEN_BYTES):
-        for flags in (0, Flag.SIGNALS):
-            with client(path) as one:
-                results.append(one.hello(token, flags).result)
-    rest()
-    return {"results": results}
-
-
-def hold(path: str) -> Told:
-    """An honest HELLO, whose token is told at once; it stays connected."""
-    with client(path) as one:
-        token, _ = wire.read_hello(one.hello())
-        _say({"token": token.hex()})
-        rest()
-    return {}
-
-
-def inflate(path: str) -> Told:
-    """Asks for more than there is, and says that it uses more than it was lent."""
-    results = list[int]()
-    with client(path) as one:
-        one.hello()
-        limit = one.view().limit
-        for lent in (limit + 1, limit * 2, 1 << 63, _MOST):
-            results += [one.lend(lent).result, one.lend(lent, used=lent).result]
-        for used in (_MOST, 1 << 63, limit * 16):
-            one.socket.send(wire.question(What.AMOUNTS, card=0, body=wire.amounts_body(Amounts(used, used))))
-        view = one.view()
-        fits = one.lend(min(limit, limit // 2)).result
-        rest()
-    return {"results": results, "limit": limit, "charged": view.charged, "half": fits}
-
-
-def stop(path: str) -> Told:
-    """Takes half of what there is, and stops itself with a question on the way."""
-    with client(path) as one:
-        one.hello()
-        one.lend(one.view().limit // 2)
-        one.socket.send(wire.question(What.VIEW, card=0))
-        os.kill(os.getpid(), signal.SIGSTOP)
-        rest()
-    return {}
-
-
-def lie(path: str, mib: str) -> Told:
-    """Takes memory as agreed, past the library, and says that it has freed it."""
-    size = int(mib) << 20
-    with client(path) as one:
-        one.hello()
-        one.ask(What.CONTEXT, wire.amounts_body(Amounts(0, 0)), card=0)
-        with Cuda() as cuda:
-            made = wire.amounts_body(Amounts(0, 0, 1))
-            one.socket.send(wire.question(What.AMOUNTS, card=0, flags=Flag.CONTEXT_MADE, body=made))
-            lent = one.lend(size, used=size).result
-            cuda.allocate(size)
-            one.socket.send(wire.question(What.RETURN, card=0, body=wire.amounts_body(Amounts(0, 0, 2))))
-            _say({"lent": lent})
-            rest()
-    return {}
-
-
 def take_past(path: str, mib: str) -> Told:
     """Takes memory past the library and the broker, of whom it only wants to be known."""
     with client(path) as one, Cuda() as cuda:
@@ -264,8 +167,7 @@ def take_past(path: str, mib: str) -> Told:
 
 
 ATTACKS: Final[dict[str, Callable[..., Told]]] = {
-    attack.__name__: attack
-    for attack in (forge, lengths, descriptors, flood, crowd, steal, hold, inflate, stop, lie, take_past)
+    attack.__name__: attack for attack in (forge, lengths, descriptors, flood, take_past)
 }
 
 

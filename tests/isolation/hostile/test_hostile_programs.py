@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -114,53 +113,6 @@ def test_noise_harms_nobody(place: Place, tmp_path: Path, name: str) -> None:
     assert place.held(hostile).charged_bytes <= hostile.limit
 
 
-def test_a_crowd_is_let_in_up_to_a_number(place: Place, tmp_path: Path) -> None:
-    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
-    with unharmed(place, tmp_path, victim), attacking(place, hostile, "crowd") as attack:
-        place.until("the crowd is there", lambda: len(place.told(hostile).processes) >= 256, within_s=60)
-        assert attack.end() == {"ok": 256, "full": 44, "other": 0}
-    place.until("the crowd is gone", lambda: not place.told(hostile).processes)
-
-
-def test_a_token_is_of_use_to_its_own_process_alone(place: Place, tmp_path: Path) -> None:
-    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
-    with (
-        unharmed(place, tmp_path, victim),
-        attacking(place, victim, "hold") as one,
-        attacking(place, hostile, "hold") as other,
-    ):
-        tokens = [str(each.line()["token"]) for each in (one, other)]
-        for container in (victim, hostile):
-            with attacking(place, container, "steal", *tokens) as thief:
-                assert set(thief.end()["results"]) == {UNKNOWN}
-        one.end()
-        other.end()
-
-
-def test_asking_for_more_than_there_is_gives_nothing(place: Place, tmp_path: Path) -> None:
-    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
-    with unharmed(place, tmp_path, victim), attacking(place, hostile, "inflate") as attack:
-        told = attack.end()
-    assert OK not in told["results"]
-    assert told["limit"] == hostile.limit
-    assert told["charged"] <= hostile.limit
-    assert told["half"] == OK
-
-
-def test_memory_that_a_program_says_to_have_freed_stays_charged_while_the_card_shows_it(
-    place: Place, tmp_path: Path
-) -> None:
-    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
-    with unharmed(place, tmp_path, victim), attacking(place, hostile, "lie", "700") as liar:
-        assert liar.line() == {"lent": OK}
-        with attacking(place, hostile, "inflate") as second:
-            told = second.end()
-        assert told["half"] == NO
-        assert place.held(hostile).charged_bytes >= 700 * MIB
-        liar.end()
-    place.until("it is free when the program is gone", lambda: place.held(hostile).charged_bytes == 0)
-
-
 def test_memory_taken_past_the_library_is_charged_and_found(place: Place, tmp_path: Path) -> None:
     victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
     with unharmed(place, tmp_path, victim), attacking(place, hostile, "take_past", "1200") as thief:
@@ -168,17 +120,6 @@ def test_memory_taken_past_the_library_is_charged_and_found(place: Place, tmp_pa
         place.until("it is charged", lambda: place.held(hostile).charged_bytes >= 1200 * MIB)
         place.until("it is found", lambda: place.findings, within_s=30)
         thief.end()
-
-
-def test_a_program_that_stops_itself_stops_nobody_else(place: Place, tmp_path: Path) -> None:
-    victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
-    with unharmed(place, tmp_path, victim), attacking(place, hostile, "stop") as stopped:
-        place.until("it has taken", lambda: place.held(hostile).charged_bytes >= hostile.limit // 2)
-        with attacking(place, hostile, "inflate") as other:
-            assert other.end()["half"] in (OK, NO)
-        stopped.process.send_signal(signal.SIGCONT)
-        stopped.end()
-    place.until("all is returned", lambda: place.held(hostile).charged_bytes == 0)
 
 
 def test_a_program_may_close_our_sockets_and_have_others_in_their_places(place: Place) -> None:

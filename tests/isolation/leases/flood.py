@@ -99,12 +99,6 @@ def flooders(*containers: Contained) -> Generator[list[Flooder]]:
         yield [stack.enter_context(Flooder(container)) for container in containers]
 
 
-def held_ns(flooder: Flooder, since: int, until: int) -> int:
-    """How long it had the card in that time."""
-    flooder.read()
-    return sum(max(0, min(turn.ended, until) - max(turn.began, since)) for turn in flooder.turns)
-
-
 def overlap_ns(one: Flooder, other: Flooder) -> int:
     """How long both had it."""
     return sum(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from urllib.request import urlopen
 
 import pytest
 
-from isolation.leases.flood import flooders, held_ns
+from isolation.leases.flood import flooders
 from isolation.leases.members import Member
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import CardHeld, LimitsSet, SetLimits
@@ -84,29 +83,6 @@ def test_what_was_lowered_holds_after_a_restart_and_until_a_higher_gen(place: Is
     assert milli(container) == (600, 700, 600, 700)
 
 
-def test_who_is_lowered_while_it_runs_gets_less_from_then_on(place: Isolated) -> None:
-    some = [place.prepare(share=500) for _ in range(2)]
-    with flooders(*some) as (one, other):
-        other.more_turns(3)
-        lower(some[0], share_milli=100)
-        other.more_turns(3)
-        began = time.monotonic_ns()
-        other.more_turns(40)
-        assert held_ns(one, began, time.monotonic_ns()) < 0.5 * held_ns(other, began, time.monotonic_ns())
-
-
-def test_who_is_given_a_ceiling_while_it_is_free_has_a_deadline_from_then_on(place: Isolated) -> None:
-    container = place.prepare(share=500)
-    with Member(container.socket) as one:
-        one.join()
-        line = one.wait_open()
-        assert not line.deadline_ns
-        lower(container, limit_milli=300)
-        one.wait_over(line)
-        one.drained(blocked=True)
-        assert one.wait_open().deadline_ns
-
-
 @pytest.fixture(scope="module")
 def mixed() -> Iterator[Isolated]:
     """The second card is not metered."""
@@ -135,15 +111,6 @@ def test_what_is_enforced_goes_by_the_cards_that_a_container_has(mixed: Isolated
     assert mixed.prepare([MIB]).prepared.enforces == ("memory", "share", "limit")
     assert mixed.prepare([MIB, MIB]).prepared.enforces == ("memory",)
     assert mixed.told().enforces == ("memory",)
-
-
-def test_a_strict_cap_leaves_idle_what_was_not_promised(mixed: Isolated) -> None:
-    container = mixed.prepare(share=200)
-    with flooders(container) as (alone,):
-        alone.more_turns(1)
-        began = time.monotonic_ns()
-        alone.more_turns(8)
-        assert held_ns(alone, began, time.monotonic_ns()) < 0.5 * (time.monotonic_ns() - began)
 
 
 def test_metrics_have_what_was_wanted_and_got_by_window(mixed: Isolated) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from isolation.leases.flood import flooders, held_ns, overlap_ns, overlaps
+from isolation.leases.flood import flooders, overlap_ns, overlaps
 from isolation.leases.members import Member
 from partage_isolation.leases.line import LineState
 from partage_isolation.wire import packets as wire
@@ -27,16 +25,6 @@ def test_who_is_alone_is_free_until_another_comes(place: Isolated) -> None:
             assert one.line().state is LineState.SOLE
             assert not other.line().is_open
         until(lambda: one.line().state is LineState.FREE)
-
-
-def test_who_has_a_ceiling_is_never_without_a_deadline(place: Isolated) -> None:
-    with Member(place.prepare(share=300, limit=500).socket) as one:
-        one.join()
-        for _ in range(5):
-            line = one.wait_open()
-            assert line.state is LineState.LEASE
-            one.wait_over(line)
-            one.drained(blocked=True)
 
 
 def test_two_have_the_card_one_after_the_other(place: Isolated) -> None:
@@ -76,36 +64,6 @@ def test_every_change_of_a_line_is_told_once(place: Isolated) -> None:
         assert len(set(epochs)) == len(epochs)
 
 
-def test_an_idle_one_gives_its_turn_away_and_gets_it_back(place: Isolated) -> None:
-    with Member(place.prepare(share=500).socket) as one, Member(place.prepare(share=500).socket) as other:
-        for each in (one, other):
-            each.join()
-        one.wait_open()
-        one.idle()
-        assert other.wait_open().is_open
-        other.idle()
-        assert one.wait_open().is_open
-
-
-def test_shares_are_what_was_promised_and_nobody_overlaps(place: Isolated) -> None:
-    some = [place.prepare(share=share) for share in (300, 700)]
-    with flooders(*some) as (small, large):
-        large.more_turns(5)
-        began = time.monotonic_ns()
-        large.more_turns(60)
-        small.read()
-        ended = time.monotonic_ns()
-        held = held_ns(small, began, ended) / held_ns(large, began, ended)
-        assert 0.3 < held < 0.6  # 3 to 7, and this process may have been late
-        told = {each.key: each.cards[0].time for each in place.told().containers}
-        for container in some:
-            time_told = told[container.key]
-            assert time_told is not None
-            assert time_told.leases > 10
-            assert 0 < time_told.got.s10 <= time_told.wanted.s10 <= 1
-    assert overlaps(place) or not overlap_ns(small, large)
-
-
 def test_all_processes_of_a_container_have_one_lease(place: Isolated) -> None:
     container, rival = place.prepare(share=500), place.prepare(share=500)
     with flooders(container, container, rival) as (one, two, other):
@@ -113,15 +71,6 @@ def test_all_processes_of_a_container_have_one_lease(place: Isolated) -> None:
         for each in (one, two):
             each.more_turns(5)
         assert overlap_ns(one, two) > 0
-
-
-def test_cards_are_apart(place: Isolated) -> None:
-    both = place.prepare([MIB, MIB], share=500)
-    first = place.prepare([MIB], share=500)
-    with Member(both.socket) as one, Member(first.socket) as other:
-        assert (one.join(1), other.join(0)) == (Result.OK, Result.OK)
-        assert other.wait_open(0).state is LineState.FREE
-        assert one.wait_open(1).is_open
 
 
 @pytest.mark.parametrize("card", [1, 63, wire.NO_CARD])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import signal
 from pathlib import Path
 
 import pytest
@@ -99,35 +97,6 @@ def shown(place: Place, pid: int) -> int:
     return sum(each.bytes for each in place.node.status()[0].processes if each.pid == pid)
 
 
-def test_two_containers_of_one_card_race_without_meeting(tmp_path: Path) -> None:
-    with a_place(cards=(CARD,)) as place:
-        one, other = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB // 2)
-        warm_up(place, one, tmp_path)
-        with (
-            Race(course(place, one, 2), tmp_path / "one") as first,
-            Race(course(place, other, 3), tmp_path / "other") as second,
-        ):
-            for _ in range(20):
-                first.round(meanwhile=second.round)
-            first.finish()
-            second.finish()
-        assert first.seen.wrong + second.seen.wrong == []
-        assert place.node.status()[0].peak_bytes <= one.limit + other.limit
-
-
-@pytest.mark.parametrize("kind", ["plain", "pool", "own-pool", "mapped", "plain,graph", "array,mipmaps"])
-def test_each_path_alone_keeps_the_limit(tmp_path: Path, kind: str) -> None:
-    with a_place(cards=(CARD,)) as place:
-        container = place.container(memory_mib=LIMIT_MIB // 2)
-        warm_up(place, container, tmp_path)
-        with Race(course(place, container, 4, kinds=kind, processes=4), tmp_path / "page") as race:
-            for _ in range(8):
-                race.round()
-            race.finish()
-        assert race.seen.refused > 0
-        within_limits(place, container, race.seen)
-
-
 def test_books_agree_with_the_card_whenever_nothing_moves(tmp_path: Path) -> None:
     with a_place(cards=(CARD,), settings={"audit_every_s": "0.1"}) as place:
         container = place.container(memory_mib=LIMIT_MIB)
@@ -162,19 +131,4 @@ def test_a_broker_that_is_killed_again_and_again_lets_nobody_over_the_limit(tmp_
                 race.round(meanwhile=place.restart)
             race.finish()
         assert race.seen.rounds == restarts
-        assert place.node.status()[0].peak_bytes <= container.limit
-
-
-def test_a_stopped_process_keeps_nobody_waiting(tmp_path: Path) -> None:
-    with a_place(cards=(CARD,)) as place:
-        container = place.container(memory_mib=LIMIT_MIB)
-        warm_up(place, container, tmp_path)
-        with Race(course(place, container, 7, processes=2), tmp_path / "stopped") as stopped:
-            stopped.send(signal.SIGSTOP)
-            with Race(course(place, container, 8, kinds="plain", processes=2), tmp_path / "page") as race:
-                for _ in itertools.repeat(None, 3):
-                    race.round()
-                race.finish()
-            stopped.send(signal.SIGCONT)
-            stopped.finish()
         assert place.node.status()[0].peak_bytes <= container.limit

@@ -86,23 +86,6 @@ def test_all_but_the_context_can_be_had_and_nothing_more(container: Contained) -
         assert held(container, one.pid) == LIMIT
 
 
-def test_a_refused_allocation_is_counted_once(container: Contained) -> None:
-    with program(container) as one:
-        settled(container, one.pid)
-        for count in range(1, 4):
-            assert one.error(f"alloc({LIMIT})") == OUT_OF_MEMORY
-            assert container.told().cards[0].refused == count
-
-
-def test_programs_that_die_leave_their_memory_to_others(container: Contained) -> None:
-    with program(container) as one:
-        one.ask("a = alloc(400 << 20)")
-        one.process.kill()
-        one.process.wait()
-    with program(container) as other:
-        other.ask("a = alloc(400 << 20)")
-
-
 def test_unused_credit_of_one_program_is_there_for_another(container: Contained) -> None:
     with program(container) as one, program(container) as other:
         one.ask("a = alloc(2 << 20)")
@@ -125,21 +108,6 @@ def test_a_broker_that_is_killed_and_comes_back_has_the_same_books(container: Co
         assert one.error("alloc(200 << 20)") == OUT_OF_MEMORY
         one.ask("free(a)")
         one.ask("alloc(200 << 20)")
-
-
-def test_a_context_that_does_not_fit_is_not_made(place: Isolated) -> None:
-    small = place.prepare(LIMIT)
-    small.install(built())
-    with program(small) as one:
-        settled(small, one.pid)
-    tiny = place.prepare(CONTEXT // 2)
-    tiny.install(built())
-    env = {**place.node.environment, "LD_PRELOAD": tiny.preload}
-    other = Steered([sys.executable, CLIENT], env=env, refusals="cuda")
-    try:
-        assert other.error("start()") == OUT_OF_MEMORY
-    finally:
-        other.close()
 
 
 def test_each_context_needs_room_which_is_there_again_once_the_card_shows_what_it_took(container: Contained) -> None:

@@ -7,18 +7,11 @@ import time
 
 import pytest
 
-from isolation.memory.stage import LIMIT, MIB, Program
+from isolation.memory.stage import MIB, Program
 from partage_isolation.wire.packets import Packet, What
 from support.lender import Lender, Row, honest
 
 pytestmark = pytest.mark.slow
-
-
-def test_threads_that_allocate_and_free_leave_nothing_behind(one: Program) -> None:
-    assert one.ask("hammer(16)") == []
-    one.ask("call('cuCtxSynchronize')")
-    one.ask("call('cuMemPoolTrimTo', pool_of(), 0)")
-    assert one.used == one.held == 0
 
 
 RACE = """
@@ -38,16 +31,6 @@ def race(count, turns, keeps=False):
     several([one.start for one in threads]); several([one.join for one in threads])
     return wrong
 """
-
-
-def test_threads_that_fit_together_are_never_refused(one: Program) -> None:
-    """Sixteen times a block is exactly what is left."""
-    one.ask(f"a = alloc({LIMIT - 32 * MIB})")
-    one.ask(f"exec({RACE!r}, globals())")
-    assert one.ask("race(16, 50)") == []
-    one.ask("free(a)")
-    assert one.used == one.held == 0
-    assert max(status.peak_bytes for status in one.place.node.status()[0].processes) <= LIMIT + 64 * MIB
 
 
 def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.packets import Flag, Packet, What
+from partage_isolation.wire.packets import Packet, What
 from partage_simgpu.client import Cuda
 
 _ANSWER_S: Final = 5.0

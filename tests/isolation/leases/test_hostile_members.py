@@ -10,10 +10,9 @@ import pytest
 
 from isolation.leases.flood import Flooder, flooders
 from isolation.leases.members import Member
-from partage_isolation.leases.line import EPOCHS
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import TimeTold
-from partage_isolation.wire.packets import Lease, Result, What
+from partage_isolation.wire.packets import What
 from support.isolated import Contained, Isolated, until
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,6 @@ from typing import Final
 from bench.advertising.place import Node, all_ok
 from rig.identity.people import ADVERTISER
 
-SETTLED_S: Final = 15.0
-"""By then it has told all, and both processes have come to rest."""
 _KIB: Final = 1 << 10
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 

@@ -5,8 +5,7 @@ It is these tests' own, since some of them kill parts of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager
+from collections.abc import Generator
 
 import pytest
 
@@ -14,8 +13,6 @@ from rig.control.plane import ControlPlane
 from rig.control.running import control_plane
 from rig.control.settings import ControlSettings
 from rig.talking.cluster import Cluster
-
-Plane = Callable[[ControlSettings], AbstractContextManager[ControlPlane]]
 
 
 @pytest.fixture(scope="package")
@@ -30,9 +27,3 @@ def cluster(control: ControlPlane) -> Generator[Cluster]:
     yield cluster
     cluster.delete_made(grace_s=0)
     cluster.close()
-
-
-@pytest.fixture
-def plane() -> Plane:
-    """Makes a control plane with settings of one's own."""
-    return control_plane

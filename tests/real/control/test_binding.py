@@ -13,7 +13,7 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
 from rig.talking.api import Patch
-from rig.talking.binding import bind, binding
+from rig.talking.binding import binding
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_node, a_pod
 from rig.talking.pods import Pod
@@ -91,21 +91,6 @@ def test_another_pod_of_the_same_name_is_not_bound(cluster: Cluster, node: str, 
         cluster.bind(pod, node, half_a_card(pod, node), signed_by=KEY)
     assert refused.value.status == 409
     assert namesake.refresh()["spec"].get("nodeName") is None
-
-
-def test_a_pod_that_is_held_back_is_not_bound(cluster: Cluster, node: str) -> None:
-    held = cluster.pods.create(TEAM, a_pod("held", spec={"schedulingGates": [{"name": "example.com/wait"}]}))
-    with pytest.raises(Refused) as refused:
-        cluster.bind(held, node, half_a_card(held, node), signed_by=KEY)
-    assert refused.value.status == 409
-
-
-def test_what_would_leave_the_pod_stuck_is_never_sent(cluster: Cluster, node: str, pod: Pod) -> None:
-    with pytest.raises(ValueError, match="stuck"):
-        bind(cluster.api, pod, node, {"no key/": "x"})
-    with pytest.raises(ValueError, match="stuck"):
-        bind(cluster.api, pod, node, {ALLOCATION: "x" * (256 * 1024)})
-    assert pod.refresh()["spec"].get("nodeName") is None
 
 
 def test_the_api_server_itself_would_have_taken_it(cluster: Cluster, node: str, pod: Pod) -> None:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Final
-
 import pytest
 
 from rig.control.plane import ControlPlane
-from rig.control.settings import ControlSettings
 from rig.errors import ComponentFailed
 from rig.identity.people import TEAM
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_pod
 
 pytestmark = pytest.mark.slow
-
-Plane = Callable[[ControlSettings], AbstractContextManager[ControlPlane]]
-SECOND_SCHEDULER: Final = ControlSettings(
-    kube_scheduler_configuration={"profiles": [{"schedulerName": "second"}]},
-    feature_gates={"CRIListStreaming": True},
-)
 
 
 @pytest.mark.parametrize("name", ["etcd", "apiserver", "controller_manager", "scheduler"])

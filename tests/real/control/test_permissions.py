@@ -15,8 +15,8 @@ from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.talking.api import Patch
 from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_job, a_node, a_pod
-from rig.talking.resources import JOBS, LEASES, NAMESPACES, NEW_EVENTS, NODES, ROLE_BINDINGS, SECRETS, Json
+from rig.talking.manifests import a_node, a_pod
+from rig.talking.resources import LEASES, NEW_EVENTS, NODES, SECRETS, Json
 
 pytestmark = pytest.mark.slow
 
@@ -70,23 +70,6 @@ def an_event(pod: Json) -> Json:
     }
 
 
-def test_a_user_makes_pods_and_jobs_in_her_team(cluster: Cluster) -> None:
-    alice = cluster.as_user("alice")
-    assert alice.pods.create(TEAM, a_pod("hers")).phase == "Pending"
-    job = alice.api.create(JOBS.at(TEAM), a_job("hers"))
-    alice.api.delete(JOBS.at(TEAM, job["metadata"]["name"]), {"propagationPolicy": "Background"})
-
-
-def test_a_user_has_no_say_outside_her_team(cluster: Cluster, node: str) -> None:
-    alice = cluster.as_user("alice")
-    forbidden(lambda: alice.pods.create("default", a_pod("hers")))
-    forbidden(lambda: alice.pods.list(OUR_NAMESPACE))
-    forbidden(lambda: alice.api.list(SECRETS.at(OUR_NAMESPACE)))
-    forbidden(lambda: alice.nodes.get(node))
-    forbidden(lambda: alice.nodes.annotate(node, INVENTORY))
-    forbidden(lambda: alice.api.list(NAMESPACES.at()))
-
-
 def test_a_user_cannot_bind_her_own_pod(cluster: Cluster, node: str) -> None:
     alice = cluster.as_user("alice")
     pod = alice.pods.create(TEAM, a_pod("hers", scheduler="nobody"))
@@ -96,38 +79,11 @@ def test_a_user_cannot_bind_her_own_pod(cluster: Cluster, node: str) -> None:
     forbidden(lambda: alice.api.patch(pod.path("status"), {"status": {"phase": "Running"}}))
 
 
-def test_a_user_cannot_give_herself_more(cluster: Cluster) -> None:
-    alice = cluster.as_user("alice")
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-    more = {"metadata": {"name": "more"}, "roleRef": role, "subjects": []}
-    forbidden(lambda: alice.api.create(ROLE_BINDINGS.at(TEAM), more))
-
-
-def test_a_stranger_with_a_certificate_may_do_nothing(cluster: Cluster) -> None:
-    mallory = cluster.as_user("mallory")
-    forbidden(lambda: mallory.pods.list(TEAM))
-    forbidden(lambda: mallory.pods.create(TEAM, a_pod("theirs")))
-
-
 def test_a_node_speaks_for_itself_alone(cluster: Cluster, node: str, other_node: str) -> None:
     kubelet = cluster.as_node(node)
     assert kubelet.nodes.annotate(node, INVENTORY)["metadata"]["annotations"]["partage.dev/inventory"] == "{}"
     forbidden(lambda: kubelet.nodes.annotate(other_node, INVENTORY))
     forbidden(lambda: kubelet.api.patch(NODES.at(name=other_node, sub="status"), {"status": {"capacity": {"x": "1"}}}))
-
-
-def test_a_node_writes_leases_nowhere_but_among_the_nodes(cluster: Cluster, node: str) -> None:
-    kubelet = cluster.as_node(node)
-    kubelet.api.create(LEASES.at("kube-node-lease"), a_lease(node))
-    kubelet.api.delete(LEASES.at("kube-node-lease", node))
-    forbidden(lambda: kubelet.api.create(LEASES.at("kube-node-lease"), a_lease("another")))
-    forbidden(lambda: kubelet.api.create(LEASES.at(OUR_NAMESPACE), a_lease(node)))
-
-
-def test_a_node_cannot_bind(cluster: Cluster, node: str) -> None:
-    pod = cluster.pods.create(TEAM, a_pod("hers", scheduler="nobody"))
-    binding = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": node}}
-    forbidden(lambda: cluster.as_node(node).api.create(pod.path("binding"), binding))
 
 
 def test_our_scheduler_sees_pods_and_nodes_and_reports(cluster: Cluster, node: str) -> None:

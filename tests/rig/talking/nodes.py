@@ -48,10 +48,6 @@ class Nodes:
         """Waits until kubelet says that pods can run there, and until they may: its first taint goes a moment later."""
         until(f"node {name} is ready", lambda: self.why_not_ready(name), within_s)
 
-    def wait_not_ready(self, name: str, within_s: float = PATIENCE_S) -> None:
-        """Waits until kubelet says otherwise, or, after a longer time, until nobody hears of it."""
-        until(f"node {name} is not ready", lambda: self._why_ready(name), within_s)
-
     def why_not_ready(self, name: str) -> str | None:
         try:
             node = self.get(name)
@@ -64,6 +60,3 @@ class Nodes:
         if ready.get("status") != "True":
             return f"Ready is {ready.get('status')}: {ready.get('reason')}: {ready.get('message')}"
         return f"it has the taints {', '.join(taints)}" if taints else None
-
-    def _why_ready(self, name: str) -> str | None:
-        return "it is" if self.condition(name, "Ready").get("status") == "True" else None

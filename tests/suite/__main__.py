@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(names: Sequence[str]) -> int:
     os.environ["HYPOTHESIS_PROFILE"] = "quick"
-    jobs = _named(names, [*plan.checks(), *plan.quick_tests()])
+    jobs = _named(names, plan.inner_loop())
     if jobs is None:
         return 2
     done = Pool(LOGS / "check", computing=COMPUTING, waiting=WAITING).run(jobs, _say)

@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo test check rig rig-up rig-down conformance format lock clean ready always
+.PHONY: help demo test check rig rig-up rig-down conformance format tables lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
@@ -45,6 +45,9 @@ soak-%: ready always ## run NAME for long
 format: ready ## write every file as the formatter has it
 	@.venv/bin/ruff format --quiet . && .venv/bin/ruff check --quiet --fix .
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r .venv/bin/clang-format -i
+
+tables: ready ## write the tables of settings and metrics in docs from the code
+	@.venv/bin/python tools/tables.py
 
 lock: ready ## choose the versions of the development environment anew
 	@tools/lock $(LOCK_FLAGS)

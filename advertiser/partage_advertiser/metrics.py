@@ -29,12 +29,12 @@ class AdvertiserMetrics:
             "partage_advertiser_published", "1 while the API server has the inventory that the node has."
         )
         for name, sentence, counted in (
-            ("looks", "Looks at the devices.", self.looks),
-            ("patches", "Writes of the annotation.", self.patches),
-            ("heartbeats", "Renewals of the Lease.", self.heartbeats),
-            ("events", "Events on the Node.", self.events),
+            ("partage_advertiser_looks_total", "Looks at the devices.", self.looks),
+            ("partage_advertiser_patches_total", "Writes of the annotation.", self.patches),
+            ("partage_advertiser_heartbeats_total", "Renewals of the Lease.", self.heartbeats),
+            ("partage_advertiser_events_total", "Events on the Node.", self.events),
         ):
-            metrics.read_counter(f"partage_advertiser_{name}_total", sentence, counted.copy, label="outcome")
+            metrics.read_counter(name, sentence, counted.copy, label="outcome")
         metrics.collect(self._of_devices)
 
     def measured(self, gauges: Sequence[Gauge]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.metrics import Metrics
@@ -21,7 +21,6 @@ _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.
 _COARSE: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
 _COARSE_AND_FINE: Final = (*_FINE, 1.0, 5.0, 30.0)
 _COUNTED_EVERY_S: Final = 15.0
-"""To count what all pods hold takes a while in a large cluster."""
 
 
 class TimedActivity(Activity):
@@ -75,6 +74,37 @@ class Figures:
             labels=("question", "result"),
         )
         self._metrics = metrics
+        count = metrics.read_counter
+        count("partage_scheduler_attempts_total", "Tries to place a pod.", lambda: self.attempts, label="result")
+        count(
+            "partage_scheduler_binding_errors_total",
+            "Answers to bindings other than yes.",
+            lambda: self._errors,
+            label="error",
+        )
+        count("partage_scheduler_events_total", "Events on pods.", lambda: self._events, label="outcome")
+        count(
+            "partage_scheduler_conditions_total",
+            "Writes of the condition PodScheduled.",
+            lambda: self._conditions,
+            label="outcome",
+        )
+        count(
+            "partage_scheduler_removed_pods_total",
+            "Pods that were to leave nodes.",
+            lambda: self._removed,
+            label="outcome",
+        )
+        count(
+            "partage_scheduler_reminders_total",
+            "kube-scheduler, of pods that fit now.",
+            lambda: self._reminders,
+            label="outcome",
+        )
+        count(
+            "partage_scheduler_unread_objects_total", "Objects that can't be read.", lambda: self._unread, label="kind"
+        )
+        metrics.collect(self._of_plugins)
 
     def sent(self, outcome: str) -> None:
         """An event."""
@@ -114,23 +144,36 @@ class Figures:
         cluster: Cluster,
     ) -> None:
         """From now on these are on the page, too."""
-        self._metrics.collect(_Page(sizes, ages, in_flight, leads, cluster).collect)
-        self._metrics.collect(self.collect)
+        gauge = self._metrics.read_gauge
+        gauge("partage_scheduler_queue_pods", "Pods that are to be placed.", sizes, label="place")
+        gauge(
+            "partage_scheduler_cache_age_seconds",
+            "For how long what is known of a kind may be out of date; what is followed is not here.",
+            ages,
+            label="kind",
+        )
+        gauge("partage_scheduler_leads", "1 while this scheduler leads.", leads)
+        gauge("partage_scheduler_in_flight_pods", "Bindings under way.", in_flight)
+        full = _Fullness(cluster)
+        gauge("partage_scheduler_cards", "Cards that are shared.", lambda: full.now.cards)
+        gauge("partage_scheduler_free_cards", "Cards that no pod is on.", lambda: full.now.free_cards)
+        gauge(
+            "partage_scheduler_allocated_share_ratio",
+            "Part of all cards' time given away.",
+            lambda: full.now.share_given,
+        )
+        gauge(
+            "partage_scheduler_allocated_memory_ratio",
+            "Part of their memory given away.",
+            lambda: full.now.memory_given,
+        )
+        gauge(
+            "partage_scheduler_fragmented_share_ratio",
+            "Part of the free time that is on cards in use, where no pod gets a whole card.",
+            lambda: full.now.share_in_pieces,
+        )
 
-    def collect(self) -> Iterator[Family]:
-        """What was counted."""
-        yield _family(
-            "attempts_total", "counter", "Tries to place a pod, by what came of them.", "result", self.attempts
-        )
-        yield _family("binding_errors_total", "counter", "Answers to bindings other than yes.", "error", self._errors)
-        yield _family("events_total", "counter", "Events on pods.", "outcome", self._events)
-        yield _family(
-            "conditions_total", "counter", "Writes of the condition PodScheduled.", "outcome", self._conditions
-        )
-        yield _family("removed_pods_total", "counter", "Pods that were to leave nodes.", "outcome", self._removed)
-        yield _family("reminders_total", "counter", "kube-scheduler, of pods that fit now.", "outcome", self._reminders)
-        sentence = "How often objects were told that can't be read, by kind."
-        yield _family("unread_objects_total", "counter", sentence, "kind", self._unread)
+    def _of_plugins(self) -> Iterator[Family]:
         samples = tuple(
             Sample(seconds, {"plugin": plugin, "hook": hook})
             for (plugin, hook), seconds in sorted(self.plugin_seconds.items())
@@ -138,36 +181,15 @@ class Figures:
         yield Family("partage_scheduler_plugin_seconds_total", "counter", "Time in plugins.", samples)
 
 
-class _Page:
-    """What is asked for when somebody looks."""
+class _Fullness:
+    """How full the cluster is, counted once in a while: it takes long in a large cluster."""
 
-    def __init__(
-        self,
-        sizes: Callable[[], Mapping[str, int]],
-        ages: Callable[[], Mapping[str, float]],
-        in_flight: Callable[[], int],
-        leads: Callable[[], bool],
-        cluster: Cluster,
-    ) -> None:
-        self._sizes, self._ages, self._in_flight, self._leads, self._cluster = sizes, ages, in_flight, leads, cluster
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._fullness, self._counted_at = Fullness(), float("-inf")
 
-    def collect(self) -> Iterator[Family]:
-        """One look at everything."""
-        yield _family("queue_pods", "gauge", "Pods that are to be placed.", "place", self._sizes())
-        sentence = "For how long what is known of a kind may be out of date; what is followed is not here."
-        yield _family("cache_age_seconds", "gauge", sentence, "kind", self._ages())
-        yield _gauge("leads", "1 while this scheduler leads.", self._leads())
-        yield _gauge("in_flight_pods", "Bindings under way.", self._in_flight())
-        full = self._how_full()
-        yield _gauge("cards", "Cards that are shared.", full.cards)
-        yield _gauge("free_cards", "Cards that nobody is on.", full.free_cards)
-        yield _gauge("allocated_share_ratio", "Part of all cards' time given away.", full.share_given)
-        yield _gauge("allocated_memory_ratio", "Part of their memory given away.", full.memory_given)
-        sentence = "Part of the free time that is on cards in use, where nobody gets a whole card."
-        yield _gauge("fragmented_share_ratio", sentence, full.share_in_pieces)
-
-    def _how_full(self) -> Fullness:
+    @property
+    def now(self) -> Fullness:
         now = time.monotonic()
         if now - self._counted_at >= _COUNTED_EVERY_S:
             self._fullness, self._counted_at = fullness(_held_on(self._cluster)), now
@@ -177,14 +199,3 @@ class _Page:
 def _held_on(cluster: Cluster) -> Iterator[tuple[Inventory, Iterator[Allocation]]]:
     for node in cluster.nodes:
         yield cluster.inventory(node.name), (allocation for _, allocation in cluster.holders(node.name))
-
-
-def _gauge(name: str, sentence: str, value: float) -> Family:
-    return Family(f"partage_scheduler_{name}", "gauge", sentence, (Sample(value),))
-
-
-def _family(
-    name: str, kind: Literal["counter", "gauge"], sentence: str, label: str, values: Mapping[str, float]
-) -> Family:
-    samples = tuple(Sample(value, {label: each}) for each, value in sorted(values.items()))
-    return Family(f"partage_scheduler_{name}", kind, sentence, samples)

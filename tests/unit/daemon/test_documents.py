@@ -1,4 +1,4 @@
-"""The configuration page tells every setting that all daemons take, with its default."""
+"""The configuration page names every flag that is no setting."""
 
 from __future__ import annotations
 
@@ -9,19 +9,6 @@ from partage_base.daemon.life import Daemon, Running
 from partage_base.daemon.settings import CommonSettings, fields_of
 
 _PAGE = Path(__file__).parents[3] / "docs/configuration.md"
-
-
-def _rows() -> dict[str, str]:
-    rows = [line.split("|") for line in _PAGE.read_text().splitlines() if line.startswith("| `")]
-    return {row[1].strip(" `"): row[2].strip() for row in rows}
-
-
-def test_every_common_setting_has_a_row_with_its_default() -> None:
-    rows = _rows()
-    for name in fields_of(CommonSettings):
-        default = getattr(CommonSettings(), name)
-        assert name in rows
-        assert name == "node_name" or rows[name].strip("`") in {str(default), "empty: off"}
 
 
 def test_every_flag_that_is_no_setting_is_told() -> None:

@@ -9,11 +9,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from partage_base.daemon.settings import fields_of
-from partage_base.daemon.sources import shown_default
 from partage_isolation.audit import findings
 from partage_isolation.plugin import AWAY, NONSENSE
-from partage_isolation.settings import BrokerSettings
 from partage_isolation.store.folders import INSIDE, LIBRARY, OBJECTS, PRELOAD_INSIDE
 from partage_isolation.wire.messages import (
     END,
@@ -36,7 +33,6 @@ PAGE: Final = (ROOT / "docs/isolation.md").read_text()
 CONTRACTS: Final = (ROOT / "docs/contracts.md").read_text()
 TROUBLE: Final = (ROOT / "docs/troubleshooting.md").read_text()
 SOURCES: Final = ROOT / "isolation/partage_isolation"
-OWN: Final = {name: field for name, field in fields_of(BrokerSettings).items() if not field.common}
 
 
 def table(heading: str) -> list[str]:
@@ -44,16 +40,6 @@ def table(heading: str) -> list[str]:
     rows = PAGE[PAGE.index(heading) :].splitlines()[2:]
     cells = [row.split("|")[1].strip() for row in rows[: next(i for i, row in enumerate([*rows, ""]) if not row)]]
     return [cell.strip("`") for cell in cells]
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_every_setting_stands_on_the_page_with_its_default_and_its_sentence(name: str) -> None:
-    field, default = OWN[name], getattr(BrokerSettings(), name)
-    assert f"| `{name}` | `{shown_default(field, default)}` | {field.setting.sentence} |" in PAGE
-
-
-def test_the_page_has_no_setting_that_does_not_exist() -> None:
-    assert table("| setting | default |") == list(OWN)
 
 
 def test_every_metric_is_on_the_page_and_the_page_names_no_other() -> None:

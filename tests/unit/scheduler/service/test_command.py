@@ -13,7 +13,6 @@ from partage_base.keyring import KeyFolders, add_pair
 from partage_scheduler.cli import main
 from partage_scheduler.core import brain, plugins
 from partage_scheduler.metrics import Figures
-from partage_scheduler.settings import SchedulerSettings
 from support import kubeconfigs
 from support.scheduler_stage import settings_below
 
@@ -89,9 +88,3 @@ def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:
         "partage_scheduler_cards 0.0",
     ):
         assert f"{line}\n" in page
-
-
-def test_every_setting_is_in_the_documents() -> None:
-    page = (Path(__file__).parents[4] / "docs/configuration.md").read_text().partition("## The scheduler")[2]
-    own = set(SchedulerSettings.__struct_fields__) - set(SchedulerSettings.__mro__[1].__struct_fields__)  # type: ignore[attr-defined]
-    assert not [name for name in own if f"`{name}`" not in page]

@@ -82,12 +82,10 @@ def main() -> int:
         wanted = current(text)
         if wanted != text:
             stale += 1
-            sys.stdout.write(
-                f"docs/{page.name}: {'not current; run `make tables`' if '--check' in sys.argv else 'written'}\n"
-            )
-            if "--check" not in sys.argv:
+            sys.stdout.write(f"docs/{page.name}: {'not current; run `make tables`' if checks else 'written'}\n")
+            if not checks:
                 page.write_text(wanted)
-    return 1 if stale and "--check" in sys.argv else 0
+    return 1 if stale and checks else 0
 
 
 if __name__ == "__main__":

@@ -17,5 +17,5 @@ def test_every_table_is_current() -> None:
 
 
 def test_every_daemon_has_its_tables() -> None:
-    for mark in ("settings common", "settings scheduler", "settings crishim", "settings broker"):
+    for mark in ("settings common", "settings scheduler", "settings crishim", "settings broker", "metrics broker"):
         assert f"<!-- {mark} -->" in DOCS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,11 +39,6 @@ def table(heading: str) -> list[str]:
     rows = PAGE[PAGE.index(heading) :].splitlines()[2:]
     cells = [row.split("|")[1].strip() for row in rows[: next(i for i, row in enumerate([*rows, ""]) if not row)]]
     return [cell.strip("`") for cell in cells]
-
-
-def test_every_metric_is_on_the_page_and_the_page_names_no_other() -> None:
-    sources = "".join(file.read_text() for file in SOURCES.rglob("*.py"))
-    assert set(re.findall(r'"(partage_(?:broker|container)_[a-z_]+)"', sources)) == set(table("| metric |"))
 
 
 def test_every_finding_is_on_the_page_with_what_becomes_of_the_container() -> None:

@@ -46,10 +46,13 @@ class Reports:
             lambda: {"client": seen.from_client_bytes, "runtime": seen.from_upstream_bytes},
             label="sender",
         )
-        waits = "What held calls waited for their verdict."
-        metrics.add("histogram", "partage_crishim_judging_seconds", waits, seen.judging)
-        took = "What plugins took for a container."
-        metrics.add("histogram", "partage_crishim_plugin_seconds", took, self.plugins)
+        metrics.add(
+            "histogram",
+            "partage_crishim_judging_seconds",
+            "What held calls waited for their verdict.",
+            seen.judging,
+        )
+        metrics.add("histogram", "partage_crishim_plugin_seconds", "What plugins took for a container.", self.plugins)
 
     def incident(self, incident: Incident) -> None:
         """Counts and logs a refusal or a defect."""

@@ -123,8 +123,12 @@ class BrokerFigures:
         yield Family("partage_container_memory_charged_bytes", "gauge", "Counted against that.", tuple(charged))
         yield Family("partage_container_memory_used_bytes", "gauge", "By its programs' account.", tuple(used))
         yield Family("partage_container_memory_overhead_bytes", "gauge", "In contexts and the like.", tuple(overhead))
-        sentence = "How often more was asked for than the limit allows."
-        yield Family("partage_container_refused_allocations_total", "counter", sentence, tuple(refused))
+        yield Family(
+            "partage_container_refused_allocations_total",
+            "counter",
+            "How often more was asked for than the limit allows.",
+            tuple(refused),
+        )
 
     def _sessions(self) -> Mapping[str, float]:
         states = Counter[str]({"live": 0, "detached": 0, "unconfirmed": 0, "dead": 0})

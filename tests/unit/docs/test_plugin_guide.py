@@ -66,7 +66,7 @@ def test_the_guide_has_no_heading_for_a_hook_that_does_not_exist() -> None:
 
 
 def test_the_guides_example_of_a_subject_can_be_checked() -> None:
-    example = re.search(r"```python\n(from partage_plugins\.testing import .*?)```", GUIDE, re.DOTALL)
+    example = re.search(r"```python\n(from partage_plugins\.conformance import .*?)```", GUIDE, re.DOTALL)
     assert example is not None
     names: dict[str, Any] = {}
     exec(example[1], names)  # noqa: S102  our own guide

@@ -1,0 +1,19 @@
+"""Documents are as long as a reader who begins can bear."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_the_architecture_is_one_page() -> None:
+    lines = (DOCS / "architecture.md").read_text().splitlines()
+    assert len(lines) <= 120
+    assert max(map(len, lines)) <= 120
+
+
+def test_all_documents_together_have_at_most_22_000_words() -> None:
+    words = {page.name: len(re.findall(r"\S*\w\S*", page.read_text())) for page in DOCS.glob("*.md")}
+    assert sum(words.values()) <= 22_000, words

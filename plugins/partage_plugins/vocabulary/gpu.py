@@ -88,6 +88,8 @@ class Card(Struct, frozen=True, kw_only=True):
         return self.pool == "shared" and self.health == "ok"
 
 
+FIGURES: Final = ("numa_node",)
+"""Fields of a card that NVML's figures become as they are, or None where the card does not say them."""
 Cards = Annotated[tuple[Card, ...], Meta(max_length=MAX_CARDS)]
 Links = Annotated[tuple[Annotated[tuple[Small, ...], Meta(max_length=MAX_CARDS)], ...], Meta(max_length=MAX_CARDS)]
 

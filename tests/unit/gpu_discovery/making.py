@@ -36,7 +36,7 @@ def gpu(uuid: str = ONE, index: int = 0, **others: Any) -> CardFacts:
         "memory_bytes": 80 * GIB,
         "compute_capability": "9.0",
         "pci": f"00000000:{0x18 + index:02X}:00.0",
-        "numa_node": 0,
+        "figures": {"numa_node": 0},
         "ecc_uncorrected": 0,
     }
     return CardFacts(uuid=uuid, index=index, **{**known, **others})

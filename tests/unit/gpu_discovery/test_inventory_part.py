@@ -11,7 +11,7 @@ from partage_gpu.discovery.known import KnownCards, recalled_cards, seen
 from partage_gpu.discovery.parts import Findings, part_of
 from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary import Card, GpuPart
-from partage_plugins.vocabulary.gpu import MIB
+from partage_plugins.vocabulary.gpu import FIGURES, MIB
 from unit.gpu_discovery.making import GIB, MIG_A, ONE, THREE, TWO, MadeNode, gpu, instance, node_of
 
 NOTHING = Findings(histories={}, shared=frozenset())
@@ -78,7 +78,6 @@ def test_instances_have_no_links_and_cards_without_any_have_no_table(node: MadeN
         ("model", "H\x1b100\n", "H 100"),
         ("model", "x" * 500, "x" * 127 + "…"),
         ("pci", "?", "?"),
-        ("numa_node", -1, None),
         ("compute_capability", "x", "0.0"),
     ],
 )
@@ -89,6 +88,13 @@ def test_what_a_driver_says_wrongly_costs_no_other_card(
     cards: dict[str, Card] = {card.id: card for card in node.look()}
     assert set(cards) == {ONE, TWO}
     assert getattr(cards[TWO], field) == shown
+
+
+@pytest.mark.parametrize(("says", "shown"), [({"numa_node": 1, "pool": 2}, 1), ({"numa_node": -1}, None), ({}, None)])
+def test_a_figure_that_no_card_can_have_is_not_known(node: MadeNode, says: dict[str, int], shown: int | None) -> None:
+    node.driver.says = node_of(gpu(ONE, figures=says))
+    (card,) = node.look()
+    assert (card.numa_node, card.pool) == (shown, "shared")
 
 
 @st.composite
@@ -106,7 +112,7 @@ def any_facts(draw: st.DrawFn, uuid: str) -> CardFacts:
         reserved_bytes=draw(st.integers(0, 2**40)),
         compute_capability=draw(st.sampled_from(("9.0", "", "8.6", "nine"))),
         pci=draw(st.sampled_from(("0000:18:00.0", "00000000:19:00.0", "", "x"))),
-        numa_node=draw(st.none() | st.integers(-1, 70000)),
+        figures=draw(st.dictionaries(st.sampled_from((*FIGURES, "pool")), st.integers(-1, 70000))),
         is_mig=draw(st.booleans()),
         instances=tuple(instance(f"MIG-{uuid[4]}-{number}", profile) for number, profile in instances),
         links=draw(st.dictionaries(st.sampled_from((ONE, TWO, THREE, "GPU-x")), st.integers(-1, 70000))),

@@ -17,15 +17,15 @@ from msgspec.structs import replace
 
 from partage_gpu.discovery.causes import plain
 from partage_gpu.nvml.facts import CardFacts, NodeFacts
-from partage_plugins.vocabulary.gpu import Card, GpuPart
+from partage_plugins.vocabulary.gpu import FIGURES, Card, GpuPart
 from partage_plugins.vocabulary.health import HealthCause
 from partage_plugins.vocabulary.names import CardId
 
 _LONGEST_NAME: Final = 128
-_MOST_NUMA_NODES: Final = 65535
+_MOST: Final = 65535
+"""Of any figure."""
 _CAPABILITY: Final = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}", re.ASCII)
 _ADDRESS: Final = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.ASCII)
-_MOST_LINKS: Final = 65535
 
 Links = Mapping[CardId, Mapping[CardId, int]]
 
@@ -112,16 +112,16 @@ def _blind(before: AbstractSet[CardId], shown: Mapping[CardId, CardFacts]) -> It
 
 def cards_of(shown: CardFacts, reserve_bytes: int) -> Iterator[Card]:
     """A GPU as a card, or its MIG instances as cards."""
-    whole = Card(
+    plain_card = Card(
         id=CardId(shown.uuid),
         index=0,
         model=_name(shown.model),
         memory_bytes=max(0, shown.memory_bytes - shown.reserved_bytes - reserve_bytes),
         compute_capability=shown.compute_capability if _CAPABILITY.fullmatch(shown.compute_capability) else "0.0",
         pci=_address(shown.pci),
-        numa_node=_numa(shown.numa_node),
         pool="shared",
     )
+    whole = replace(plain_card, **{name: shown.figures[name] for name in FIGURES if _is_small(shown.figures.get(name))})
     if not shown.is_mig:
         yield whole
         return
@@ -145,7 +145,7 @@ def _never_larger(card: Card, before: Card | None) -> Card:
 
 
 def _links(gpu: CardFacts) -> dict[CardId, int]:
-    return {CardId(other): count for other, count in gpu.links.items() if 0 < count <= _MOST_LINKS}
+    return {CardId(other): count for other, count in gpu.links.items() if 0 < count <= _MOST}
 
 
 def _address(pci: str) -> str:
@@ -154,5 +154,5 @@ def _address(pci: str) -> str:
     return f"{int(match[1], 16):04x}:{match[2]}" if match else _name(pci)
 
 
-def _numa(node: int | None) -> int | None:
-    return node if node is not None and 0 <= node <= _MOST_NUMA_NODES else None
+def _is_small(figure: int | None) -> bool:
+    return figure is not None and 0 <= figure <= _MOST

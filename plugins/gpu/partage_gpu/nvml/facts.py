@@ -40,7 +40,8 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     """False: it shares the host's, and the figure above is the host's."""
     compute_capability: str
     pci: str
-    numa_node: int | None = None
+    figures: dict[str, int] = {}
+    """As NVML says them, of those in `vocabulary.gpu.FIGURES`; what the card does not say is left out."""
     is_mig: bool = False
     instances: tuple[InstanceFacts, ...] = ()
     links: dict[str, int] = {}

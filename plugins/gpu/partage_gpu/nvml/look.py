@@ -63,6 +63,9 @@ class FullLook:
 def _what_is(handle: Handle, uuid: str, driver_root: str) -> CardFacts:
     memory, pci = _own_memory(handle), nvml.pci(handle)
     numa_node = optional(nvml.numa_node, handle)
+    figures = {
+        "numa_node": numa_node_of(driver_root, pci) if numa_node is None else numa_node,
+    }
     return CardFacts(
         uuid=uuid,
         index=0,
@@ -73,7 +76,7 @@ def _what_is(handle: Handle, uuid: str, driver_root: str) -> CardFacts:
         has_own_memory=memory is not None,
         compute_capability=nvml.capability(handle),
         pci=pci,
-        numa_node=numa_node_of(driver_root, pci) if numa_node is None else numa_node,
+        figures={name: figure for name, figure in figures.items() if figure is not None},
     )
 
 

@@ -48,7 +48,7 @@ CARDS = st.builds(
     reserved_bytes=_BYTES,
     compute_capability=_SMALL,
     pci=_SMALL,
-    numa_node=st.none() | st.integers(0, 7),
+    figures=st.dictionaries(_SMALL, st.integers(0, 7), max_size=3),
     is_mig=st.booleans(),
     instances=st.lists(INSTANCES, max_size=2).map(tuple),
     links=st.dictionaries(_SMALL, st.integers(0, 36), max_size=3),

@@ -45,6 +45,8 @@ class Card(Struct, frozen=True, kw_only=True):
     compute_capability: CapabilityText = field(name="cc")
     pci: NameText
     numa_node: Small | None = field(name="numa", default=None)
+    pcie_generation: Small | None = field(name="pcie", default=None)
+    """Of the link between card and machine, as fast as both can."""
     health: HealthText = "ok"
     """On the wire; what decides is `state` and `cause`, and never the words behind `degraded: `."""
     lost_because: ReasonText | None = field(name="why", default=None)
@@ -88,7 +90,7 @@ class Card(Struct, frozen=True, kw_only=True):
         return self.pool == "shared" and self.health == "ok"
 
 
-FIGURES: Final = ("numa_node",)
+FIGURES: Final = ("numa_node", "pcie_generation")
 """Fields of a card that NVML's figures become as they are, or None where the card does not say them."""
 Cards = Annotated[tuple[Card, ...], Meta(max_length=MAX_CARDS)]
 Links = Annotated[tuple[Annotated[tuple[Small, ...], Meta(max_length=MAX_CARDS)], ...], Meta(max_length=MAX_CARDS)]

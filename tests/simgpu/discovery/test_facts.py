@@ -23,6 +23,7 @@ def test_cards_are_told_with_all_that_nvml_knows(driver: Asked) -> None:
     assert (first.model, first.compute_capability) == ("NVIDIA H100 80GB HBM3", "9.0")
     assert (first.memory_bytes, first.reserved_bytes) == (81559 * MIB, 450 * MIB)
     assert (first.index, first.minor, first.pci, first.figures["numa_node"]) == (0, 0, "0000:18:00.0", 0)
+    assert (first.figures["pcie_generation"], third.figures["pcie_generation"]) == (5, 4)
     assert (third.index, third.minor, third.figures["numa_node"], third.model) == (2, 2, 1, "NVIDIA GeForce RTX 4090")
 
 

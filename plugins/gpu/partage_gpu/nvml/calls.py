@@ -181,6 +181,11 @@ def numa_node(handle: Handle) -> int | None:
     return (nodes & -nodes).bit_length() - 1 if nodes else None
 
 
+def pcie_generation(handle: Handle) -> int:
+    """The best that card and slot can do together, whatever the link saves at rest."""
+    return int(gate(pynvml.nvmlDeviceGetMaxPcieLinkGeneration, handle))
+
+
 def fields(handle: Handle, numbers: Sequence[int]) -> list[int | None]:
     """Values by number, all in one call; None where the card has no such thing."""
     packed = bytes(gate(pynvml.nvmlDeviceGetFieldValues, handle, numbers))

@@ -65,6 +65,7 @@ def _what_is(handle: Handle, uuid: str, driver_root: str) -> CardFacts:
     numa_node = optional(nvml.numa_node, handle)
     figures = {
         "numa_node": numa_node_of(driver_root, pci) if numa_node is None else numa_node,
+        "pcie_generation": optional(nvml.pcie_generation, handle),
     }
     return CardFacts(
         uuid=uuid,

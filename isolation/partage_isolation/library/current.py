@@ -1,7 +1,7 @@
 """Which version new containers get: the one that a link called `current` names, which the installer sets last of all.
 
 Containers are given the version's own folder and never the link, so a running one keeps what it has. The link appears
-by a rename: whoever reads it finds the former version or the new one.
+by a rename: a reader finds the former version or the new one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads what a shared object exports, from its dynamic section as the dynamic linker does. Nothing in it is believed.
 
-Offsets, sizes and counts are whatever somebody wrote there: each is compared with what is really in the file, and what
+Offsets, sizes and counts are what the file says: each is compared with what is really in the file, and what
 does not fit raises `FileRefused`. Files are read in pieces, as a driver's library has a hundred megabytes.
 """
 
@@ -19,7 +19,6 @@ Pieces = Callable[[int, int], bytes]
 _MOST_BYTES: Final = 64 << 20
 _MOST_SYMBOLS: Final = 1 << 20
 _IDENT: Final = b"\x7fELF\x02\x01\x01"
-"""64 bits, little-endian."""
 _SHARED_OBJECT: Final = 3
 _LOAD, _DYNAMIC = 1, 2
 NEEDED, HASH, STRTAB, SYMTAB, STRSZ, SONAME, RPATH, RUNPATH = 1, 4, 5, 6, 10, 14, 15, 29
@@ -52,7 +51,6 @@ class SharedObject:
     """What is known of a file."""
 
     what: str
-    """How errors call it."""
     machine: int
     symbols: Sequence[Symbol]
     """All but the first, which is no symbol."""

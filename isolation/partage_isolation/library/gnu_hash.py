@@ -1,4 +1,4 @@
-"""Makes the table by which the dynamic linker finds names anew, after names were changed. Pure.
+"""Makes the table by which the dynamic linker finds names, again after names were changed. Pure.
 
 GNU's table wants symbols sorted by their hash, so they move, and with them what is kept for each: its version. Nothing
 else may know their places; that is checked.

@@ -26,7 +26,7 @@ from partage_isolation.library.objects import CUDA, NVML, OBJECTS, built
 from partage_isolation.library.spares import name_spares
 
 _FORGOTTEN_S: Final = 3600
-"""An installer that was interrupted leaves its folder; nobody takes that long."""
+"""An installer that was interrupted leaves its folder; none takes that long."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _IN_CHECKOUT: Final = CHECKOUT / "isolation/page"
 _IN_PACKAGE: Final = Path(__file__).parent / "page"
 
 WriteLine = Callable[[int, int, bool], None]
-"""Where the line is, its word, and whether somebody may sleep there."""
+"""Where the line is, its word, and whether a thread may sleep there."""
 
 
 def page_sources() -> Path:

@@ -1,7 +1,7 @@
 """Gives spare exports of a built object the names that a driver has and our tables do not. Pure: bytes in, bytes out.
 
 A spare is an entry like any other; only its name has no meaning. The new name is written over the old one in the table
-of strings, and the table of hashes is made anew. Which name an entry has it asks the dynamic linker, when it is first
+of strings, and the table of hashes is made again. Which name an entry has it asks the dynamic linker, when it is first
 called.
 """
 

@@ -14,7 +14,7 @@ REAL_CALL(cuThreadExchangeStreamCaptureMode, int *mode);
 _Atomic uint32_t captures;
 
 /* Streams that began a capture whose end was not seen. One for which there is no room is taken to go on for ever:
- * then the driver is asked more often than need be. Under the desk. */
+ * then the driver is asked more often than need be. Under `lifetimes`. */
 enum { MOST_ORIGINS = 256 };
 static struct origin {
     CUstream stream;
@@ -23,7 +23,7 @@ static struct origin {
 } origins[MOST_ORIGINS];
 
 /* Held by who launches into a capture, and by whose call may end one: a launch is either written down or gated. Before
- * the desk. */
+ * `lifetimes`. */
 static struct os_lock writing;
 
 bool is_capturing(CUstream stream) {
@@ -69,9 +69,9 @@ static struct origin origin_of(CUstream stream) {
     return origin;
 }
 
-/* Nothing is recorded anywhere by the helper until it has begun: it has the desk. */
+/* Nothing is recorded anywhere by the helper until it has begun: it has `lifetimes`. */
 void capture_begins(void) {
-    os_lock(&desk);
+    os_lock(&lifetimes);
     atomic_fetch_add(&captures, 1);
     gates_review();
     lanes_stand();
@@ -86,7 +86,7 @@ CUresult capture_begun(CUresult result, CUstream stream) {
         atomic_fetch_sub(&captures, 1);
     }
     lanes_void();
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
     return result;
 }
 
@@ -94,11 +94,11 @@ CUresult capture_begun(CUresult result, CUstream stream) {
 CUresult capture_join(CUstream stream, CUevent event, unsigned flags, CUresult (*call)(CUstream, CUevent, unsigned)) {
     if (!atomic_load_explicit(&captures, memory_order_acquire)) return DRIVER(call(stream, event, flags));
     KEEP_ERRNO;
-    os_lock(&desk);
+    os_lock(&lifetimes);
     lanes_stand();
     const CUresult result = DRIVER(call(stream, event, flags));
     lanes_void();
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
     return result;
 }
 
@@ -123,9 +123,9 @@ CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUresult (
     os_lock(&writing);
     const bool was = is_capturing(origin.stream);
     const CUresult result = DRIVER(call(stream, graph));
-    os_lock(&desk);
+    os_lock(&lifetimes);
     if (was && !is_capturing(origin.stream)) forget(&origin);
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
     os_unlock(&writing);
     return result;
 }
@@ -135,9 +135,9 @@ void capture_stream_ends(CUstream stream) {
     const struct origin origin = {.stream = stream};
     os_lock(&writing);
     if (!stream || is_default(stream)) return;
-    os_lock(&desk);
+    os_lock(&lifetimes);
     forget(&origin);
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
 }
 
 void capture_stream_ended(void) { os_unlock(&writing); }

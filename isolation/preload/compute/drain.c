@@ -2,7 +2,7 @@
  *
  * It goes from epoch to epoch of each card's line:
  *
- *     open       looks now and then whether anybody launches; for a while nobody, and all done: IDLE
+ *     open       looks now and then for launches; none for a while, and all done: IDLE
  *     closed     an event in every stream with work that none stands for yet, until all are reached: DRAINED
  *     said       nothing, until the line changes
  */
@@ -48,12 +48,12 @@ static bool drains(struct lane *lane) {
 }
 
 static void drain_lane(struct lane *lane, void *all) {
-    os_lock(&desk);
+    os_lock(&lifetimes);
     const bool is_inside = atomic_load(&lane->inside);
     if (is_inside) lane_suspect(lane);
     if (is_inside || (atomic_load(&lane->used) && !is_done(lane) && (lane_is_ending(lane) || !drains(lane))))
         *(bool *)all = false;
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
 }
 
 struct inside {
@@ -66,9 +66,9 @@ static void find_inside(struct lane *lane, void *found) {
     struct inside *const inside = found;
     if (gate_card(lane->gate) != inside->card) return;
     inside->is_any = true;
-    os_lock(&desk);
+    os_lock(&lifetimes);
     lane_suspect(lane);
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
 }
 
 /* A launch from which the driver has not returned runs, or soon will. */
@@ -101,9 +101,9 @@ static uint64_t closed(struct gate *gate, struct watch *watch, uint64_t word, ui
         watch->closed = now;
         atomic_store(&gate->open, GATE_SHUT);
         gates_review();
-        os_lock(&desk);
+        os_lock(&lifetimes);
         if (atomic_exchange(&gate->blind, false)) lanes_suspect(gate_card(gate));
-        os_unlock(&desk);
+        os_unlock(&lifetimes);
     }
     if (watch->drained) return now + SELDOM_NS;
     if (!all_drained(gate_card(gate))) return now + clamp((now - watch->closed) / 64);

@@ -1,4 +1,5 @@
-/* Events that stand for all that a lane was given: when one is reached, nothing of it runs any more. Under the desk. */
+/* Events that stand for all that a lane was given: when one is reached, nothing of it runs any more. Under `lifetimes`.
+ */
 #include "lanes.h"
 
 REAL_CALL(cuStreamGetCtx, CUstream stream, CUcontext *context);

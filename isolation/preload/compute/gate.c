@@ -58,8 +58,8 @@ static bool all_pass(void) {
     return cards && session_listens() && !atomic_load(&captures);
 }
 
-/* Only the helper sees a line that changes while nobody looks, so without one nothing is unseen. Who says that all
- * pass looks again: it may have said so after the helper said otherwise. */
+/* Only the helper sees a line that changes while no thread looks, so without one nothing is unseen. A thread that
+ * says that all pass looks again: it may have said so after the helper said otherwise. */
 void gates_review(void) {
     if (!all_pass()) return atomic_store(&gate_passes, 0);
     if (atomic_load(&gate_passes)) return;
@@ -87,7 +87,7 @@ void gate_look_again(struct gate *gate) {
     if (atomic_load(&gate->calm)) watch(gate, os_now() + LOOKED_AT);
 }
 
-/* Without a broker nobody looks again, and the next one is to find little in flight. */
+/* Without a broker no thread looks again, and the next one is to find little in flight. */
 void gate_found(struct gate *gate, bool is_short, uint64_t now) {
     if (!is_short) {
         watch(gate, now + WATCHED);
@@ -99,7 +99,7 @@ void gate_found(struct gate *gate, bool is_short, uint64_t now) {
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-/* In turn. Where there is no page, or a broker that does not know the question, nobody meters. */
+/* In turn. Where there is no page, or a broker that does not know the question, time is not metered. */
 static bool ask(struct gate *gate, bool (*question)(struct wire *, uint64_t), uint64_t deadline) {
     struct wire packet = {.what = WIRE_JOIN, .card = (uint16_t)gate_card(gate)};
     if (!question(&packet, deadline)) return false;
@@ -175,8 +175,8 @@ static void want(struct gate *gate, uint32_t epoch) {
 
 void gate_shut(struct gate *gate, uint64_t word) { atomic_compare_exchange_strong(&gate->open, &word, GATE_SHUT); }
 
-/* Or the broker would take it that nobody here needs the lease. Whoever finds it over says so all the same: by then
- * this has been heard, and says nothing of what comes after. */
+/* Or the broker would believe that this process does not need the lease. A thread that finds the epoch over says so all
+ * the same: by then this has been heard, and means nothing for what comes after. */
 void gate_goes_on(struct gate *gate, uint32_t epoch) {
     if (atomic_exchange(&gate->idle, 0) == epoch + 1 && !gate_say(gate, WIRE_WANT, epoch))
         atomic_store(&gate->idle, epoch + 1);
@@ -228,7 +228,7 @@ static bool wait_for(struct gate *gate, uint64_t since, uint64_t *word) {
 bool gate_enter(struct gate *gate, uint64_t *word) {
     if (!atomic_load(&gate->kind) && !join(gate)) return false;
     *word = gate_word(gate);
-    if (atomic_load(&gate->open) == *word) return true; /* whoever looks at the clock closes it in time */
+    if (atomic_load(&gate->open) == *word) return true; /* a thread that looks at the clock closes it in time */
     const uint64_t now = os_now();
     if (!word_is_open(*word, now)) {
         atomic_fetch_add(&gate->blocked, 1);

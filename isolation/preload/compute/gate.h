@@ -4,8 +4,8 @@
  *     anything else               the long way (gate_enter): look at the line, say WANT, wait
  *
  * Who comes the long way and finds the line open says so in `open`; the helper takes it back at the deadline, and so
- * does whoever looks at the clock. Nothing between a look at the gate and the launch keeps the line from changing: a
- * launch that slips through is of the epoch before, and its stream is found undrained.
+ * does a thread that looks at the clock. Nothing between a look at the gate and the launch keeps the line from
+ * changing: a launch that slips through is of the epoch before, and its stream is found undrained.
  */
 #pragma once
 
@@ -64,7 +64,7 @@ struct gate {
     _Atomic uint32_t blocked; /* threads that wait */
     _Atomic uint32_t wanted; /* 1 + the epoch of the latest WANT; 0: to be said */
     _Atomic uint32_t idle; /* 1 + the epoch of the latest IDLE; 0: has launched since */
-    _Atomic bool blind; /* launches went through that nobody counted */
+    _Atomic bool blind; /* launches went through that were not counted */
     _Atomic uint32_t unseen; /* how often that began */
     _Atomic bool calm; /* of late all launches were short: little is in flight, however many */
     _Atomic uint64_t watched_until; /* not before are they calm again */
@@ -102,7 +102,7 @@ HIDDEN void gate_goes_on(struct gate *gate, uint32_t epoch);
 /* A packet about this gate, on signals. */
 HIDDEN bool gate_say(const struct gate *gate, enum wire_what what, uint32_t epoch);
 
-/* Looks anew whether launches may go through unseen. */
+/* Looks again whether launches may go through unseen. */
 HIDDEN void gates_review(void);
 
 /* What launches on a card of our own were found to take: short ones may go through unseen for a while. */

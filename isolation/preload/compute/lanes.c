@@ -10,13 +10,13 @@ REAL_CALL(cuCtxGetDevice, CUdevice *device);
 
 __thread struct lane_cache lane_cache;
 _Atomic uint32_t lanes_serial = 1;
-struct os_lock desk;
+struct os_lock lifetimes;
 
 static struct lane lanes[MOST_LANES];
 static _Atomic unsigned reached; /* no lane from there on was ever used */
 static struct os_lock table;     /* of which lane is whose */
 
-/* Contexts that are about to end, as others may in which nothing is to be done; under the desk. */
+/* Contexts that are about to end, as others may in which nothing is to be done; under `lifetimes`. */
 enum { MOST_ENDING = 64 };
 static CUcontext ending[MOST_ENDING];
 
@@ -169,13 +169,13 @@ void lanes_context_made(unsigned card, CUcontext context) {
 
 void lanes_context_ends(CUcontext context) {
     if (!context) return;
-    os_lock(&desk);
+    os_lock(&lifetimes);
     for (unsigned n = 0; n < MOST_ENDING; n++) {
         if (ending[n]) continue;
         ending[n] = context;
         break;
     }
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
 }
 
 static void drop(struct lane *lane, bool with_context) {
@@ -194,7 +194,7 @@ static void drop_all_of(CUcontext context) {
 void lanes_context_ended(CUcontext context, bool gone) {
     if (!context) return;
     lanes_switch();
-    os_lock(&desk);
+    os_lock(&lifetimes);
     for (unsigned n = 0; n < MOST_ENDING; n++) {
         if (ending[n] != context) continue;
         ending[n] = NULL;
@@ -205,7 +205,7 @@ void lanes_context_ended(CUcontext context, bool gone) {
         drop_all_of(context);
         capture_context_ended(context);
     }
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
 }
 
 /* ---- streams ---------------------------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ bool lane_is_ending(const struct lane *lane) { return is_ending(lane->context); 
 void lane_ends(CUstream stream) {
     KEEP_ERRNO;
     if (!stream || is_default(stream)) return;
-    os_lock(&desk);
+    os_lock(&lifetimes);
     struct lane *lane = find_known(stream);
     if (lane) {
         lanes_void();
@@ -234,7 +234,7 @@ void lane_ends(CUstream stream) {
         else
             lane->gone = true;
     }
-    os_unlock(&desk);
+    os_unlock(&lifetimes);
 }
 
 void lane_free_if_gone(struct lane *lane) {
@@ -254,7 +254,7 @@ void lanes_forget(void) {
     for (unsigned n = 0; n < end; n++) lanes[n] = (struct lane){0};
     atomic_store(&reached, 0);
     memset(&table, 0, sizeof table);
-    memset(&desk, 0, sizeof desk);
+    memset(&lifetimes, 0, sizeof lifetimes);
     memset(ending, 0, sizeof ending);
     lanes_void();
 }

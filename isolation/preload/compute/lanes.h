@@ -1,11 +1,11 @@
 /* Lanes: one for each stream that kernels are launched into, with what is in flight there.
  *
- * Whoever launches finds the stream's lane in a cache of the thread's own; streams and contexts that go make all caches
- * void. Lanes are never given back to the system, so a thread with an old one harms nobody.
+ * A thread that launches finds the stream's lane in a cache of the thread's own; streams and contexts that go make all
+ * caches void. Lanes are never given back to the system, so a thread with an old one does no harm.
  *
- * Locks: `desk` is held while the helper calls the driver about a stream or context, and by whoever is about to end
- * one; a lane's own lock by who opens or closes a batch. First the desk, then a lane, then the table. A thread inside
- * the driver waits for none of them.
+ * Locks: `lifetimes` is held while the helper calls the driver about a stream or context, and by a thread that is about
+ * to end one; a lane's own lock by who opens or closes a batch. First `lifetimes`, then a lane, then the table. A
+ * thread inside the driver waits for none of them.
  */
 #pragma once
 
@@ -61,13 +61,13 @@ struct lane {
     uint32_t proved; /* launches of the last batch whose time is known */
     uint32_t unseen; /* as the gate's when the batches were begun */
 
-    /* Under the desk. */
+    /* Under `lifetimes`. */
     CUevent drain;
     uint32_t recorded, drained; /* `launched` when `drain` was recorded, and up to where all is done */
     bool gone;                  /* the stream is destroyed */
 };
 
-extern HIDDEN struct os_lock desk;
+extern HIDDEN struct os_lock lifetimes;
 
 /* ---- the thread's cache: a few bytes, as they are taken from every thread of every program ----------------------- */
 
@@ -92,7 +92,7 @@ _Static_assert(offsetof(struct lane, credit) == LANE_CREDIT && offsetof(struct l
                "places");
 _Static_assert(offsetof(struct gate, open) == GATE_OPEN && offsetof(CUlaunchConfig, stream) == CONFIG_STREAM, "places");
 
-/* A stream is never NULL here: an empty place is nobody's. */
+/* A stream is never NULL here: an empty place has none. */
 static inline struct lane *lane_cached(CUstream stream) {
     const struct lane_place *places = lane_cache.places;
     if (lane_cache.serial != atomic_load_explicit(&lanes_serial, memory_order_relaxed)) return NULL;
@@ -166,7 +166,7 @@ HIDDEN CUresult capture_end(CUstream stream, CUgraph *graph, CUstream named, CUr
 /* Around the driver's call that destroys a stream. */
 HIDDEN void capture_stream_ends(CUstream stream);
 HIDDEN void capture_stream_ended(void);
-/* What captured in a context that is gone; under the desk. */
+/* What captured in a context that is gone; under `lifetimes`. */
 HIDDEN void capture_context_ended(CUcontext context);
 
 /* Calls of ours between these are nothing that a capture minds. */
@@ -181,14 +181,15 @@ HIDDEN bool window_open(struct lane *lane, uint64_t word, CUgraphExec graph);
 /* The credit is used up: an event ends the batch. */
 HIDDEN void window_close(struct lane *lane);
 
-/* The lane is nobody's: its events go, or are gone with the context. */
+/* The lane is free: its events go, or are gone with the context. */
 HIDDEN void window_drop(struct lane *lane, bool with_context);
 
 /* Pushes the lane's context; false: it can't be. */
 HIDDEN bool lane_context_push(const struct lane *lane);
 HIDDEN void lane_context_pop(void);
 
-/* ---- events that stand for all that a lane was given: events.c; all under the desk ------------------------------ */
+/* ---- events that stand for all that a lane was given: events.c; all under `lifetimes` ------------------------------
+ */
 
 /* There is one now, there can't be one yet, or there is nothing left that could run. */
 enum standing { STANDS, NOT_YET, LOST };

@@ -1,5 +1,5 @@
 /* How much may be in flight: about a millisecond of the card's time in each stream, and nothing that ends after the
- * deadline, but always one launch. So whoever is to have the card next waits no longer than that.
+ * deadline, but always one launch. So the container that is to have the card next waits no longer than that.
  *
  * Launches go in batches, each enclosed by events. How long the driver says a batch took makes the estimate of how long
  * the next takes, and so how many launches a batch may have. Only between batches is there any work for us.
@@ -16,7 +16,7 @@ enum { MOST_CREDIT = 256, PARTS = 4 };
 enum { MOST_IN_FLIGHT = BATCHES - 1 }; /* the end of what was done last begins what is done next, so it is kept */
 
 #define WINDOW_NS (1ull * OS_MS)
-#define FREE_WINDOW_NS (50ull * OS_MS) /* nobody else is there, but somebody may come */
+#define FREE_WINDOW_NS (50ull * OS_MS) /* no other process is there, but one may come */
 #define SHORT_NS (50 * 1000ull)        /* a driver's whole queue of such launches is no more than that */
 #define SPIN_NS (30 * 1000ull)      /* so long a wait is without sleep, which takes longer than it is told */
 #define NAP_NS (50 * 1000ull)
@@ -217,7 +217,7 @@ static bool add(struct lane *lane, uint64_t word, uint64_t now, CUgraphExec grap
     return true;
 }
 
-/* Whoever meters nothing waits for nothing. */
+/* What is not metered does not wait. */
 static bool add_unmetered(struct lane *lane) {
     if (atomic_load(&lane->gate->kind) != GATE_UNMETERED) return false;
     atomic_store_explicit(&lane->credit, MOST_CREDIT, memory_order_relaxed);

@@ -43,7 +43,7 @@ enum wire_what {
 
     /* Other processes can hold memory of this one from now on, by the name `shared.name` (0: by those that it has) of
      * piece number `shared.number`, of which the process ever had `shared.size` bytes. Asked before the program has
-     * what it may hand on. With WIRE_ANYBODY nobody can say who opens it. Answer: WIRE_OK or WIRE_FULL. */
+     * what it may hand on. With WIRE_ANYBODY it is not known who opens it. Answer: WIRE_OK or WIRE_FULL. */
     WIRE_EXPORT,
     /* The driver has taken back `shared.size` bytes of piece `shared.number` in all so far, by which `shared.freed` of
      * what is used become free now. Answer: amounts.lent as it is then: less by `shared.freed` where others have the
@@ -51,7 +51,7 @@ enum wire_what {
     WIRE_LEAVE,
     /* The process is about to open `shared.name`, or has: how long it is, or 0 where it can't tell. Answer: the same,
      * shared.size being what the broker knows (0: nothing; then it is to be said again with its size); WIRE_NO where
-     * nobody here made it and it does not fit, or there are too many. */
+     * no process here made it and it does not fit, or there are too many. */
     WIRE_OPEN,
     /* It has let go of all that it opened by that name, or did not get it. Answer: WIRE_OK. */
     WIRE_CLOSE,
@@ -64,15 +64,15 @@ enum wire_what {
 
     /* On `calls`: the process is about to launch on `card` for the first time over this connection. Answer: WIRE_OK
      * with lease.epoch as it is now, how long to be quiet before WIRE_IDLE (lease.idle_us), and what holds when the
-     * broker is away: lease.loss (wire_loss) from lease.loss_after ns on. WIRE_NO: nobody meters this card's time. */
+     * broker is away: lease.loss (wire_loss) from lease.loss_after ns on. WIRE_NO: this card's time is not metered. */
     WIRE_JOIN = 64,
     /* On `signals`, of a process that has joined. A thread found the gate closed in lease.epoch, or launches
      * in one in which IDLE was said: it is idle no more. Said once for each reason. */
     WIRE_WANT,
     /* All work that was launched on `card` is done, at lease.at (ns of CLOCK_MONOTONIC), and no more will begin in
-     * lease.epoch; lease.is_blocked: somebody waits to launch. */
+     * lease.epoch; lease.is_blocked: a thread waits to launch. */
     WIRE_DRAINED,
-    /* The same, and for lease.idle_us nobody has launched: the process has no need of the lease. */
+    /* The same, and for lease.idle_us nothing was launched: the process has no need of the lease. */
     WIRE_IDLE,
     /* Reserved. */
     WIRE_PING,
@@ -109,8 +109,8 @@ enum wire_loss { WIRE_LOSS_CLOSED, WIRE_LOSS_FREE };
 enum wire_state {
     WIRE_CLOSED, /* nothing may be launched */
     WIRE_LEASE, /* until the deadline */
-    WIRE_SOLE, /* nobody else wants the card */
-    WIRE_FREE, /* nobody else has anything on the card */
+    WIRE_SOLE, /* no other container wants the card */
+    WIRE_FREE, /* no other container has anything on the card */
 };
 
 enum { WIRE_LINE_BYTES = 64, WIRE_STATE_BITS = 3, WIRE_EPOCH_BITS = 17, WIRE_DEADLINE_SHIFT = 14 };

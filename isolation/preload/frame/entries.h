@@ -16,7 +16,7 @@ extern HIDDEN const struct library library;
 
 typedef void entry_function(void);
 
-/* By place. NULL: nobody has asked yet. */
+/* By place. NULL: not asked yet. */
 extern HIDDEN entry_function *_Atomic entry_slots[];
 
 /* Not zero once the driver was looked for and the slots of all hooks are filled. Hooks' entries read it. */

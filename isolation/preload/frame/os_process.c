@@ -51,7 +51,7 @@ static bool find_calls(struct thread_calls *calls) {
     return calls->create && calls->begin && calls->stack && calls->detached;
 }
 
-/* A detached thread's value is nobody's, so it may as well have none. */
+/* The value of a detached thread is never read, so it may as well have none. */
 union body {
     void (*ours)(void *argument);
     void *(*theirs)(void *argument);

@@ -19,7 +19,7 @@ enum { DEEPEST = 32 };
 
 struct needs {
     uint64_t bytes[MOST_CARDS];
-    bool any, elsewhere; /* elsewhere: where nothing was granted, or nobody knows how much */
+    bool any, elsewhere; /* elsewhere: where nothing was granted, or it is not known how much */
 };
 
 static void add_allocation(CUgraphNode node, struct needs *needs) {
@@ -59,15 +59,13 @@ static void add_graph(CUgraph graph, struct needs *needs, int depth) {
 
 /* ---- launching -------------------------------------------------------------------------------------------------- */
 
-/* Reserves for the first `cards` cards; undoes it if one has no room. */
-static CUresult begin(CUgraphExec executable, uint64_t reserved[MOST_CARDS], unsigned cards) {
+/* Reserves so much on each card; undoes it if one has no room. */
+static CUresult begin(const uint64_t wanted[MOST_CARDS], unsigned cards) {
     for (unsigned card = 0; card < cards; card++) {
-        struct entry entry;
-        reserved[card] = table_get(&executables, key_of(executable, card), &entry) ? entry.bytes : 0;
-        const CUresult result = reserved[card] ? reserve_begin(reserve_of_graphs(card), reserved[card]) : CUDA_SUCCESS;
+        const CUresult result = wanted[card] ? reserve_begin(reserve_of_graphs(card), wanted[card]) : CUDA_SUCCESS;
         if (result == CUDA_SUCCESS) continue;
         while (card-- > 0)
-            if (reserved[card]) reserve_end(reserve_of_graphs(card), reserved[card]);
+            if (wanted[card]) reserve_end(reserve_of_graphs(card), wanted[card]);
         return result;
     }
     return CUDA_SUCCESS;
@@ -84,7 +82,11 @@ static CUresult launch(CUgraphExec executable, CUstream stream, CUresult (*call)
     uint64_t reserved[MOST_CARDS];
     const unsigned cards = session_cards();
     if (table_is_empty(&executables)) return DRIVER(call(executable, stream));
-    CUresult result = begin(executable, reserved, cards);
+    for (unsigned card = 0; card < cards; card++) {
+        struct entry entry;
+        reserved[card] = table_get(&executables, key_of(executable, card), &entry) ? entry.bytes : 0;
+    }
+    CUresult result = begin(reserved, cards);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && stream_captures(stream, false)) return DRIVER(call(executable, stream));
     if (result != CUDA_SUCCESS) return result;
     result = DRIVER(call(executable, stream));
@@ -170,28 +172,12 @@ HOOK_CALL(cuGraphInstantiate_v2, CUgraphExec *made, CUgraph graph, CUgraphNode *
 }
 
 /* With an upload the memory comes at once. */
-static CUresult begin_upload(const struct needs *needs, bool uploads) {
-    for (unsigned card = 0; uploads && card < session_cards(); card++) {
-        if (!needs->bytes[card]) continue;
-        const CUresult result = reserve_begin(reserve_of_graphs(card), needs->bytes[card]);
-        if (result == CUDA_SUCCESS) continue;
-        while (card-- > 0)
-            if (needs->bytes[card]) reserve_end(reserve_of_graphs(card), needs->bytes[card]);
-        return result;
-    }
-    return CUDA_SUCCESS;
-}
-
-static void end_upload(const struct needs *needs, bool uploads) {
-    if (uploads) end(needs->bytes, session_cards());
-}
-
 HOOK_CALL(cuGraphInstantiateWithFlags, CUgraphExec *made, CUgraph graph, unsigned long long flags) {
     const struct needs needs = needs_of(graph);
     const bool uploads = flags & CU_GRAPH_INSTANTIATE_UPLOAD;
-    TRY(begin_upload(&needs, uploads));
+    if (uploads) TRY(begin(needs.bytes, session_cards()));
     const CUresult result = DRIVER(REAL(cuGraphInstantiateWithFlags)(made, graph, flags));
-    end_upload(&needs, uploads);
+    if (uploads) end(needs.bytes, session_cards());
     return instantiated(result, made, &needs);
 }
 
@@ -199,9 +185,9 @@ static CUresult with_params(CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANT
                             CUresult (*call)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *)) {
     const struct needs needs = needs_of(graph);
     const bool uploads = params && params->flags & CU_GRAPH_INSTANTIATE_UPLOAD;
-    TRY(begin_upload(&needs, uploads));
+    if (uploads) TRY(begin(needs.bytes, session_cards()));
     const CUresult result = DRIVER(call(made, graph, params));
-    end_upload(&needs, uploads);
+    if (uploads) end(needs.bytes, session_cards());
     return instantiated(result, made, &needs);
 }
 

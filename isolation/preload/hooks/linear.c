@@ -30,33 +30,26 @@ static CUresult took(unsigned card, CUcontext context, uint64_t reserved, CUdevi
     return result;
 }
 
-HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
-    unsigned card;
-    CUcontext context;
-    if (!address || !bytes || !current_card(&card, &context)) return DRIVER(REAL(cuMemAlloc_v2)(address, bytes));
-    const uint64_t most = round_up(bytes, BLOCK_BYTES);
-    CUdeviceptr made;
-    TRY(account_begin(card, most));
-    CUresult result = DRIVER(REAL(cuMemAlloc_v2)(&made, bytes));
-    if (result != CUDA_SUCCESS) return account_end(card, most), result;
-    TRY(took(card, context, most, made, bytes));
-    *address = made;
-    return CUDA_SUCCESS;
-}
+/* A hook that takes memory of the current context; what the driver will refuse goes to it unchanged. */
+#define TAKE(name, address, bytes, ...)                                                                                \
+    do {                                                                                                               \
+        unsigned card;                                                                                                 \
+        CUcontext context;                                                                                             \
+        CUdeviceptr made;                                                                                              \
+        if (!address || !bytes || !current_card(&card, &context)) return DRIVER(REAL(name)(address, __VA_ARGS__));     \
+        const uint64_t most = round_up(bytes, BLOCK_BYTES);                                                            \
+        TRY(account_begin(card, most));                                                                                \
+        const CUresult result = DRIVER(REAL(name)(&made, __VA_ARGS__));                                                \
+        if (result != CUDA_SUCCESS) return account_end(card, most), result;                                            \
+        TRY(took(card, context, most, made, bytes));                                                                   \
+        *address = made;                                                                                               \
+        return CUDA_SUCCESS;                                                                                           \
+    } while (0)
+
+HOOK_CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) { TAKE(cuMemAlloc_v2, address, bytes, bytes); }
 
 HOOK_CALL(cuMemAllocManaged, CUdeviceptr *address, size_t bytes, unsigned flags) {
-    unsigned card;
-    CUcontext context;
-    if (!address || !bytes || !current_card(&card, &context))
-        return DRIVER(REAL(cuMemAllocManaged)(address, bytes, flags));
-    const uint64_t most = round_up(bytes, BLOCK_BYTES);
-    CUdeviceptr made;
-    TRY(account_begin(card, most));
-    CUresult result = DRIVER(REAL(cuMemAllocManaged)(&made, bytes, flags));
-    if (result != CUDA_SUCCESS) return account_end(card, most), result;
-    TRY(took(card, context, most, made, bytes));
-    *address = made;
-    return CUDA_SUCCESS;
+    TAKE(cuMemAllocManaged, address, bytes, bytes, flags);
 }
 
 /* Rows begin at multiples of what the driver likes: 512 bytes today, asked for more where it turns out to be more. */
@@ -92,7 +85,7 @@ HOOK_CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
 REAL_CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr address);
 REAL_CALL(cuIpcCloseMemHandle, CUdeviceptr address);
 
-/* Nobody of this container made it. */
+/* No process of this container made it. */
 static CUresult opened_foreign(unsigned card, uint64_t name, CUdeviceptr address) {
     CUdeviceptr start;
     size_t bytes;

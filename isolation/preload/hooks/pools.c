@@ -103,7 +103,7 @@ static CUresult allocate_current(CUdeviceptr *address, const struct wish *wish) 
     return reserve ? allocate(address, reserve, wish) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A pool that nobody was given through us has no memory: an imported one never has, and what it is nobody knows. */
+/* A pool that was not given out through us has no memory: an imported one never has, and what it is is not known. */
 static CUresult allocate_named(CUdeviceptr *address, const struct wish *wish) {
     if (!address || !wish->bytes || reserve_pool_on_host(wish->pool)) return ask_driver(address, wish);
     struct reserve *reserve = reserve_of_pool(wish->pool);

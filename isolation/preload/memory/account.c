@@ -36,7 +36,7 @@ static bool spend(struct account *account, uint64_t bytes) {
     return true;
 }
 
-/* In flight first, so that nobody sees the change without the call. */
+/* In flight first, so that the change is never seen without the call. */
 static bool spend_in_flight(struct account *account, uint64_t bytes) {
     atomic_fetch_add(&account->in_flight, 1);
     atomic_fetch_add(&account->taking, 1);
@@ -80,7 +80,7 @@ static void now_lent(struct account *account, uint64_t lent) {
     atomic_fetch_add(&account->credit, (int64_t)(lent - before));
 }
 
-/* Credit goes first: nobody can spend what is being returned. */
+/* Credit goes first: what is being returned can not be spent. */
 static bool take_excess(struct account *account, uint64_t keep) {
     int64_t credit = atomic_load(&account->credit);
     do {
@@ -117,7 +117,7 @@ static void leave(void) {
     session_leave();
 }
 
-/* Somebody who has the turn now either borrows, and then needs the credit, or is about to see the recall. */
+/* A thread that has the turn now either borrows, and then needs the credit, or is about to see the recall. */
 static void pay_back_excess(unsigned card) {
     struct account *account = &accounts[card];
     if (atomic_load(&account->credit) <= (int64_t)may_stay(account) || !session_enter(0)) return;
@@ -225,7 +225,7 @@ static bool ask_again(int tries, uint64_t took, unsigned *waited) {
     return true;
 }
 
-/* A refusal counts when nothing unused is left, nobody is about to give back, and the broker is sure. */
+/* A refusal counts when nothing unused is left, no call is about to give back, and the broker is sure. */
 static CUresult insist(unsigned card, uint64_t bytes, CUresult (*ask)(unsigned, uint64_t, uint32_t, uint64_t)) {
     KEEP_ERRNO;
     const uint64_t deadline = os_now() + SESSION_WAIT;
@@ -305,7 +305,7 @@ bool account_ask(struct wire *packet) {
     return answered;
 }
 
-/* What is lent becomes less before what is used does: nobody can spend in between what others hold. Without an answer
+/* What is lent becomes less before what is used does: what others hold can not be spent in between. Without an answer
  * it stays charged to the process: more than true, never less. */
 void account_let_go(unsigned card, uint64_t number, uint64_t size, uint64_t less) {
     KEEP_ERRNO;

@@ -1,4 +1,4 @@
-/* What pools and graphs keep of a card: the driver's own number, read anew whenever it may have changed.
+/* What pools and graphs keep of a card: the driver's own number, read again whenever it may have changed.
  *
  * A call that may make a reserve grow is enclosed by reserve_begin and reserve_end, with the most that it may grow
  * reserved in the account. Several calls at once share what they reserved: a growth is taken from the reservation of

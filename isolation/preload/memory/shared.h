@@ -23,8 +23,8 @@ HIDDEN CUresult shared_export(unsigned card, uint64_t number, uint64_t name, uin
 /* The same of what has no name: everybody may have it. */
 HIDDEN CUresult shared_export_to_anybody(unsigned card, uint64_t number, uint64_t size);
 
-/* The driver is about to be asked for memory of that name; *size: how long it is, or 0: nobody here made it. Followed
- * by shared_close, once the driver has let go of it or did not open it. */
+/* The driver is about to be asked for memory of that name; *size: how long it is, or 0: no process here made it.
+ * Followed by shared_close, once the driver has let go of it or did not open it. */
 HIDDEN CUresult shared_open(unsigned card, uint64_t name, uint64_t *size);
 /* It turned out to be so long. An error: that may not be had. */
 HIDDEN CUresult shared_size(unsigned card, uint64_t name, uint64_t size);

@@ -43,7 +43,7 @@ HIDDEN bool table_count(struct table *table, uint64_t key, int by, struct entry 
 /* Asks about each entry, under its lock; those for which the answer is true go. */
 HIDDEN void table_sweep(struct table *table, bool (*goes)(const struct entry *entry, void *argument), void *argument);
 
-/* In a forked child: what the parent held is forgotten, whoever had a lock. */
+/* In a forked child: what the parent held is forgotten, whichever thread had a lock. */
 HIDDEN void table_forget(struct table *table);
 
 static inline bool table_is_empty(struct table *table) { return atomic_load(&table->entries) == 0; }

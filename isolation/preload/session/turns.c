@@ -14,7 +14,7 @@ bool session_enter(uint64_t deadline) {
     while (atomic_exchange(&turn, WAITED_FOR) != FREE) {
         uint64_t until = session_patience(deadline);
         if (os_now() >= until) {
-            if (has_had_grace) return false; /* the mark stays: one wake-up for nobody */
+            if (has_had_grace) return false; /* the mark stays: one wake-up too many */
             has_had_grace = true;
             until = os_now() + SESSION_GRACE;
         }

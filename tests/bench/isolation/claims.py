@@ -44,7 +44,7 @@ class Claims:
         self._write(_REMOVED, (self._read(_REMOVED) + claimed) % _WRAP)
 
     def set_right(self) -> None:
-        """When nobody claims: a process that was killed between two stores leaves the sum too high."""
+        """When no process claims: a process that was killed between two stores leaves the sum too high."""
         living = sum(self._read(_MINE + slot * _WORD.size) for slot in range(SLOTS))
         self._write(_REMOVED, (self._read(_TOTAL) - living) % _WRAP)
 

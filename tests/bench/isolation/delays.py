@@ -1,4 +1,4 @@
-"""How late whoever sleeps is woken, which is told with what went wrong: the broker waits for others 50 to 100 ms."""
+"""How late a sleeping thread is woken, which is told with what went wrong: the broker waits for others 50 to 100 ms."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Delays:
 
     @property
     def longest_s(self) -> float:
-        """Since the last time that this began anew, with the one that may be going on."""
+        """Since the last time that `renew` was called, with the one that may be going on."""
         return max(self._longest_s, time.monotonic() - self._woken_at - _NAP_S)
 
-    def anew(self) -> None:
+    def renew(self) -> None:
         self._longest_s = 0.0
 
     def _watch(self) -> None:

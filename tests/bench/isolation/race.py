@@ -32,7 +32,7 @@ KINDS: Final = "plain,small,pitch,managed,pool,own-pool,array,mipmaps,mapped,gra
 """Every path; the last one is memory of each other's, by IPC."""
 _RETURNED_S: Final = 0.1
 OUT_OF_REACH: Final = 32 * MIB
-"""What a stopped process may keep lent and not use; and it may have begun a context that nobody can measure."""
+"""What a stopped process may keep lent and not use; and it may have begun a context that cannot be measured."""
 _LATEST_S: Final = 0.02
 _NO_ROOM: Final = 3
 _END_S: Final = 60.0
@@ -147,7 +147,7 @@ class Race:
         """All operate, one is killed, one is stopped for a while, and something else may happen."""
         running = [slot for slot, racer in enumerate(self._racers) if racer is not None]
         victim, sleeper = self._random.sample(running, 2) if len(running) > 1 else (-1, -1)
-        self._delays.anew()
+        self._delays.renew()
         for slot in running:
             self._of(slot).begin()
         time.sleep(self._random.uniform(0, _LATEST_S))  # so that signals hit any of their calls

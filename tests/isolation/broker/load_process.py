@@ -24,8 +24,6 @@ _turn = threading.Lock()
 
 
 class Load:
-    """See the module."""
-
     def __init__(self) -> None:
         self.random = random.Random(_SEED)  # noqa: S311  chooses what to do
         self.held: list[tuple[int, int]] = []
@@ -93,7 +91,6 @@ class Load:
 
 
 def main() -> None:
-    """Until the input ends."""
     load = Load()
     threading.Thread(target=load.obey, daemon=True).start()
     print("ready", flush=True)  # noqa: T201

@@ -156,7 +156,6 @@ def load(container: Contained, count: int, *, most: int) -> Generator[list[subpr
 
 
 def ended(process: subprocess.Popen[str]) -> list[int]:
-    """What it did."""
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, process.returncode
     return [int(word) for word in out.split()]

@@ -26,7 +26,6 @@ _names: dict[str, Any] = {}
 
 
 def hello() -> int:
-    """Both sockets."""
     _names["client"] = client = Client(_PATH)
     result = int(client.hello())
     threading.Thread(target=_obey, args=(client,), daemon=True).start()
@@ -67,7 +66,6 @@ def take(amount: int) -> bool:
 
 
 def give() -> int:
-    """The driver first."""
     client: Client = _names["client"]
     address, amount = _held.pop()
     _names["cuda"].free(address)
@@ -117,7 +115,6 @@ def execute() -> None:
 
 
 def main() -> None:
-    """Until the input ends."""
     _names.update(
         hello=hello,
         context=context,

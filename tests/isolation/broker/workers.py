@@ -21,8 +21,6 @@ _PROCESS: Final = Path(__file__).with_name("worker_process.py")
 
 
 class Worker:
-    """One; see `worker_process`."""
-
     def __init__(self, container: Contained) -> None:
         node = container.place.node
         path = os.pathsep.join(part for part in sys.path if part)
@@ -90,7 +88,6 @@ class Worker:
 
 @contextmanager
 def workers(container: Contained, count: int) -> Generator[list[Worker]]:
-    """Several that said HELLO."""
     with ExitStack() as stack:
         made = [stack.enter_context(Worker(container)) for _ in range(count)]
         assert [worker.do("hello()") for worker in made] == [0] * count

@@ -172,7 +172,6 @@ def begin_capture(one: int, mode: int = 0) -> None:
 
 
 def end_capture(one: int) -> int:
-    """An executable graph."""
     graph = WORD()
     call("cuStreamEndCapture", one, ctypes.byref(graph))
     return int(told("cuGraphInstantiateWithFlags", graph.value, 0))

@@ -41,7 +41,6 @@ class Place:
 
     @property
     def preload(self) -> str:
-        """For LD_PRELOAD."""
         return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
 
     @contextmanager

@@ -31,8 +31,6 @@ Told = dict[str, Any]
 
 
 class Client:
-    """One connection."""
-
     def __init__(self, path: str) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(_ANSWER_S)
@@ -49,11 +47,9 @@ class Client:
                 return packet
 
     def hello(self, token: bytes = wire.NO_TOKEN, flags: int = 0) -> Packet:
-        """The first one."""
         return self.ask(What.HELLO, wire.hello_body(token), flags=flags)
 
     def lend(self, lent: int, used: int = 0, card: int = 0) -> Packet:
-        """Asks for memory."""
         return self.ask(What.LEND, wire.amounts_body(Amounts(used, lent)), card=card)
 
     def view(self, card: int = 0) -> wire.View:
@@ -172,7 +168,6 @@ ATTACKS: Final[dict[str, Callable[..., Told]]] = {
 
 
 def main() -> None:
-    """The command line."""
     name, path, *words = sys.argv[1:]
     sys.stdout.write(json.dumps(ATTACKS[name](path, *words)) + "\n")
 

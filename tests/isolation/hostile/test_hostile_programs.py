@@ -35,8 +35,6 @@ def place() -> Iterator[Place]:
 
 
 class Attack:
-    """One hostile program."""
-
     def __init__(self, place: Place, container: Container, name: str, *words: str) -> None:
         argv = [sys.executable, "-P", str(ATTACKS), name, str(container.socket), *words]
         environment = {**place.node.environment, "PYTHONPATH": ":".join(sys.path)}
@@ -45,7 +43,6 @@ class Attack:
         )
 
     def line(self) -> dict[str, Any]:
-        """What it tells next."""
         assert self.process.stdout is not None
         return dict(json.loads(self.process.stdout.readline()))
 
@@ -56,7 +53,6 @@ class Attack:
         return dict(json.loads(told.splitlines()[-1]))
 
     def kill(self) -> None:
-        """If it still runs."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()

@@ -42,7 +42,6 @@ def context(way: str) -> None:
 
 
 def stream(way: str) -> int:
-    """To flood."""
     made = told("cuStreamCreate", NON_BLOCKING)
     if way not in {"open", "leaked"}:
         return made

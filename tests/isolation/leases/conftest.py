@@ -12,6 +12,5 @@ from support.simgpu import card
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Isolated]:
-    """Two small cards."""
     with isolated(cards=(card("t4", memory_mib=8192, reserved_mib=100, context_mib=64),) * 2) as place:
         yield place

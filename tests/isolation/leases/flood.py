@@ -94,7 +94,6 @@ class Flooder:
 
 @contextmanager
 def flooders(*containers: Contained) -> Generator[list[Flooder]]:
-    """One in each."""
     with ExitStack() as stack:
         yield [stack.enter_context(Flooder(container)) for container in containers]
 

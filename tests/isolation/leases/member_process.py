@@ -106,7 +106,6 @@ def come_back(member: Member) -> None:
 
 
 def main() -> None:
-    """Until it is killed."""
     member = Member(Path(sys.argv[1]))
     member.join()
     what, *more = sys.argv[2].split()

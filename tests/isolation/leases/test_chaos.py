@@ -16,15 +16,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 class Crowd:
-    """Processes of several containers."""
-
     def __init__(self, containers: list[Contained], stack: ExitStack, seed: int) -> None:
         self._containers, self._stack = containers, stack
         self.chance = random.Random(seed)  # noqa: S311  chooses what happens
         self.there = [self._another(each) for each in containers for _ in range(2)]
 
     def happens(self) -> None:
-        """Something, to somebody."""
         who = self.chance.randrange(len(self.there))
         process = self.there[who]
         match self.chance.choice(["kill", "stop", "go on", "go on"]):

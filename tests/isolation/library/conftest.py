@@ -11,7 +11,6 @@ from isolation.library.stage import Stage, made
 
 @pytest.fixture(scope="package")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    """Nothing in it changes."""
     return made(tmp_path_factory.mktemp("loading"))
 
 

@@ -71,7 +71,6 @@ class Stage:
 
 
 def compiled(source: str, target: Path, *options: str, compiler: str = "cc") -> Path:
-    """One program or library."""
     command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(PROGRAMS / source), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -86,7 +85,6 @@ def copy_library(place: Path) -> None:
 
 
 def made(folder: Path) -> Stage:
-    """Compiles everything."""
     stage = Stage(folder / "programs", folder / "driver", folder / "partage")
     stage.programs.mkdir()
     stage.driver.mkdir()

@@ -11,7 +11,6 @@ nvml: Any = importlib.import_module("pynvml")
 
 
 def begin() -> None:
-    """NVML too."""
     nvml.nvmlInit()
 
 
@@ -20,7 +19,6 @@ def card(index: int = 0) -> Any:
 
 
 def memory(index: int = 0) -> tuple[int, int, int]:
-    """Total, used and free."""
     info = nvml.nvmlDeviceGetMemoryInfo(card(index))
     return info.total, info.used, info.free
 
@@ -40,7 +38,6 @@ LISTS = {
 
 
 def pids(which: str, index: int = 0) -> list[tuple[int, int]]:
-    """Pids and bytes."""
     return [(one.pid, one.usedGpuMemory) for one in LISTS[which](card(index))]
 
 
@@ -59,7 +56,6 @@ def busy() -> list[int]:
 
 
 def failure(line: str) -> int:
-    """NVML's error."""
     try:
         eval(line, vars(client) | globals())  # noqa: S307
     except nvml.NVMLError as error:

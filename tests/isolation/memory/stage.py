@@ -54,7 +54,6 @@ class Place:
 
     @property
     def preload(self) -> str:
-        """For LD_PRELOAD."""
         return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
 
     def held(self, pid: int, card_index: int = 0) -> int:

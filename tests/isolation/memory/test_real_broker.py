@@ -23,14 +23,12 @@ LIMIT = 512 * MIB
 
 @pytest.fixture
 def place() -> Iterator[Isolated]:
-    """One small card."""
     with isolated(cards=(card("t4", memory_mib=1024, reserved_mib=0, context_mib=64, module_mib=0),)) as made:
         yield made
 
 
 @pytest.fixture
 def container(place: Isolated) -> Contained:
-    """Half of it."""
     made = place.prepare(LIMIT)
     made.install(built())
     return made

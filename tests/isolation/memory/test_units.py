@@ -15,7 +15,6 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module", params=["", "address,undefined", "thread"])
 def race(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built so."""
     out = tmp_path_factory.mktemp("race")
     command = ["make", "-C", str(UNITS), f"OUT={out}", f"SANITIZE={request.param}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

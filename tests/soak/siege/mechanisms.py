@@ -202,8 +202,8 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
             ),
             Edit(
                 f"{_GATE}/capture.c",
-                "    os_lock(&desk);\n    forget(&origin);\n",
-                "    (void)origin;\n    os_lock(&desk);\n",
+                "    os_lock(&lifetimes);\n    forget(&origin);\n",
+                "    (void)origin;\n    os_lock(&lifetimes);\n",
             ),
         ),
     ),

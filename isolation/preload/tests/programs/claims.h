@@ -5,7 +5,7 @@
  * limit; otherwise there was room all the time.
  *
  * Killing a process between two of its stores leaves the sum too high and never too low: refusals are then excused
- * that should not be, until whoever runs the race sets the sum right when nothing moves.
+ * that should not be, until the runner of the race sets the sum right when nothing moves.
  */
 #pragma once
 

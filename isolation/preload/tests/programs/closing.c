@@ -3,7 +3,7 @@
  *   closing MIB     takes pieces of MIB until there are no more; does so again without the sockets, and again with
  *                   others by their numbers
  *
- * A line of JSON tells how many pieces there were each time, and how many bytes were written where nobody should have.
+ * A line of JSON tells how many pieces there were each time, and how many bytes were written to foreign descriptors.
  */
 #include "calls.h"
 

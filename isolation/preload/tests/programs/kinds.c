@@ -144,7 +144,7 @@ static void give_graph(struct held *held) {
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
-/* Only a process's first one takes anything, but nobody knows that before: there must be room for another. */
+/* Only a process's first one takes anything, but that is not known before: there must be room for another. */
 static u64 context_worst(u64 bytes) {
     (void)bytes;
     return context_bytes;

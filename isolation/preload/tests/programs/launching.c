@@ -146,7 +146,7 @@ static void find_sides(const char *driver) {
     }
 }
 
-/* As in measure.c: whoever runs this looks whether all is as it should be, and says a line. */
+/* As in measure.c: its runner looks whether all is as it should be, and writes a line. */
 static void begin(void) {
     size_t unused, total;
     calls_find();

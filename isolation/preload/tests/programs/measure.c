@@ -3,7 +3,7 @@
  * process.
  *
  *   measure memory DRIVER MIB ROUNDS EACH      cuMemAlloc and cuMemFree; medians of EACH calls
- *   measure unmetered DRIVER ROUNDS EACH       cuDriverGetVersion, which nobody meters; means of EACH calls
+ *   measure unmetered DRIVER ROUNDS EACH       cuDriverGetVersion, which is not metered; means of EACH calls
  *   measure start PRELOADED ROUNDS EACH        from the start to the end of a program that uses no CUDA; medians
  *
  * DRIVER is the path of the real libcuda.so.1, PRELOADED what LD_PRELOAD is to be.
@@ -90,7 +90,7 @@ static void open_card(void) {
     printf("{\"total\":%zu,", total);
 }
 
-/* A first line, by which whoever runs this sees that it measures what it means to; it goes on when it reads a line.
+/* A first line, by which its runner sees that it measures what it means to; it goes on when it reads a line.
  * Where one object answers twice, nothing is between the program and the driver. */
 static void tell_engaged(void) {
     const bool interposed = (void *)side[DRIVER].alloc != (void *)side[CALLED].alloc;

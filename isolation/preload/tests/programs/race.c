@@ -26,7 +26,7 @@ struct options {
 struct worker {
     pthread_t thread;
     u64 random;
-    handle stream; /* waits for no other, so that nobody's capture is in its way */
+    handle stream; /* waits for no other, so that no capture is in its way */
     struct held held[HELD];
     u64 refused, wrong, opened;
     const char *wrong_kind; /* of the first refusal that was wrong */
@@ -154,14 +154,14 @@ static void offer(struct held *held) {
     atomic_fetch_add(&mine->version, 1);
 }
 
-/* Before it is freed, whoever has it open then. */
+/* Before it is freed, also while others have it open. */
 static void withdraw(const struct held *held) {
     if (atomic_load(&offered) != held) return;
     atomic_store(&claims_offer((unsigned)options.slot)->bytes, 0);
     atomic_store(&offered, NULL);
 }
 
-/* Of whoever was here before, and was killed at it perhaps. */
+/* Of the process that was here before, and was perhaps killed at it. */
 static void withdraw_all(void) {
     struct offer *mine = claims_offer((unsigned)options.slot);
     atomic_store(&mine->bytes, 0);

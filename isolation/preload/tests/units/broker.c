@@ -16,7 +16,7 @@ int os_pid(void) { return 1; }
 bool os_look_at(int descriptor, struct os_file *file) { return (void)descriptor, (void)file, false; }
 void os_close(int descriptor) { (void)descriptor; }
 
-/* Nobody computes here. */
+/* Nothing computes here. */
 CUresult passage_begin_graph(struct passage *passage, CUgraphExec graph, CUstream stream, bool per_thread) {
     return (void)passage, (void)graph, (void)stream, (void)per_thread, CUDA_SUCCESS;
 }

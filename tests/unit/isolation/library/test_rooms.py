@@ -29,8 +29,6 @@ _INCLUDE: Final = re.compile(r'^#include "([^"]+)"', flags=re.MULTILINE)
 
 @dataclass(frozen=True)
 class Unit:
-    """An object file."""
-
     name: str
     room: str
     uses: frozenset[str]

@@ -42,7 +42,6 @@ class Library:
         return int(self._loaded.try_send(ctypes.byref(self.socket), packet, ctypes.c_size_t(len(packet)), ms))
 
     def receive(self, ms: int = LONG_MS) -> tuple[int, bytes, int]:
-        """Error number, packet, descriptor."""
         packet, descriptor = ctypes.create_string_buffer(BYTES), ctypes.c_int(-7)
         result = self._loaded.try_receive(
             ctypes.byref(self.socket), packet, ctypes.c_size_t(BYTES), ctypes.byref(descriptor), ms

@@ -13,7 +13,6 @@ from typing import Final
 
 import structlog
 
-from partage_base.daemon import large_pages
 from partage_base.daemon.life import Daemon
 from partage_base.kube import ApiServer
 from partage_scheduler.assembly import Parts, api_server, assemble, signer_of
@@ -26,8 +25,6 @@ SETTLE_S: Final = 5.0
 """For bindings that are under way when a stop begins."""
 _COLLECT_AFTER: Final = 50_000
 """New objects; what is known of a large cluster is a million, and need not be looked through for garbage."""
-_PACK_EVERY_S: Final = 600.0
-"""Pods come and go, and what is known of them wanders off."""
 _log = structlog.get_logger()
 
 
@@ -47,7 +44,6 @@ class SchedulerService:
         self._figures = Figures(daemon.metrics)
         self._server: ApiServer | None = None
         self._parts: Parts | None = None
-        self._is_known = asyncio.Event()
 
     async def start(self) -> None:
         """Keys, plugins and access are there; the API server need not be."""
@@ -72,7 +68,6 @@ class SchedulerService:
             health=health,
             known=self._leave_alone_what_stays,
         )
-        tasks.start(self._pack(), name="packing")
         leading = asyncio.create_task(leader.lead(), name="leading")
         asked = asyncio.create_task(stopping.wait())
         try:
@@ -111,12 +106,3 @@ class SchedulerService:
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER)
-        self._is_known.set()
-
-    async def _pack(self) -> None:
-        """First when all is known. Takes a few tenths of a second of another thread, later much less."""
-        await self._is_known.wait()
-        while True:
-            packed = await asyncio.to_thread(large_pages.pack)
-            _log.debug("memory lies in large pages", mib=packed >> 20)
-            await asyncio.sleep(_PACK_EVERY_S)

@@ -28,7 +28,7 @@ from partage_scheduler.decision import Books, Decider
 from partage_scheduler.intake import Intake
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
-from partage_scheduler.preemption import Budgets, Considering, Preempting
+from partage_scheduler.preemption import Budgets, Preemption, VictimFinder
 from partage_scheduler.queue import Queue, QueueSettings
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import Trust
@@ -37,14 +37,14 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brain:
+class Core:
     """The parts that others need to know."""
 
     cluster: Cluster
     queue: Queue
     cycle: Cycle
     intake: Intake
-    considering: Considering
+    preemption: Preemption
 
 
 def plugins() -> Registry:
@@ -52,7 +52,7 @@ def plugins() -> Registry:
     return load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
 
 
-def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
+def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a test
     settings: SchedulerSettings,
     registry: Registry,
     *,
@@ -61,7 +61,7 @@ def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
     let_go: Callable[[PodUid], None] = lambda _uid: None,
     told: Callable[[ApiPod, str], None] = lambda _pod, _words: None,
     trusted: Callable[[ApiPod], Allocation | None] | None = None,
-) -> Brain:
+) -> Core:
     """One that knows nothing yet; `let_go` hears of pods that need no place any more.
 
     `told` hears of pods on which something else stands than what counts for them. `trusted` reads allocations on pods
@@ -94,8 +94,8 @@ def brain(  # noqa: PLR0913 - what differs between a daemon, a look and a test
         budgets=budgets,
     )
     cycle = Cycle(decider, side, cluster, predicates)
-    considering = Considering(Preempting(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
-    return Brain(cluster=cluster, queue=queue, cycle=cycle, intake=intake, considering=considering)
+    preemption = Preemption(VictimFinder(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
+    return Core(cluster=cluster, queue=queue, cycle=cycle, intake=intake, preemption=preemption)
 
 
 def _answered_for(side: SchedulerSide) -> Iterable[str]:

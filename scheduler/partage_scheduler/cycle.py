@@ -83,7 +83,7 @@ class Cycle:
         for pod in waiting.pods:
             verdict = self._one(pod, now)
             if isinstance(verdict, Stay):
-                return self._taken_back(waiting, found, verdict, now)
+                return self._taken_back(waiting, found, verdict)
             found.append(verdict)
         return found
 
@@ -135,10 +135,10 @@ class Cycle:
         self.cluster.assume(pod, decision)
         return Bind(pod, decision, decision.allocation())
 
-    def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay, now: float) -> list[Stay]:
+    def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay) -> list[Stay]:
         """All or none."""
         for bind in found:
-            self.cluster.undo(bind.pod.uid, now)
+            self.cluster.undo(bind.pod.uid)
         if waiting.gang is None:
             return [stay]
         message = with_gang(waiting.gang.name, stay.pod.name, stay.message)

@@ -15,7 +15,7 @@ from partage_base.kube import ApiServer
 from partage_scheduler.api import streams
 from partage_scheduler.api.streams import Sink, Stream, T
 from partage_scheduler.assembly import api_server
-from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.cycle import Bind
 from partage_scheduler.settings import SchedulerSettings
 
@@ -37,16 +37,16 @@ INSTEAD: Final = Instead[SchedulerSettings](
 
 
 async def _show(settings: SchedulerSettings) -> None:
-    mind = brain(settings, plugins())
+    core = new_core(settings, plugins())
     async with await api_server(settings) as server:
-        await look(server, mind, namespace=settings.namespace)
-    for line in would_be(mind):
+        await look(server, core, namespace=settings.namespace)
+    for line in would_be(core):
         click.echo(line)
 
 
-async def look(server: ApiServer, mind: Brain, *, namespace: str) -> None:
+async def look(server: ApiServer, core: Core, *, namespace: str) -> None:
     """All that there is, once."""
-    intake = mind.intake
+    intake = core.intake
 
     async def listed(stream: Stream[T], sink: Sink[T]) -> None:
         listing = await server.list(stream.path, stream.item_type, fields=stream.fields, limit=_PAGE)
@@ -65,10 +65,10 @@ async def look(server: ApiServer, mind: Brain, *, namespace: str) -> None:
     await listed(streams.PODS, intake.pods)
 
 
-def would_be(mind: Brain) -> Iterator[str]:
+def would_be(core: Core) -> Iterator[str]:
     """A line for each pod that waits, in the order in which they would be placed."""
-    while (waiting := mind.queue.next(now := time.monotonic())) is not None:
-        for verdict in mind.cycle.decide(waiting, now):
+    while (waiting := core.queue.next(now := time.monotonic())) is not None:
+        for verdict in core.cycle.decide(waiting, now):
             pod = verdict.pod
             where = f"to {verdict.decision.node}" if isinstance(verdict, Bind) else f"nowhere: {verdict.message}"
             yield f"{pod.namespace}/{pod.name}  {where}"

@@ -15,7 +15,7 @@ from partage_scheduler.cluster import Cluster
 from partage_scheduler.objects import ApiPod
 
 
-class EvictingSettings(Struct, frozen=True, kw_only=True):
+class EvictionSettings(Struct, frozen=True, kw_only=True):
     """What the operator decides."""
 
     lost: bool = False
@@ -41,10 +41,10 @@ class _Since(Struct, frozen=True):
     at: float
 
 
-class Leaving:
+class Notices:
     """Of all nodes."""
 
-    def __init__(self, cluster: Cluster, settings: EvictingSettings) -> None:
+    def __init__(self, cluster: Cluster, settings: EvictionSettings) -> None:
         self._cluster, self._settings = cluster, settings
         self._since: dict[PodUid, _Since] = {}
         self._known: dict[NodeName, tuple[Inventory, Troubles]] = {}

@@ -55,13 +55,13 @@ class Leader:
             self._tasks.start(self._parts.endpoint.run(), name="the leader's endpoint")
         self._follow()
         self._tasks.start(self._parts.events.run(), name="events")
-        self._tasks.start(self._parts.conditions.run(), name="conditions")
-        self._tasks.start(self._parts.displacer.run(), name="preempting")
-        self._tasks.start(self._parts.clearing.run(), name="evicting")
+        self._tasks.start(self._parts.status.run(), name="conditions")
+        self._tasks.start(self._parts.preemptor.run(), name="preempting")
+        self._tasks.start(self._parts.evictor.run(), name="evicting")
         self._tasks.start(self._parts.worker.run(), name="placing")
 
     def _follow(self) -> None:
-        intake = self._parts.brain.intake
+        intake = self._parts.core.intake
         self._start(streams.NODES, intake.nodes)
         self._start(streams.heartbeats(self._namespace), intake.heartbeats)
         self._start(streams.NAMESPACES, intake.namespaces)
@@ -98,4 +98,4 @@ class Leader:
             return
         self._health.ready("caches")
         self._known()
-        _log.info("all that there is is known; pods are placed", **self._parts.brain.queue.sizes())
+        _log.info("all that there is is known; pods are placed", **self._parts.core.queue.sizes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from partage_base.daemon.exposition import Family, Sample
@@ -13,8 +13,12 @@ from partage_base.kube import Answered, KubeError
 from partage_plugins.registry.calls import Activity, Call
 from partage_plugins.vocabulary import Allocation, Inventory
 from partage_plugins.vocabulary.names import PluginName
+from partage_scheduler.api.binder import Binder
+from partage_scheduler.api.streams import Freshness
+from partage_scheduler.authority import Authority
 from partage_scheduler.cluster import Cluster
 from partage_scheduler.cluster.fullness import Fullness, fullness
+from partage_scheduler.core import Core
 
 PluginSeconds = dict[tuple[PluginName, str], float]
 _FINE: Final = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5)
@@ -134,27 +138,19 @@ class Figures:
         """A binding, or a look at what became of it."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
 
-    def ask(
-        self,
-        *,
-        sizes: Callable[[], Mapping[str, int]],
-        ages: Callable[[], Mapping[str, float]],
-        in_flight: Callable[[], int],
-        leads: Callable[[], bool],
-        cluster: Cluster,
-    ) -> None:
-        """From now on these are on the page, too."""
+    def read(self, core: Core, freshness: Freshness, binder: Binder, authority: Authority) -> None:
+        """From now on what these say is on the page too."""
         gauge = self._metrics.read_gauge
-        gauge("partage_scheduler_queue_pods", "Pods that are to be placed.", sizes, label="place")
+        gauge("partage_scheduler_queue_pods", "Pods that are to be placed.", core.queue.sizes, label="place")
         gauge(
             "partage_scheduler_cache_age_seconds",
             "For how long what is known of a kind may be out of date; what is followed is not here.",
-            ages,
+            freshness.ages,
             label="kind",
         )
-        gauge("partage_scheduler_leads", "1 while this scheduler leads.", leads)
-        gauge("partage_scheduler_in_flight_pods", "Bindings under way.", in_flight)
-        full = _Fullness(cluster)
+        gauge("partage_scheduler_leads", "1 while this scheduler leads.", authority.may_bind)
+        gauge("partage_scheduler_in_flight_pods", "Bindings under way.", lambda: binder.in_flight)
+        full = _Fullness(core.cluster)
         gauge("partage_scheduler_cards", "Cards that are shared.", lambda: full.now.cards)
         gauge("partage_scheduler_free_cards", "Cards that no pod is on.", lambda: full.now.free_cards)
         gauge(

@@ -29,46 +29,38 @@ _log = structlog.get_logger()
 
 
 async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService:
-    """Brings it up; what a start that failed had taken is given back too."""
-    service = SchedulerService(settings, daemon)
-    daemon.stack.push_async_callback(service.stop)
-    await service.start()
-    return service
+    """Keys, plugins and access are there; the API server need not be."""
+    signer, registry = signer_of(settings), plugins()
+    server = await daemon.stack.enter_async_context(await api_server(settings))
+    parts = assemble(settings, server, signer=signer, registry=registry, figures=Figures(daemon.metrics))
+    parts.watchdog.start()
+    daemon.stack.callback(parts.watchdog.stop)
+    if parts.extender is not None:
+        daemon.stack.push_async_callback(parts.extender.close)
+    daemon.stack.push_async_callback(_hand_back, parts)
+    _log.info("allocations are signed", key=signer.key.id)
+    return SchedulerService(settings, daemon, server, parts)
 
 
 class SchedulerService:
-    """A `partage_base.daemon.life.Running`, once it has come up."""
+    """A `partage_base.daemon.life.Running`: a scheduler that has come up."""
 
-    def __init__(self, settings: SchedulerSettings, daemon: Daemon) -> None:
-        self._settings, self._daemon = settings, daemon
-        self._figures = Figures(daemon.metrics)
-        self._server: ApiServer | None = None
-        self._parts: Parts | None = None
-
-    async def start(self) -> None:
-        """Keys, plugins and access are there; the API server need not be."""
-        signer, registry = signer_of(self._settings), plugins()
-        self._server = await api_server(self._settings)
-        self._parts = assemble(self._settings, self._server, signer=signer, registry=registry, figures=self._figures)
-        self._parts.watchdog.start()
-        _log.info("allocations are signed", key=signer.key.id)
+    def __init__(self, settings: SchedulerSettings, daemon: Daemon, server: ApiServer, parts: Parts) -> None:
+        self._daemon, self._parts = daemon, parts
+        self._leader = Leader(
+            parts,
+            server,
+            namespace=settings.namespace,
+            tasks=daemon.tasks,
+            health=daemon.health,
+            known=_leave_alone_what_stays,
+        )
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Leads, as soon as it may."""
-        if self._server is None or self._parts is None:
-            raise RuntimeError("run before start")
-        tasks, health = self._daemon.tasks, self._daemon.health
         if self._parts.extender is not None:
-            await self._parts.extender.open(tasks)
-        leader = Leader(
-            self._parts,
-            self._server,
-            namespace=self._settings.namespace,
-            tasks=tasks,
-            health=health,
-            known=self._leave_alone_what_stays,
-        )
-        leading = asyncio.create_task(leader.lead(), name="leading")
+            await self._parts.extender.open(self._daemon.tasks)
+        leading = asyncio.create_task(self._leader.lead(), name="leading")
         asked = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait({leading, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,30 +71,19 @@ class SchedulerService:
             asked.cancel()
             leading.cancel()
 
-    async def stop(self) -> None:
-        """Bindings under way may end, and the next one may lead at once."""
-        try:
-            if self._parts is not None:
-                self._parts.worker.stop()
-                await self._settled(self._parts)
-                if self._parts.elector is not None:
-                    await self._parts.elector.release()
-        finally:
-            if self._parts is not None:
-                self._parts.watchdog.stop()
-                if self._parts.extender is not None:
-                    await self._parts.extender.close()
-            if self._server is not None:
-                await self._server.close()
 
-    async def _settled(self, parts: Parts) -> None:
-        """Both ways of binding at once: they have the same few seconds."""
-        ways = [parts.worker.settle(SETTLE_S)]
-        if parts.extender is not None:
-            ways.append(parts.extender.settle(SETTLE_S))
-        await asyncio.gather(*ways)
+async def _hand_back(parts: Parts) -> None:
+    """Bindings under way may end, both modes at once, and the next scheduler may lead without waiting."""
+    parts.worker.stop()
+    ways = [parts.worker.settle(SETTLE_S)]
+    if parts.extender is not None:
+        ways.append(parts.extender.settle(SETTLE_S))
+    await asyncio.gather(*ways)
+    if parts.elector is not None:
+        await parts.elector.release()
 
-    def _leave_alone_what_stays(self) -> None:
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_COLLECT_AFTER)
+
+def _leave_alone_what_stays() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)

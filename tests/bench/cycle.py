@@ -134,7 +134,7 @@ class Scheduler:
         self.queue = Queue(seated=self.cluster.seated)
         self.cycle = Cycle(self.decider, self.side, self.cluster, self.predicates)
         for node in fleet(nodes):
-            self.cluster.node(node_object(node), 0.0)
+            self.cluster.node(node_object(node))
             self.cluster.heartbeat(node.name, 0.0, 0.0)
 
     def texts(self, first: int, count: int) -> list[bytes]:
@@ -147,12 +147,12 @@ class Scheduler:
         return {keys.ALLOCATION: text, keys.SIGNATURE: sign(text, self.key)}
 
     def offered(self, pod: ApiPod) -> None:
-        self.cluster.pod(pod, 0.0)
+        self.cluster.pod(pod)
         self.queue.offer(pod, 0.0)
 
     def shown(self, pod: ApiPod) -> None:
         self.queue.withdraw(pod.uid)
-        self.queue.happened(self.cluster.pod(pod, 0.0), 0.0)
+        self.queue.happened(self.cluster.pod(pod), 0.0)
 
     def place(self, texts: list[bytes], first: int, took: Phases) -> int:
         """From bytes to bytes; how many were placed."""

@@ -139,7 +139,7 @@ class Hostile:
 
     def go(self, pods: int) -> None:
         for number in range(pods):
-            self._scheduler.cluster.pod_gone(_uid(number, id(self)), 0.0)
+            self._scheduler.cluster.pod_gone(_uid(number, id(self)))
             self._scheduler.queue.withdraw(_uid(number, id(self)))
 
     def _text(self, number: int, node: NodeName | None) -> bytes:

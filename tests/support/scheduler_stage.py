@@ -70,6 +70,7 @@ def add_pod(api: FakeApi, name: str, milli: int, **spec: Any) -> None:
 @dataclass
 class Running:
     parts: Parts
+    metrics: Metrics
     tasks: Tasks
     health: Health
     failures: list[Exception] = field(default_factory=list[Exception])
@@ -81,16 +82,17 @@ async def scheduler(
 ) -> AsyncGenerator[Running]:
     """It runs inside, and is killed at the end: nothing is waited for or handed back."""
     failures: list[Exception] = []
+    metrics = Metrics("scheduler")
     async with ApiServer(access_to(api.url), user_agent="test", deadline_s=deadline_s, connections=40) as server:
         parts = assemble(
             settings,
             server,
             signer=signer_of(settings),
             registry=plugins(),
-            figures=Figures(Metrics("scheduler")),
+            figures=Figures(metrics),
             doubt_s=doubt_s,
         )
-        running = Running(parts, Tasks(failures.append), Health(), failures)
+        running = Running(parts, metrics, Tasks(failures.append), Health(), failures)
         leader = Leader(
             parts,
             server,

@@ -11,7 +11,7 @@ from partage_base.keyring import load_public_keys
 from partage_base.kube import ApiServer, NotFound, pod_path
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
-from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.dry_run import look
 from partage_scheduler.explanation import PodStands, stand
 from partage_scheduler.objects import ApiPod
@@ -42,11 +42,11 @@ async def answer(server: ApiServer, question: Question) -> Answer:
     pod = await _pod(server, question)
     settings = SchedulerSettings(root=question.root, namespace=question.partage, scheduler_name=_scheduler(pod))
     verified = bool(load_public_keys(settings.below_root(settings.keys)).keys)
-    mind = _mind(settings, plugins(), verified=verified)
-    await look(server, mind, namespace=question.partage)
-    cluster, queue = mind.cluster, mind.queue
+    core = _mind(settings, plugins(), verified=verified)
+    await look(server, core, namespace=question.partage)
+    cluster, queue = core.cluster, core.queue
     stands = stand(
-        mind.considering.preempting,
+        core.preemption.finder,
         pod,
         time.monotonic(),
         lacking=lambda each: queue.lacking(each.uid),
@@ -55,8 +55,8 @@ async def answer(server: ApiServer, question: Question) -> Answer:
     return Answer(pod=stands, verified=verified)
 
 
-def _mind(settings: SchedulerSettings, registry: Registry, *, verified: bool) -> Brain:
-    return brain(settings, registry, trusted=None if verified else as_written(registry.kinds))
+def _mind(settings: SchedulerSettings, registry: Registry, *, verified: bool) -> Core:
+    return new_core(settings, registry, trusted=None if verified else as_written(registry.kinds))
 
 
 async def _pod(server: ApiServer, question: Question) -> ApiPod:

@@ -6,6 +6,6 @@ of it: what the API server has no time for waits, the latest word wins, and what
 
 from partage_scheduler.api.events import Events
 from partage_scheduler.api.outbox import Outbox, Pace
-from partage_scheduler.api.status import Conditions, Unplaced
+from partage_scheduler.api.status import StatusWriter, Unplaced
 
-__all__ = ["Conditions", "Events", "Outbox", "Pace", "Unplaced"]
+__all__ = ["Events", "Outbox", "Pace", "StatusWriter", "Unplaced"]

@@ -114,9 +114,18 @@ class Binder:
         self._doubt_s = within_s + BEYOND_S if doubt_s is None else doubt_s
         self._may_bind, self._first_again_s = may_bind, first_again_s
         self._sleep, self._clock, self._erred = sleep, clock, erred
+        self.in_flight = 0
+        """Bindings that are under way."""
 
     async def bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
         """Until it is certain what became of it."""
+        self.in_flight += 1
+        try:
+            return await self._bind(pod, node, annotations)
+        finally:
+            self.in_flight -= 1
+
+    async def _bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
         meta = _Meta(pod.name, pod.namespace, pod.uid, annotations)
         binding, path = _Binding(meta, _Target(node)), binding_path(pod.namespace, pod.name)
         backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S, random=random.random)

@@ -37,7 +37,7 @@ JITTER: Final = 0.2
 _log = structlog.get_logger()
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class LeaseTerms(Struct, frozen=True, kw_only=True):
     """How long things take; each is well above the next."""
 
     lease_s: float = 15.0
@@ -63,14 +63,14 @@ class Elector:
         namespace: str,
         name: str,
         identity: str,
-        terms: Terms | None = None,
+        terms: LeaseTerms | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`identity` is nobody else's, also no other process's of this machine."""
         self._server = server
         self._namespace, self._name, self._identity = namespace, name, identity
-        self._terms = terms or Terms()
+        self._terms = terms or LeaseTerms()
         self._clock, self._sleep = clock, sleep
         self._seen: Lease | None = None
         self._seen_at = float("-inf")
@@ -112,7 +112,7 @@ class Elector:
         raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
 
     async def release(self) -> None:
-        """Nobody has to wait for us to be late; this one leads no more, and that is no loss."""
+        """No other scheduler has to wait for us to be late; this one leads no more, and that is no loss."""
         self._is_released = True
         async with self._writing:
             if not self.leads or self._seen is None:
@@ -180,7 +180,7 @@ class Elector:
         self._looked.set()
 
     def _is_free(self, lease: Lease) -> bool:
-        """Nobody's, ours, or of one that is late; its own word for how long it lasts counts, since it may be older."""
+        """Held by no one, by us, or by one that is late; its own duration counts, which may be another than ours."""
         holder = lease.spec.holder_identity
         lasts_s = max(self._terms.lease_s, float(lease.spec.lease_duration_seconds))
         return not holder or holder == self._identity or self._clock() - self._seen_at >= lasts_s

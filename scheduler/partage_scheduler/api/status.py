@@ -1,7 +1,8 @@
-"""The condition PodScheduled of pods that fit nowhere: written when it says something else than before, not else.
+"""The one writer of pods' status: conditions and nominations.
 
-A write costs the API server more than a binding does. One that is under way when its pod is bound might come after the
-binding and deny it: so whoever binds waits for it (`settled`).
+PodScheduled of a pod that fits nowhere is written only when it says something new: a write costs the API server more
+than a binding does. A write that is under way when its pod is bound might come after the binding and deny it, so a
+binding waits for it (`settled`). Everything else is written at once.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -26,6 +28,7 @@ from partage_scheduler.objects import ApiPod, Condition
 SCHEDULED: Final = "PodScheduled"
 ConditionReason = Literal["Unschedulable", "SchedulerError", "SchedulingGated"]
 _MOST_WAITING: Final = 20_000
+_REMEMBERED: Final = 10_000
 _EVERY_S: Final = 20.0
 """Reasons count nodes, so they change with every node that does; a pod hears of that no more often."""
 _LONGEST_MESSAGE: Final = 2_048
@@ -43,8 +46,8 @@ class Unplaced(msgspec.Struct, frozen=True):
     reason: ConditionReason = "Unschedulable"
 
 
-class Conditions:
-    """Of all pods that wait."""
+class StatusWriter:
+    """Writes the status of any pod."""
 
     def __init__(
         self,
@@ -61,6 +64,8 @@ class Conditions:
         self._outbox: Outbox[PodUid, Unplaced] = Outbox(most=_MOST_WAITING, every_s=every_s)
         self._said: dict[PodUid, tuple[str, str]] = {}
         self._going: dict[PodUid, asyncio.Future[None]] = {}
+        self._nominated: OrderedDict[PodUid, str] = OrderedDict()
+        """What was written, which may not have been seen yet."""
         self._news = asyncio.Event()
         self._backoff = Backoff(first_s=_FIRST_AGAIN_S, most_s=_MOST_AGAIN_S, random=random.random)
         self._repeats = Repeats(every_s=60)
@@ -89,6 +94,29 @@ class Conditions:
         """It is bound or gone."""
         self._outbox.withdraw(uid)
         self._said.pop(uid, None)
+        self._nominated.pop(uid, None)
+
+    def is_nominated(self, pod: ApiPod, node: str) -> bool:
+        """Whether the pod says this node already, or is about to; from now on it is."""
+        if self._nominated.get(pod.uid, pod.status.nominated_node_name) == node:
+            return True
+        self._nominated[pod.uid] = node
+        while len(self._nominated) > _REMEMBERED:
+            self._nominated.popitem(last=False)
+        return False
+
+    async def nominate(self, pod: ApiPod, node: str) -> None:
+        """The node where the pod will have room, or none; raises `KubeError`, and it is not nominated then."""
+        try:
+            await self._patch(pod, {"nominatedNodeName": node or None})
+        except KubeError:
+            self._nominated.pop(pod.uid, None)
+            raise
+
+    async def condition(self, pod: ApiPod, type_: str, reason: str, message: str, *, probed: bool = False) -> None:
+        """A condition that is true; raises `KubeError`. One that is `probed` changes the pod with each write."""
+        stamp = "lastProbeTime" if probed else "lastTransitionTime"
+        await self._patch(pod, _condition(type_, "True", reason, message, stamp=stamp))
 
     async def run(self) -> None:
         """Writes what is due, one after the other, for ever."""
@@ -111,7 +139,7 @@ class Conditions:
         done = self._going[uid] = asyncio.get_running_loop().create_future()
         wait_s = 0.0
         try:
-            await self._patch(unplaced)
+            await self._patch_unplaced(unplaced)
         except NotFound:
             self._written("gone")
         except Conflict:  # with who changes it at this moment; or another one has its name, and it is forgotten soon
@@ -133,18 +161,33 @@ class Conditions:
         if wait_s:
             await self._sleep(wait_s)
 
-    async def _patch(self, unplaced: Unplaced) -> None:
-        pod = unplaced.pod
-        condition = {
-            "type": SCHEDULED,
-            "status": "False",
-            "reason": unplaced.reason,
-            "message": unplaced.message,
-            "lastTransitionTime": _since(pod) or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        path = pod_status_path(pod.namespace, pod.name)
-        await self._server.patch(path, body, msgspec.Raw, how="strategic")
+    async def _patch_unplaced(self, unplaced: Unplaced) -> None:
+        since = _since(unplaced.pod)
+        status = _condition(SCHEDULED, "False", unplaced.reason, unplaced.message, since=since)
+        await self._patch(unplaced.pod, status)
+
+    async def _patch(self, pod: ApiPod, status: Mapping[str, object]) -> None:
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._server.patch(pod_status_path(pod.namespace, pod.name), body, msgspec.Raw, how="strategic")
+
+
+def _condition(  # noqa: PLR0913 - the fields of a condition
+    type_: str,
+    status: str,
+    reason: str,
+    message: str,
+    *,
+    stamp: str = "lastTransitionTime",
+    since: str | None = None,
+) -> Mapping[str, object]:
+    condition = {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        stamp: since or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return {"conditions": [condition]}
 
 
 def _stands(pod: ApiPod) -> tuple[str, str] | None:

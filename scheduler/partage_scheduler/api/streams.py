@@ -54,7 +54,7 @@ _log = structlog.get_logger()
 class Sink(Protocol[T_contra]):
     """Who is told of the objects of one kind."""
 
-    def listed(self, items: Iterable[T_contra], unread: Sequence[Unread] = ()) -> None:
+    def listed(self, items: Iterable[T_contra], unread: Sequence[Unread] = (), /) -> None:
         """All that there are; the second ones can't be read, and are told of by `unread` as well."""
         ...
 

@@ -15,7 +15,6 @@ Pure: it tells the decider and the predicates what changed, and reads no clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 
 from msgspec import Struct
@@ -49,13 +48,11 @@ from partage_scheduler.cluster.seats import (
 )
 from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Verified
-from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.decision import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates.needs import needs
 
 Causes = frozenset[Cause]
-_NO_PODS: frozenset[PodUid] = frozenset()
 _NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, Cause.POD))
 
 
@@ -92,7 +89,6 @@ class Cluster:
         self._promised = Promised()
         self._kept = Kept(decider, predicates)
         self._pointless: list[ApiPod] = []
-        self._pods_seen = Versions()
         self._unread = UnreadPods()
 
     @property
@@ -184,7 +180,7 @@ class Cluster:
         """Why a node takes no part in sharing; None where it does."""
         return self._fleet.why_not(node, now)
 
-    def node(self, node: ApiNode, now: float) -> Causes:
+    def node(self, node: ApiNode) -> Causes:
         """A node, as it is now."""
         if not self._fleet.is_news(node):
             return NOTHING
@@ -196,14 +192,13 @@ class Cluster:
             if Cause.INVENTORY in causes:
                 self._count_anew(self._fleet[node.name])
             return causes
-        return self.node_gone(node.name, now) | self._node_comes(node)
+        return self.node_gone(node.name) | self._node_comes(node)
 
-    def node_gone(self, name: str, now: float, *, uid: str = "") -> Causes:
+    def node_gone(self, name: str, *, uid: str = "") -> Causes:
         """It is no more; pods that are still bound to it hold nothing until it is there again.
 
         With a `uid`: only if it is that one, and not another that has its name since.
         """
-        del now
         known = self._fleet.get(NodeName(name))
         if known is None or uid not in {"", known.node.metadata.uid}:
             return NOTHING
@@ -218,31 +213,23 @@ class Cluster:
         """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
         return self._fleet.beats(NodeName(name), renewed_s, now)
 
-    def relisted_nodes(self, nodes: Iterable[ApiNode], now: float) -> Causes:
+    def relisted_nodes(self, nodes: Iterable[ApiNode]) -> Causes:
         """All nodes that there are."""
         listed = {node.name: node for node in nodes}
         causes = NOTHING
         for name in [name for name in self._fleet.names if name not in listed]:
-            causes |= self.node_gone(name, now)
+            causes |= self.node_gone(name)
         for node in listed.values():
-            causes |= self.node(node, now)
+            causes |= self.node(node)
         return causes
 
-    def relisted_pods(self, pods: Iterable[ApiPod], now: float, *, hidden: AbstractSet[PodUid] = _NO_PODS) -> Causes:
-        """All pods that there are; `hidden` are there too and can't be read, so they hold what they held."""
-        listed = {pod.uid: pod for pod in pods}
-        causes = _FREED if self._unread.clear() else NOTHING
-        for uid in [uid for uid in self._pods_seen.known() if uid not in listed and uid not in hidden]:
-            causes |= self.pod_gone(PodUid(uid), now)
-        for pod in listed.values():
-            causes |= self.pod(pod, now)
-        return causes
+    def none_unread(self) -> Causes:
+        """All pods are about to be told again, also those that can't be read."""
+        return _FREED if self._unread.clear() else NOTHING
 
-    def pod(self, pod: ApiPod, now: float) -> Causes:
-        """A pod of anybody's, as it is now."""
-        if not self._pods_seen.is_news(pod.uid, pod.metadata.resource_version):
-            return NOTHING
-        return self._is_read(pod.uid) | self._pod(pod, now)
+    def pod(self, pod: ApiPod) -> Causes:
+        """A pod of anybody's, as it is now; never as it was before what was told last (`intake`)."""
+        return self._is_read(pod.uid) | self._pod(pod)
 
     def pod_unread(self, uid: PodUid, node: NodeName) -> None:
         """A pod that is there and can't be read, on that node or where it was seen last; it holds what it held."""
@@ -253,9 +240,9 @@ class Cluster:
     def _is_read(self, uid: PodUid) -> Causes:
         return _FREED if self._unread.remove(uid) else NOTHING
 
-    def _pod(self, pod: ApiPod, now: float) -> Causes:
+    def _pod(self, pod: ApiPod) -> Causes:
         if pod.is_terminal:
-            return self.pod_gone(pod.uid, now)
+            return self.pod_gone(pod.uid)
         if not pod.node:
             return self._waits(pod)
         let_go = self._let_go(pod.uid)
@@ -267,10 +254,8 @@ class Cluster:
             return _FREED | self._is_seen(pod)
         return let_go | self._is_still(seat, pod)
 
-    def pod_gone(self, uid: PodUid, now: float) -> Causes:
+    def pod_gone(self, uid: PodUid) -> Causes:
         """It is deleted, or has ended."""
-        del now
-        self._pods_seen.gone(uid)
         self._verified.forget(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
         seat = self._seats.get(uid)
@@ -286,17 +271,14 @@ class Cluster:
         self._pointless += self._kept.yields(decision.node, pod.priority)
         self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
-    def confirmed(self, uid: PodUid, now: float) -> Causes:
+    def confirmed(self, uid: PodUid) -> None:
         """The API server said that it is bound; the watch will say so too."""
-        del now
         seat = self._seats.get(uid)
         if seat is not None:
             seat.assumed = False
-        return NOTHING
 
-    def undo(self, uid: PodUid, now: float) -> Causes:
+    def undo(self, uid: PodUid) -> Causes:
         """Its binding came to nothing. What has been seen on its node meanwhile stays."""
-        del now
         seat = self._seats.get(uid)
         if seat is None or not seat.assumed:
             return NOTHING

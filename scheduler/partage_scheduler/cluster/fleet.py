@@ -15,10 +15,10 @@ from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.cluster.rules import Rules
-from partage_scheduler.cluster.versions import Versions
 from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.objects import ApiNode
 from partage_scheduler.predicates.needs import amount
+from partage_scheduler.versions import Versions
 
 Causes = frozenset[Cause]
 _EMPTY: Final = Inventory(kinds={})

@@ -16,7 +16,7 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
     cards: int = 0
     free_cards: int = 0
-    """Nobody is on them."""
+    """No pod is on them."""
     memory_bytes: int = 0
     given_share_milli: int = 0
     """Of no card more than all of it, whatever counts on it."""

@@ -1,4 +1,4 @@
-"""The brain of the scheduler, pure: which node and which devices a pod gets, or why none. No cluster, clock or thread.
+"""The core of the scheduler, pure: which node and which devices a pod gets, or why none. No cluster, clock or thread.
 
 `numbering` gives nodes dense slots, `rooms` has their CPU and memory, `books` who holds what (and is the record from
 which a plugin is told anew), `standings` remembers fits and scores for each shape of request, `needs` reads a pod's CPU

@@ -144,7 +144,7 @@ class Decider:
         return None
 
     def decide_on(self, request: PodRequest, node: NodeName) -> Decision | None:
-        """The grants on a node that others chose, whose CPU and memory are theirs to mind; None where plugins say no.
+        """The grants on a node that others chose, whose CPU and memory are theirs to core; None where plugins say no.
 
         Raises what plugins raise, and `Refused` where an owner refuses what all said fits.
         """

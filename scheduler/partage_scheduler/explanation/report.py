@@ -13,7 +13,7 @@ from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.cycle import lacks
 from partage_scheduler.explanation.nodes import Explained, explain
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.preemption import Preempting, Victims
+from partage_scheduler.preemption import VictimFinder, Victims
 
 State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "waits", "fits"]
 
@@ -58,11 +58,11 @@ class PodStands(Struct, frozen=True, kw_only=True):
 
 
 def stand(
-    preempting: Preempting, pod: ApiPod, now: float, *, lacking: Callable[[ApiPod], int], flagged: Mapping[PodUid, str]
+    finder: VictimFinder, pod: ApiPod, now: float, *, lacking: Callable[[ApiPod], int], flagged: Mapping[PodUid, str]
 ) -> PodStands:
     """Everything about it; raises what plugins raise. `lacking`: of its gang, so many."""
     if pod.node or pod.is_terminal or pod.is_going:
-        return _placed(preempting, pod, flagged)
+        return _placed(finder, pod, flagged)
     if pod.spec.scheduling_gates:
         names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
         return _stands(pod, "gated", f"it is not to be placed while it has scheduling gates: {names}")
@@ -70,27 +70,27 @@ def stand(
     if gang is not None and (number := lacking(pod)) > 0:
         return _stands(pod, "gathering", lacks(gang.name, number, gang.size))
     try:
-        return _waiting(preempting, pod, now, may_displace=gang is None)
+        return _waiting(finder, pod, now, may_displace=gang is None)
     except DecodeError as error:
         return _stands(pod, "waits", f"it is written wrongly: {error}")
 
 
-def _placed(preempting: Preempting, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodStands:
+def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodStands:
     if pod.is_terminal:
         return _stands(pod, "ended", f"it has ended: {pod.status.phase}")
     if not pod.node:
         return _stands(pod, "being deleted", "it is being deleted and was never placed")
-    seat = preempting.cluster.seat(pod.uid)
+    seat = finder.cluster.seat(pod.uid)
     given = () if seat is None else _given(seat.allocation)
     words = flagged.get(pod.uid) or f"it is on node {pod.node}" + ("" if given else ", without cards")
     return _stands(pod, "on a node", words, node=pod.node, given=given)
 
 
-def _waiting(preempting: Preempting, pod: ApiPod, now: float, *, may_displace: bool) -> PodStands:
-    explained = explain(preempting.cycle, pod, now)
+def _waiting(finder: VictimFinder, pod: ApiPod, now: float, *, may_displace: bool) -> PodStands:
+    explained = explain(finder.cycle, pod, now)
     if explained.goes_to is not None:
         return _stands(pod, "fits", f"it fits, and would go to {explained.goes_to} now", explained=explained)
-    found = preempting.victims(pod, now) if may_displace else None
+    found = finder.victims(pod, now) if may_displace else None
     displaced = _displaced(found) if isinstance(found, Victims) else None
     return _stands(
         pod,

@@ -1,4 +1,4 @@
-"""Extender mode: the same brain behind a kube-scheduler, which asks it about pods that want devices.
+"""Extender mode: the same core behind a kube-scheduler, which asks it about pods that want devices.
 
 `wire` reads HTTP and `messages` what it carries; `choosing` answers filter and prioritize, `yielding` preempt, and all
 of these are pure and change nothing. `placing` does what bind asks for: only there a node's devices are given, signed

@@ -17,13 +17,13 @@ from typing import NamedTuple
 from partage_base.kube import ApiServer, KubeError, pod_path
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import NodeName, PodUid
-from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
-from partage_scheduler.core import Brain
-from partage_scheduler.decision import Decision
+from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
+from partage_scheduler.core import Core
+from partage_scheduler.cycle import Bind
 from partage_scheduler.extender.filter import Chooser
 from partage_scheduler.extender.messages import BindingArgs
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.signatures import Signer
+from partage_scheduler.placement.bindings import Bindings
 
 BOUND, CONFLICT, ALREADY, LOST, FAILED, LATE = "bound", "conflict", "already", "lost", "failed", "late"
 REFUSED = "refused"
@@ -49,16 +49,15 @@ class Placer:
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         *,
-        brain: Brain,
+        core: Core,
         chooser: Chooser,
-        signer: Signer,
-        binder: Binder,
+        bindings: Bindings,
         server: ApiServer,
         answered_within_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """An answer waits for `answered_within_s` at most; what is under way goes on."""
-        self._brain, self._chooser, self._signer, self._binder = brain, chooser, signer, binder
+        self._cluster, self._chooser, self._bindings = core.cluster, chooser, bindings
         self._server, self._clock, self._answered_within_s = server, clock, answered_within_s
         self._under_way: dict[PodUid, _UnderWay] = {}
 
@@ -86,17 +85,21 @@ class Placer:
         return begun
 
     async def _bound(self, args: BindingArgs) -> Placed:
-        if (node := self._brain.cluster.node_of(args.pod_uid)) is not None:
+        if (node := self._cluster.node_of(args.pod_uid)) is not None:
             return Placed(BOUND) if node == args.node else Placed(ALREADY, f"it is on node {node} already")
         pod = self._chooser.asked(args.pod_uid) or await self._looked_up(args)
         if isinstance(pod, Placed):
             return pod
         if (why := self._chooser.against_binding(pod)) is not None:
             return Placed(REFUSED, why)
-        decision = self._decided(pod, args.node)
-        if isinstance(decision, str):
-            return Placed(CONFLICT, decision)
-        return await self._sent(pod, decision)
+        bind = self._assumed(pod, args.node)
+        if isinstance(bind, str):
+            return Placed(CONFLICT, bind)
+        try:
+            (signed,) = self._bindings.sign((bind,))
+        except PartageError as error:  # its own annotations stand in the way
+            return Placed(FAILED, str(error))
+        return self._told(bind, await self._bindings.bind(bind, signed))
 
     async def _looked_up(self, args: BindingArgs) -> ApiPod | Placed:
         try:
@@ -107,39 +110,23 @@ class Placer:
             return Placed(LOST, "it is gone, and another pod has its name")
         return Placed(ALREADY, f"it is on node {pod.node} already") if pod.node else pod
 
-    def _decided(self, pod: ApiPod, node: NodeName) -> Decision | str:
-        """It counts from now on, so that no other decision gives the same away."""
+    def _assumed(self, pod: ApiPod, node: NodeName) -> Bind | str:
         try:
             decision = self._chooser.on(pod, node, self._clock())
         except PluginBroken:
             raise
         except PartageError as error:
             return str(error)
-        if not isinstance(decision, str):
-            self._brain.cluster.assume(pod, decision)
-        return decision
+        return decision if isinstance(decision, str) else self._bindings.assume(pod, decision)
 
-    async def _sent(self, pod: ApiPod, decision: Decision) -> Placed:
-        try:
-            signed = self._signer.sign(pod, decision.allocation())
-        except PartageError as error:  # its own annotations stand in the way
-            return self._back(pod, FAILED, str(error))
-        return self._came_back(pod, decision.node, await self._binder.bind(pod, decision.node, signed.annotations))
-
-    def _came_back(self, pod: ApiPod, node: NodeName, outcome: Outcome) -> Placed:
+    def _told(self, bind: Bind, outcome: Outcome) -> Placed:
         match outcome:
             case Bound():
-                self._brain.cluster.confirmed(pod.uid, self._clock())
-                self._chooser.forget(pod.uid)
+                self._chooser.forget(bind.pod.uid)
                 return Placed(BOUND)
             case Already(other):
-                return self._back(pod, ALREADY, f"somebody else bound it to {other}, and not to {node}")
+                return Placed(ALREADY, f"somebody else bound it to {other}, and not to {bind.decision.node}")
             case Lost(why):
-                return self._back(pod, LOST, why)
+                return Placed(LOST, why)
             case Failed(why):
-                return self._back(pod, FAILED, why)
-
-    def _back(self, pod: ApiPod, how: str, error: str) -> Placed:
-        now = self._clock()
-        self._brain.queue.happened(self._brain.cluster.undo(pod.uid, now), now)
-        return Placed(how, error)
+                return Placed(FAILED, why)

@@ -11,9 +11,10 @@ from partage_base.daemon.life import Tasks
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PluginBroken
 from partage_plugins.vocabulary import NodeName, PodUid
-from partage_scheduler.api.binder import Binder
+from partage_scheduler.api import StatusWriter
+from partage_scheduler.authority import Authority
 from partage_scheduler.cluster import Cause
-from partage_scheduler.core import Brain
+from partage_scheduler.core import Core
 from partage_scheduler.cycle import Stay
 from partage_scheduler.extender.bind import Placer
 from partage_scheduler.extender.callers import Trust
@@ -24,9 +25,9 @@ from partage_scheduler.extender.reminders import Reminder
 from partage_scheduler.extender.server import Port
 from partage_scheduler.extender.verbs import Desk, Observe
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.placement.preemptor import Displacer
+from partage_scheduler.placement.bindings import Bindings
+from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.settings import SchedulerSettings
-from partage_scheduler.signatures import Signer
 
 _MAY_LEAVE: Final = frozenset((Cause.FREED,))
 
@@ -38,52 +39,51 @@ class Extender:
         self,
         settings: SchedulerSettings,
         *,
-        brain: Brain,
-        signer: Signer,
-        binder: Binder,
+        core: Core,
+        bindings: Bindings,
         server: ApiServer,
-        displacer: Displacer,
-        why_not: Callable[[], str | None],
+        status: StatusWriter,
+        preemptor: Preemptor,
+        authority: Authority,
         observe: Observe,
         reminded: Callable[[str], None],
     ) -> None:
-        """`why_not` says why nothing may be decided now; `reminded` is told what became of each reminder.
+        """`reminded` is told what became of each reminder.
 
         Raises `BadConfiguration` where certificates can't be read.
         """
-        chooser = Chooser(brain.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
+        chooser = Chooser(core.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
         self._placer = Placer(
-            brain=brain,
+            core=core,
             chooser=chooser,
-            signer=signer,
-            binder=binder,
+            bindings=bindings,
             server=server,
             answered_within_s=settings.extender_answers_within_s,
         )
         self._broken: list[PluginBroken] = []
         self._ended = asyncio.Event()
-        self._displacer, self._sends_away = displacer, settings.extender_preempts
+        self._preemptor, self._sends_away = preemptor, settings.extender_preempts
 
         def is_known(node: NodeName) -> bool:
-            return brain.cycle.decider.slot(node) is not None
+            return core.cycle.decider.slot(node) is not None
 
         def is_helped(uid: PodUid) -> bool:
-            return brain.cluster.kept_on(uid) is not None
+            return core.cluster.kept_on(uid) is not None
 
         desk = Desk(
             chooser=chooser,
             placer=self._placer,
-            yielding=Yielding(brain.considering.preempting, is_known=is_known, is_helped=is_helped),
-            why_not=why_not,
+            yielding=Yielding(core.preemption.finder, is_known=is_known, is_helped=is_helped),
+            obstacle=authority.obstacle,
             observe=observe,
             answered=self._answered,
             broken=self._break,
         )
         self._reminder = Reminder(
-            server,
+            status,
             fits=chooser.fits,
-            is_placed=lambda uid: brain.cluster.node_of(uid) is not None,
-            why_not=why_not,
+            is_placed=lambda uid: core.cluster.node_of(uid) is not None,
+            obstacle=authority.obstacle,
             ended=reminded,
         )
         papers = settings.papers
@@ -124,7 +124,7 @@ class Extender:
 
     def _make_room(self, pod: ApiPod) -> None:
         try:
-            self._displacer.consider(Stay(pod, "", _MAY_LEAVE), time.monotonic())
+            self._preemptor.consider(Stay(pod, "", _MAY_LEAVE), time.monotonic())
         except PluginBroken as error:
             self._break(error)
 

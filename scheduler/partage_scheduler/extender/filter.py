@@ -66,7 +66,7 @@ class Offers(NamedTuple):
 
 
 class Chooser:
-    """Asks the brain."""
+    """Asks the core."""
 
     def __init__(self, cycle: Cycle, *, ours: str = "", most_nodes: int = 0) -> None:
         """`ours` is our own schedulerName; of more nodes than `most_nodes` the best are left, 0 leaves all."""

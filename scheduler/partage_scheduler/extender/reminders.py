@@ -12,18 +12,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-import msgspec
 import structlog
 
 from partage_base.daemon.logs import Repeats
-from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, pod_status_path
+from partage_base.kube import Conflict, KubeError, NotFound
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX
+from partage_scheduler.api.status import StatusWriter
+from partage_scheduler.authority import Obstacle
 from partage_scheduler.objects import ApiPod
 
 CONDITION: Final = f"{ALLOC_PREFIX}Room"
@@ -37,6 +37,7 @@ _AT_ONCE: Final = 20
 _MOST: Final = 10_000
 _MOST_BYTES: Final = 32 << 20
 """Of whom it knows: as many pods, and all of them together as long, written as text."""
+_MAY_FIT: Final = CONDITION, "MayFit", "there was room for its devices on a node, so it is to be tried again"
 _log = structlog.get_logger()
 
 
@@ -102,17 +103,17 @@ class Reminder:
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
-        server: ApiServer,
+        status: StatusWriter,
         *,
         fits: Callable[[ApiPod, float], bool],
         is_placed: Callable[[PodUid], bool],
-        why_not: Callable[[], str | None],
+        obstacle: Callable[[], Obstacle | None],
         ended: Callable[[str], None] = lambda _outcome: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`ended` is told what became of each reminder: `done`, `gone` or `failed`."""
-        self._server, self._fits, self._is_placed, self._why_not = server, fits, is_placed, why_not
+        self._status, self._fits, self._is_placed, self._obstacle = status, fits, is_placed, obstacle
         self._ended, self._clock, self._sleep = ended, clock, sleep
         self._away = TurnedAway()
         self._repeats = Repeats(every_s=60)
@@ -129,7 +130,7 @@ class Reminder:
         """Looks every second, for ever."""
         while True:
             await self._sleep(_EVERY_S)
-            if self._why_not() is None:
+            if self._obstacle() is None:
                 for pod in self._away.due(self._clock()):
                     await self._look(pod)
                     await self._sleep(0)
@@ -150,7 +151,7 @@ class Reminder:
 
     async def _remind(self, pod: ApiPod) -> None:
         try:
-            await self._write(pod)
+            await self._status.condition(pod, *_MAY_FIT, probed=True)
         except (NotFound, Conflict):
             self._away.forget(pod.uid)
             self._ended("gone")
@@ -162,14 +163,3 @@ class Reminder:
         else:
             self._away.reminded(pod.uid, self._clock())
             self._ended("done")
-
-    async def _write(self, pod: ApiPod) -> None:
-        condition = {
-            "type": CONDITION,
-            "status": "True",
-            "reason": "MayFit",
-            "message": "there was room for its devices on a node, so it is to be tried again",
-            "lastProbeTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        await self._server.patch(pod_status_path(pod.namespace, pod.name), body, msgspec.Raw, how="strategic")

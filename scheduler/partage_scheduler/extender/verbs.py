@@ -14,6 +14,7 @@ import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
+from partage_scheduler.authority import Obstacle
 from partage_scheduler.extender.bind import Placed, Placer
 from partage_scheduler.extender.filter import Chooser
 from partage_scheduler.extender.messages import (
@@ -57,17 +58,17 @@ class Desk:
         chooser: Chooser,
         placer: Placer,
         yielding: Yielding,
-        why_not: Callable[[], str | None],
+        obstacle: Callable[[], Obstacle | None],
         observe: Observe,
         answered: Callable[[ApiPod, FilterResult], None],
         broken: Callable[[PluginBroken], None],
     ) -> None:
-        """`why_not` says why nothing may be decided now.
+        """`obstacle` says why nothing may be decided now.
 
         `answered` is told what filter said of a pod; `broken` ends the process.
         """
         self._chooser, self._placer, self._yielding = chooser, placer, yielding
-        self._why_not, self._observe = why_not, observe
+        self._obstacle, self._observe = obstacle, observe
         self._answered, self._broken = answered, broken
         self._repeats = Repeats(every_s=10)
         self._reading: dict[str, Callable[[bytes], Answer]] = {
@@ -128,15 +129,16 @@ class Desk:
         return write(Result(error=error))
 
     async def _placed(self, args: BindingArgs, pod: str) -> Placed:
-        if (why := self._why_not()) is not None:
-            return Placed(ERROR, why)
+        if (obstacle := self._obstacle()) is not None:
+            return Placed(ERROR, str(obstacle))
         try:
             return await self._placer.bind(args)
         except PartageError as error:
             return Placed(ERROR, self._told(pod, error))
 
     def _against(self, pod: ApiPod) -> str | None:
-        return self._chooser.against(pod) or self._why_not()
+        obstacle = self._obstacle()
+        return self._chooser.against(pod) or (None if obstacle is None else str(obstacle))
 
     def _told(self, pod: str, error: PartageError) -> str:
         if isinstance(error, PluginBroken):

@@ -21,26 +21,25 @@ class Nodes:
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
         self._cluster, self._queue, self._clock = cluster, queue, clock
 
-    def listed(self, items: Iterable[ApiNode], unread: Sequence[Unread] = ()) -> None:
+    def listed(self, items: Iterable[ApiNode], _unread: Sequence[Unread] = (), /) -> None:
         """All that there are; what can't be read is as good as gone."""
-        del unread
         now = self._clock()
-        self._queue.happened(self._cluster.relisted_nodes(items, now), now)
+        self._queue.happened(self._cluster.relisted_nodes(items), now)
 
     def changed(self, item: ApiNode) -> None:
         """One that came or changed."""
         now = self._clock()
-        self._queue.happened(self._cluster.node(item, now), now)
+        self._queue.happened(self._cluster.node(item), now)
 
     def gone(self, item: ApiNode) -> None:
         """One that is no more."""
         now = self._clock()
-        self._queue.happened(self._cluster.node_gone(item.name, now, uid=item.metadata.uid), now)
+        self._queue.happened(self._cluster.node_gone(item.name, uid=item.metadata.uid), now)
 
     def unread(self, which: Unread) -> None:
         """One of which nothing is known any more: as if it were not there."""
         now = self._clock()
-        self._queue.happened(self._cluster.node_gone(which.key[1], now), now)
+        self._queue.happened(self._cluster.node_gone(which.key[1]), now)
 
 
 class Heartbeats:
@@ -52,9 +51,8 @@ class Heartbeats:
         self._ahead = wall_clock() - clock()
         self._known: set[str] = set()
 
-    def listed(self, items: Iterable[ApiLease], unread: Sequence[Unread] = ()) -> None:
+    def listed(self, items: Iterable[ApiLease], _unread: Sequence[Unread] = (), /) -> None:
         """All that there are; what can't be read is as good as gone."""
-        del unread
         leases = {lease.name: lease for lease in items}
         for name in self._known - leases.keys():
             self._beat(name, None)
@@ -105,9 +103,8 @@ class Told(Generic[K]):
         self._queue, self._clock = queue, clock
         self._known: dict[tuple[str, str], K] = {}
 
-    def listed(self, items: Iterable[K], unread: Sequence[Unread] = ()) -> None:
+    def listed(self, items: Iterable[K], _unread: Sequence[Unread] = (), /) -> None:
         """All that there are; what can't be read is as good as gone."""
-        del unread
         there = {_key(item): item for item in items}
         for key in self._known.keys() - there.keys():
             self._remove(self._known.pop(key))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from partage_base.kube.unread import Unread
 from partage_plugins.vocabulary import NodeName, PodUid
-from partage_scheduler.cluster import Cluster
-from partage_scheduler.cluster.versions import Versions
+from partage_scheduler.cluster import Cause, Cluster
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue
+from partage_scheduler.versions import Versions
 
 
 class Pods:
@@ -41,19 +41,20 @@ class Pods:
         """It is bound: what was said of it before does not matter any more."""
         if uid in self._since:
             self._placed.add(uid)
-        self._ended(uid)
+        self._waits_no_more(uid)
 
-    def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = ()) -> None:
+    def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = (), /) -> None:
         """All pods that there are; those that can't be read hold what they held."""
-        pods, hidden = list(items), {PodUid(each.uid) for each in unread}
-        there, now = hidden.union(pod.uid for pod in pods), self._clock()
+        pods, now = {pod.uid: pod for pod in items}, self._clock()
+        there = pods.keys() | {PodUid(each.uid) for each in unread}
+        causes = self._cluster.none_unread()
         for uid in [PodUid(uid) for uid in self._seen.known() if uid not in there]:
-            self._seen.gone(uid)
-            self._forget(uid)
-        causes = self._cluster.relisted_pods(pods, now, hidden=hidden)
-        for pod in pods:
-            if self._seen.is_news(pod.uid, pod.metadata.resource_version):
-                self._offer(pod, now)
+            causes |= self._ended(uid)
+        news = [pod for pod in pods.values() if self._seen.is_news(pod.uid, pod.metadata.resource_version)]
+        for pod in news:
+            causes |= self._told(pod)
+        for pod in news:
+            self._offer(pod, now)
         self._queue.happened(causes, now)
 
     def changed(self, item: ApiPod) -> None:
@@ -61,7 +62,7 @@ class Pods:
         if not self._seen.is_news(item.uid, item.metadata.resource_version):
             return
         now = self._clock()
-        causes = self._cluster.pod(item, now)
+        causes = self._told(item)
         self._offer(item, now)
         self._queue.happened(causes, now)
 
@@ -70,7 +71,7 @@ class Pods:
         self._gone(item.uid)
 
     def unread(self, which: Unread) -> None:
-        """A pod of which nobody knows what it holds, or asks for."""
+        """A pod of which it is not known what it holds or asks for."""
         uid = PodUid(which.uid)
         if which.is_gone:
             self._gone(uid)
@@ -79,10 +80,16 @@ class Pods:
             self._cluster.pod_unread(uid, NodeName(which.node))
 
     def _gone(self, uid: PodUid) -> None:
+        self._queue.happened(self._ended(uid), self._clock())
+
+    def _told(self, pod: ApiPod) -> frozenset[Cause]:
+        return self._ended(pod.uid) if pod.is_terminal else self._cluster.pod(pod)
+
+    def _ended(self, uid: PodUid) -> frozenset[Cause]:
+        """It will never be of interest again, whatever comes late."""
         self._seen.gone(uid)
         self._forget(uid)
-        now = self._clock()
-        self._queue.happened(self._cluster.pod_gone(uid, now), now)
+        return self._cluster.pod_gone(uid)
 
     def _offer(self, pod: ApiPod, now: float) -> None:
         uid = pod.uid
@@ -94,9 +101,9 @@ class Pods:
 
     def _forget(self, uid: PodUid) -> None:
         self._placed.discard(uid)
-        self._ended(uid)
+        self._waits_no_more(uid)
 
-    def _ended(self, uid: PodUid) -> None:
+    def _waits_no_more(self, uid: PodUid) -> None:
         if self._since.pop(uid, None) is not None:
             self._queue.withdraw(uid)
             self._let_go(uid)

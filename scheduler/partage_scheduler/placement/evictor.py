@@ -17,7 +17,7 @@ from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled, eviction_path
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.api import Events
-from partage_scheduler.eviction import LOST, Leaving, Notice
+from partage_scheduler.eviction import LOST, Notice, Notices
 from partage_scheduler.objects import ApiPod
 
 EVERY_S: Final = 5.0
@@ -26,13 +26,13 @@ AGAIN_S: Final = 15.0
 _log = structlog.get_logger()
 
 
-class Clearing:
+class Evictor:
     """Of one scheduler."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
-        leaving: Leaving,
+        leaving: Notices,
         events: Events,
         *,
         may_act: Callable[[], bool],

@@ -9,25 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 import structlog
 
 from partage_base.daemon.logs import Repeats
-from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path, pod_status_path
+from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path
 from partage_plugins.errors import PartageError, PluginBroken
-from partage_plugins.vocabulary import PodUid
-from partage_scheduler.api import Events
+from partage_scheduler.api import Events, StatusWriter
 from partage_scheduler.cycle import Stay
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.preemption import Considering
+from partage_scheduler.preemption import Preemption
 
 TRIES: Final = 3
-_REMEMBERED: Final = 10_000
+_DISRUPTION: Final = (
+    "DisruptionTarget",
+    "PreemptionByScheduler",
+    "partage-scheduler: preempting to accommodate a higher priority pod",
+)
+"""The condition of a victim: its type, reason and message, in upstream's words."""
 _log = structlog.get_logger()
 
 
@@ -43,32 +46,31 @@ class _Delete(msgspec.Struct, frozen=True):
     node: str
 
 
-class Displacer:
-    """Of one scheduler."""
+class Preemptor:
+    """Writes nominations and deletes victims, one after the other."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
-        considering: Considering,
+        preemption: Preemption,
         events: Events,
+        status: StatusWriter,
         *,
         may_act: Callable[[], bool],
         ended: Callable[[str], None] = lambda _outcome: None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`may_act`: this one leads. `ended` is told what became of each victim: `preempted`, `gone` or `failed`."""
-        self._server, self._considering, self._events = server, considering, events
+        self._server, self._preemption, self._events, self._status = server, preemption, events, status
         self._may_act, self._ended, self._sleep = may_act, ended, sleep
         self._jobs: deque[_Nominate | _Delete] = deque()
         self._news = asyncio.Event()
-        self._nominated: OrderedDict[PodUid, str] = OrderedDict()
-        """What was written, which may not have been seen yet."""
         self._repeats = Repeats(every_s=30)
 
     def consider(self, stay: Stay, now: float) -> Stay:
         """A pod that was tried just now and fits nowhere; what its owner is told, and what may help."""
         try:
-            considered = self._considering.consider(stay, now)
+            considered = self._preemption.consider(stay, now)
         except PluginBroken:
             raise
         except PartageError as error:
@@ -84,12 +86,8 @@ class Displacer:
 
     def disappoint(self) -> None:
         """Takes back the nominations of pods that have lost their room to others since."""
-        for pod in self._considering.disappointed():
+        for pod in self._preemption.disappointed():
             self._nominate(pod, "")
-
-    def forget(self, uid: PodUid) -> None:
-        """It is bound or gone."""
-        self._nominated.pop(uid, None)
 
     async def run(self) -> None:
         """Does what is to be done, for ever."""
@@ -107,33 +105,27 @@ class Displacer:
                     await self._send_away(victim, of, node)
 
     def _nominate(self, pod: ApiPod, node: str) -> None:
-        if self._nominated.get(pod.uid, pod.status.nominated_node_name) == node:
-            return
-        self._nominated[pod.uid] = node
-        while len(self._nominated) > _REMEMBERED:
-            self._nominated.popitem(last=False)
-        self._do(_Nominate(pod, node))
+        if not self._status.is_nominated(pod, node):
+            self._do(_Nominate(pod, node))
 
     def _do(self, job: _Nominate | _Delete) -> None:
         self._jobs.append(job)
         self._news.set()
 
     async def _write(self, pod: ApiPod, node: str) -> None:
-        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
         try:
-            await self._server.patch(pod_status_path(pod.namespace, pod.name), body, msgspec.Raw)
+            await self._status.nominate(pod, node)
         except (NotFound, Conflict):
-            self.forget(pod.uid)
+            pass  # the pod is gone
         except KubeError as error:  # a wish for others to see; the room is kept all the same
-            self.forget(pod.uid)
             self._say("a nomination was not written", pod, str(error))
 
     async def _send_away(self, victim: ApiPod, of: ApiPod, node: str) -> None:
         backoff = Backoff(first_s=0.2, most_s=5.0, random=random.random)
         for tries_left in reversed(range(TRIES)):
             try:
-                await self._tell(victim)
-                grace_s = self._considering.preempting.grace_of(victim)
+                await self._status.condition(victim, *_DISRUPTION)
+                grace_s = self._preemption.finder.grace_of(victim)
                 await self._server.delete(pod_path(victim.namespace, victim.name), uid=victim.uid, grace_s=grace_s)
             except (NotFound, Conflict):
                 self._ended("gone")
@@ -148,21 +140,9 @@ class Displacer:
                 self._events.happened(victim, "Preempted", f"Preempted by pod {of.uid} on node {node}", "Preempting")
                 return
 
-    async def _tell(self, victim: ApiPod) -> None:
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": "partage-scheduler: preempting to accommodate a higher priority pod",
-            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-        path = pod_status_path(victim.namespace, victim.name)
-        await self._server.patch(path, body, msgspec.Raw, how="strategic")
-
     def _failed(self, victim: ApiPod, why: str) -> None:
         self._ended("failed")
-        self._considering.preempting.stays(victim.uid)
+        self._preemption.finder.stays(victim.uid)
         self._say("a pod of a lower priority could not be deleted", victim, why)
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:

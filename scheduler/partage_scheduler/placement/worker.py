@@ -16,16 +16,17 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_plugins.vocabulary import Gang
-from partage_scheduler.api import Conditions, Events, Unplaced
-from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
+from partage_scheduler.api import Events, StatusWriter, Unplaced
+from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
 from partage_scheduler.cluster import NOTHING, Cause
-from partage_scheduler.core import Brain
+from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind, Stay
 from partage_scheduler.metrics import Figures
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.placement.preemptor import Displacer
+from partage_scheduler.placement.bindings import Bindings
+from partage_scheduler.placement.preemptor import Preemptor
 from partage_scheduler.queue import Waiting
-from partage_scheduler.signatures import Signed, Signer
+from partage_scheduler.signatures import Signed
 
 AGAIN: Final = frozenset((Cause.TIME,))
 TURN_S: Final = 0.01
@@ -39,21 +40,20 @@ class Worker:
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         *,
-        brain: Brain,
-        signer: Signer,
-        binder: Binder,
+        core: Core,
+        bindings: Bindings,
         events: Events,
-        conditions: Conditions,
-        displacer: Displacer,
+        status: StatusWriter,
+        preemptor: Preemptor,
         figures: Figures,
         most_in_flight: int,
         may_decide: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`may_decide`: this one leads, and knows all that there is."""
-        self._cluster, self._queue, self._cycle, self._pods = brain.cluster, brain.queue, brain.cycle, brain.intake.pods
-        self._signer, self._binder, self._events, self._conditions = signer, binder, events, conditions
-        self._displacer = displacer
+        self._cluster, self._queue, self._cycle, self._pods = core.cluster, core.queue, core.cycle, core.intake.pods
+        self._bindings, self._events, self._status = bindings, events, status
+        self._preemptor = preemptor
         self._figures, self._most_in_flight, self._may_decide, self._clock = figures, most_in_flight, may_decide, clock
         self._in_flight: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
@@ -124,11 +124,11 @@ class Worker:
         signed = self._signed(binds, waiting.gang, now)
         for verdict in verdicts:
             if isinstance(verdict, Stay):
-                stay = verdict if waiting.gang else self._displacer.consider(verdict, now)
+                stay = verdict if waiting.gang else self._preemptor.consider(verdict, now)
                 self._stays(stay.pod, stay.message, stay.causes, now)
         for bind, each in zip(binds, signed, strict=False):
             self._begin(bind, each)
-        self._displacer.disappoint()
+        self._preemptor.disappoint()
         took_s = time.perf_counter() - started
         self._queue.took(waiting, took_s)
         self._figures.decide_seconds.observe(took_s)
@@ -145,11 +145,10 @@ class Worker:
     def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
         """What is written on each; on none where one of them can't be written, whose owner is told so."""
         try:
-            return [self._signer.sign(bind.pod, bind.allocation) for bind in binds]
+            return self._bindings.sign(binds)
         except PartageError as error:  # its own annotations stand in the way
             message = str(error) if gang is None else f"gang {gang.name} is bound all or none: {error}"
             for bind in binds:
-                self._back(bind.pod, now)
                 self._stays(bind.pod, message, NOTHING, now)
             return ()
 
@@ -160,11 +159,13 @@ class Worker:
         task.add_done_callback(self._landed)
 
     async def _bind(self, bind: Bind, signed: Signed) -> None:
-        started = time.perf_counter()
-        await self._conditions.settled(bind.pod.uid)
-        outcome = await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
+        started, since = time.perf_counter(), self._pods.waits_since(bind.pod.uid)
+        outcome = await self._bindings.bind(bind, signed)
         self._figures.bind_seconds.observe(time.perf_counter() - started)
-        self._came_back(bind, outcome, self._clock())
+        now = self._clock()
+        if isinstance(outcome, Bound) and since is not None:
+            self._figures.placing_seconds.observe(now - since)
+        self._came_back(bind, outcome, now)
 
     def _landed(self, task: asyncio.Task[None]) -> None:
         self._in_flight.discard(task)
@@ -177,38 +178,28 @@ class Worker:
         match outcome:
             case Bound():
                 self._figures.attempts["bound"] += 1
-                if (since := self._pods.waits_since(pod.uid)) is not None:
-                    self._figures.placing_seconds.observe(now - since)
-                self._cluster.confirmed(pod.uid, now)
-                self._pods.placed(pod.uid)
                 self._events.scheduled(pod, bind.decision.node)
             case Already(node):
                 self._figures.attempts["already"] += 1
                 _log.info("somebody else bound a pod", pod=f"{pod.namespace}/{pod.name}", node=node)
-                self._back(pod, now)
                 self._queue.failed(pod.uid, AGAIN, now)
             case Lost():
                 self._figures.attempts["lost"] += 1
-                self._back(pod, now)
                 self._queue.failed(pod.uid, AGAIN, now)  # until the watch says that it is gone
             case Failed(why, may_retry):
                 self._figures.attempts["failed"] += 1
                 self._say("a pod was not bound", pod, why)
-                self._back(pod, now)
                 if may_retry and pod.uid in self._queue:
                     self._cluster.keep_for_gang(pod, bind.decision)
                 if may_retry:
                     self._events.failed(pod, f"binding to {bind.decision.node} failed: {why}")
                 self._queue.failed(pod.uid, AGAIN, now)
 
-    def _back(self, pod: ApiPod, now: float) -> None:
-        self._queue.happened(self._cluster.undo(pod.uid, now), now)
-
     def _stays(self, pod: ApiPod, message: str, causes: frozenset[Cause], now: float) -> None:
         self._figures.attempts["unschedulable"] += 1
         self._queue.failed(pod.uid, causes, now)
         self._events.failed(pod, message)
-        self._conditions.tell(Unplaced(pod, message))
+        self._status.tell(Unplaced(pod, message))
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:
         if (silent := self._repeats.due(what)) is not None:

@@ -15,7 +15,7 @@ from partage_plugins.vocabulary import NodeName
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import Stay
 from partage_scheduler.objects import ApiPod
-from partage_scheduler.preemption.victims import NEVER, Nobody, Preempting
+from partage_scheduler.preemption.victims import NEVER, NoVictims, VictimFinder
 
 _SOON: Final = frozenset((Cause.TIME, Cause.FREED))
 
@@ -32,26 +32,26 @@ class Considered(Struct, frozen=True, kw_only=True):
     """Its nomination is to be taken back, if it has one."""
 
 
-class Considering:
-    """Of one scheduler."""
+class Preemption:
+    """Decides whether others leave for a pod that fits nowhere."""
 
-    def __init__(self, preempting: Preempting) -> None:
-        self.preempting = preempting
-        self._cluster = preempting.cluster
+    def __init__(self, finder: VictimFinder) -> None:
+        self.finder = finder
+        self._cluster = finder.cluster
 
     def consider(self, stay: Stay, now: float) -> Considered:
         """A pod that was tried just now, and is not one of a gang. Raises what plugins raise."""
         pod = stay.pod
         if pod.spec.preemption_policy == NEVER:
             return Considered(stay=stay)
-        if Cause.FREED not in stay.causes or not self.preempting.may(pod):
+        if Cause.FREED not in stay.causes or not self.finder.may(pod):
             return self._hopeless(stay)
-        found = self.preempting.victims(pod, now)
-        if isinstance(found, Nobody):
+        found = self.finder.victims(pod, now)
+        if isinstance(found, NoVictims):
             causes = stay.causes | _SOON if found.is_partial else stay.causes
             return self._hopeless(Stay(pod, f"{stay.message} {found}", causes))
         self._cluster.keep(pod, found.decision)
-        self.preempting.sent_away(each.uid for each in found.pods)
+        self.finder.sent_away(each.uid for each in found.pods)
         soon = Stay(pod, stay.message, stay.causes | _SOON)
         return Considered(stay=soon, victims=found.pods, node=found.node)
 

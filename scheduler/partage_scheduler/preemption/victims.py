@@ -63,7 +63,7 @@ class Victims(Struct, frozen=True, kw_only=True):
         return self.decision.node
 
 
-class Nobody(Struct, frozen=True, kw_only=True):
+class NoVictims(Struct, frozen=True, kw_only=True):
     """It is of no use to send anybody away."""
 
     nodes: int
@@ -92,7 +92,7 @@ class _Look(Struct, frozen=True):
     forced: frozenset[PodUid] = frozenset()
 
 
-class Preempting:
+class VictimFinder:
     """Chooses; one for each scheduler."""
 
     def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float], longest_grace_s: int) -> None:
@@ -130,11 +130,11 @@ class Preempting:
         """Whether it is worth a look: its policy allows it, and there are pods of a lower priority."""
         return pod.spec.preemption_policy != NEVER and self.cluster.has_lower(pod.priority)
 
-    def victims(self, pod: ApiPod, now: float) -> Victims | Nobody:
+    def victims(self, pod: ApiPod, now: float) -> Victims | NoVictims:
         """For a pod that fits nowhere. Raises what reading its request and plugins raise."""
         nodes = self.cluster.size
         if not self.may(pod):
-            return Nobody(nodes=nodes)
+            return NoVictims(nodes=nodes)
         request, best = self._cycle.request(pod), None
         with self.cluster.room_for(pod):
             helpless = self._helpless(pod, request, now)
@@ -145,7 +145,7 @@ class Preempting:
                 found = self._look(_Look(pod, request, node, self._slot(node), now), guessed)
                 if found is not None and (best is None or found.cost < best.cost):
                     best = found
-        return best or Nobody(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
+        return best or NoVictims(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
 
     def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid] = ()) -> Victims | None:
         """On one node that is known, or None where it would not do. Who is `chosen` already is among them."""

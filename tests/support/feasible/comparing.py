@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from partage_base.kube import Access, ApiServer
-from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.dry_run import look
 from partage_scheduler.explanation import explain
 from partage_scheduler.objects import ApiPod
@@ -102,9 +102,9 @@ class Comparison:
         for pod in made.waiting:
             self._created(pod)
         until("kube-scheduler has decided on all pods", lambda: self._undecided(len(made.waiting)), _PATIENCE_S)
-        mind = asyncio.run(self._ours())
+        core = asyncio.run(self._ours())
         for pod in self._waiting():
-            self._put_against(mind, pod)
+            self._put_against(core, pod)
         self._clear()
 
     def _build(self, made: Made) -> None:
@@ -143,15 +143,15 @@ class Comparison:
         decided = sum(bool(condition(pod, "PodScheduled")) for pod in self._waiting())
         return None if decided == count else f"{decided} of {count} pods"
 
-    async def _ours(self) -> Brain:
-        mind = brain(self._settings, self._registry)
+    async def _ours(self) -> Core:
+        core = new_core(self._settings, self._registry)
         access = await asyncio.to_thread(Access.find, self._kubeconfig)
         async with ApiServer(access, user_agent="partage-test") as server:
-            await look(server, mind, namespace=self._settings.namespace)
-        return mind
+            await look(server, core, namespace=self._settings.namespace)
+        return core
 
-    def _put_against(self, mind: Brain, pod: Json) -> None:
-        explained = explain(mind.cycle, msgspec.convert(pod, ApiPod), time.monotonic())
+    def _put_against(self, core: Core, pod: Json) -> None:
+        explained = explain(core.cycle, msgspec.convert(pod, ApiPod), time.monotonic())
         possible = frozenset(str(node.node) for node in explained.nodes if not node.reasons)
         ours = possible if explained.goes_to is not None else frozenset[str]()
         theirs = self._recorder.left(pod["metadata"]["uid"])

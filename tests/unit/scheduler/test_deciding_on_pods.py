@@ -32,7 +32,7 @@ class Stage:
         self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side))
         self.cycle = Cycle(self.decider, self.side, self.cluster, filters or self.rules)
         for name, count in nodes.items():
-            self.cluster.node(carded(name, *["ok"] * count, labels={"name": name}), NOW)
+            self.cluster.node(carded(name, *["ok"] * count, labels={"name": name}))
             self.cluster.heartbeat(name, NOW, NOW)
 
     def place(self, *pods: ApiPod, gang: Gang | None = None) -> list[str]:
@@ -92,8 +92,8 @@ def test_why_a_pod_is_not_placed_is_said_in_upstream_s_grammar(waiting: ApiPod, 
 
 def test_nodes_that_take_no_part_are_counted_with_their_reason() -> None:
     stage = Stage(m=1)
-    stage.cluster.node(node("n"), NOW)
-    stage.cluster.node(carded("o", "ok"), NOW)
+    stage.cluster.node(node("n"))
+    stage.cluster.node(carded("o", "ok"))
     assert stage.stays(pod("a", milli=2000)).message == (
         "0/3 nodes are available: 1 node(s) didn't say which devices they have, "
         "1 node(s) had no heartbeat of the advertiser, 1 node(s) had too few healthy cards to share."
@@ -103,7 +103,7 @@ def test_nodes_that_take_no_part_are_counted_with_their_reason() -> None:
 def test_nodes_that_lack_the_same_are_counted_together_whoever_holds_it_there() -> None:
     stage = Stage(m=0, n=0)
     assert stage.place(pod("a", cpu="8")) == ["m"]
-    stage.cluster.pod(pod("promised", cpu="8", priority=5, status_nominated="n"), NOW)
+    stage.cluster.pod(pod("promised", cpu="8", priority=5, status_nominated="n"))
     assert stage.stays(pod("b", cpu="8")).message == "0/2 nodes are available: 2 Insufficient cpu."
 
 
@@ -117,7 +117,7 @@ def test_what_is_full_is_said_to_be_and_what_is_freed_helps() -> None:
     stays = stage.stays(pod("b", milli=700))
     assert stays.message == "0/1 nodes are available: 1 Insufficient GPU share."
     assert stays.causes == {Cause.NODE, Cause.NAMESPACE, Cause.INVENTORY, Cause.FREED}
-    stage.cluster.pod_gone(PodUid("uid-a"), NOW)
+    stage.cluster.pod_gone(PodUid("uid-a"))
     assert stage.place(pod("b", milli=700)) == ["m"]
 
 
@@ -257,5 +257,5 @@ def test_gangs_that_want_the_same_room_are_never_bound_in_part_and_all_that_fit_
                     queue.failed(verdict.pod.uid, verdict.causes, NOW + 100 * turn)
         for each in running:
             done.add(each.name)
-            queue.happened(stage.cluster.pod_gone(each.uid, NOW), NOW + 100 * turn)
+            queue.happened(stage.cluster.pod_gone(each.uid), NOW + 100 * turn)
     assert done == {each.name for gang in gangs if len(gang) <= rooms for each in gang}

@@ -23,8 +23,8 @@ def explained(stage: Stage, waiting: ApiPod) -> Explained:
 def in_use() -> Stage:
     """Two nodes; 700 and 900 milli of their cards are in use, and the second has a tag on it."""
     stage = Stage(m=1, n=1)
-    stage.cluster.pod(pod("a", node="m", cpu="7", annotations=given(granted("uid-a", "m", 0, 700))), NOW)
-    stage.cluster.pod(pod("b", node="n", annotations=given(granted("uid-b", "n", 0, 900))), NOW)
+    stage.cluster.pod(pod("a", node="m", cpu="7", annotations=given(granted("uid-a", "m", 0, 700))))
+    stage.cluster.pod(pod("b", node="n", annotations=given(granted("uid-b", "n", 0, 900))))
     return stage
 
 
@@ -61,7 +61,7 @@ def test_each_card_says_what_is_left_of_it_who_holds_it_and_what_is_in_the_way()
 )
 def test_what_else_may_be_in_the_way_of_a_card(card: str, annotations: dict[str, str], obstacle: str) -> None:
     stage = Stage(m=1)
-    stage.cluster.node(carded("m", card), NOW)
+    stage.cluster.node(carded("m", card))
     found = explained(stage, pod("new", milli=1, annotations=annotations))
     assert found.nodes[0].cards[0].obstacles == (obstacle,)
 
@@ -77,7 +77,7 @@ def test_tags_that_keep_a_pod_away_are_named() -> None:
 
 def test_every_reason_of_a_node_is_told_and_not_only_the_first() -> None:
     stage = in_use()
-    stage.cluster.node(carded("m", "ok", unschedulable=True), NOW)
+    stage.cluster.node(carded("m", "ok", unschedulable=True))
     found = explained(stage, pod("new", milli=500, cpu="2"))
     (m,) = [each for each in found.nodes if each.node == "m"]
     assert m.reasons == ("node(s) were unschedulable", "Insufficient cpu", "Insufficient GPU share")
@@ -100,13 +100,13 @@ def test_less_cpu_helps_where_that_is_all_that_lacks() -> None:
 
 def test_a_node_that_is_barred_is_named_with_its_reason() -> None:
     stage = Stage(m=1)
-    stage.cluster.node(carded("m", "ok", unschedulable=True), NOW)
+    stage.cluster.node(carded("m", "ok", unschedulable=True))
     assert changes(explained(stage, pod("new", milli=200))) == {"no node with: node(s) were unschedulable": "m"}
 
 
 def test_where_no_single_change_helps_none_is_named() -> None:
     stage = Stage(m=1)
-    stage.cluster.node(carded("m", "ok", unschedulable=True), NOW)
+    stage.cluster.node(carded("m", "ok", unschedulable=True))
     assert explained(stage, pod("new", milli=2000, cpu="99")).helps == ()
 
 

@@ -55,7 +55,7 @@ class Chain:
     def bind(self, bind: Bind) -> None:
         cluster, each = self.stage.cluster, bind.pod
         if self.fails():
-            self.queue.happened(cluster.undo(each.uid, self.now), self.now)
+            self.queue.happened(cluster.undo(each.uid), self.now)
             cluster.keep_for_gang(each, bind.decision)
             self.queue.failed(each.uid, AGAIN, self.now)
             return
@@ -67,7 +67,7 @@ class Chain:
         )
         self.on[each.name] = there
         self.queue.withdraw(each.uid)
-        self.queue.happened(cluster.pod(there, self.now), self.now)
+        self.queue.happened(cluster.pod(there), self.now)
 
     def end_what_is_whole(self) -> None:
         gangs: dict[str, list[ApiPod]] = {}
@@ -78,7 +78,7 @@ class Chain:
                 self.whole.append(name)
                 for each in pods:
                     del self.on[each.name]
-                    self.queue.happened(self.stage.cluster.pod_gone(each.uid, self.now), self.now)
+                    self.queue.happened(self.stage.cluster.pod_gone(each.uid), self.now)
 
 
 SIZES = st.lists(st.tuples(st.integers(1, 4), st.sampled_from((400, 500, 700, 1000))), min_size=2, max_size=4)
@@ -141,5 +141,5 @@ def test_a_pod_of_a_higher_priority_may_have_it() -> None:
 
 def test_when_nobody_of_the_gang_is_left_nothing_is_kept_for_it() -> None:
     chain = half_bound()
-    chain.stage.cluster.pod_gone(chain.on["a-0"].uid, chain.now)
+    chain.stage.cluster.pod_gone(chain.on["a-0"].uid)
     assert chain.stage.place(pod("one", milli=1000), pod("two", milli=1000)) == ["m", "m"]

@@ -13,7 +13,7 @@ from unit.scheduler.test_deciding_on_pods import NOW
 
 
 def stands(stage: Preempted, of: ApiPod, *, lacking: int = 0) -> PodStands:
-    return stand(stage.preempting, of, NOW, lacking=lambda _pod: lacking, flagged=stage.cluster.flagged)
+    return stand(stage.finder, of, NOW, lacking=lambda _pod: lacking, flagged=stage.cluster.flagged)
 
 
 def test_a_pod_on_a_node_is_shown_with_what_it_was_given() -> None:
@@ -34,7 +34,7 @@ def test_a_pod_that_took_its_allocation_off_is_shown_with_what_counts() -> None:
     one = running("a", "m", 0, 500)
     stage = Preempted(one, m=2)
     bare = replace(one, metadata=replace(one.metadata, annotations={}))
-    stage.cluster.pod(bare, NOW)
+    stage.cluster.pod(bare)
     found = stands(stage, bare)
     assert found.message.startswith("its allocation was taken off: what was verified before counts")
     assert [each.card for each in found.given] == [CardId("m-0")]

@@ -39,7 +39,7 @@ SAME_BEGINNINGS = (
 
 def stated() -> Iterator[tuple[str, Reason]]:
     """Every reason that a module of ours states, by the name that it has there."""
-    for package in (partage_gpu, partage_plugins, partage_scheduler):
+    for package in (partage_plugins, partage_gpu, partage_scheduler):
         for module in walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 for name, value in vars(import_module(module.name)).items():

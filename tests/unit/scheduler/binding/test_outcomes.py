@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from partage_base.kube import ApiServer
 from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
-from partage_scheduler.api.election import Terms
+from partage_scheduler.api.election import LeaseTerms
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
 from support.kube import told
 from support.scheduling import PODS, create_pod, stands
@@ -55,7 +55,7 @@ def test_the_api_server_is_told_when_to_give_a_binding_up() -> None:
 
 @given(st.floats(1, 600), st.floats(0.01, 0.99))
 def test_it_does_so_before_another_scheduler_can_lead(lease_s: float, part: float) -> None:
-    terms = Terms(lease_s=lease_s, renew_s=lease_s * part)
+    terms = LeaseTerms(lease_s=lease_s, renew_s=lease_s * part)
     assert terms.renew_s + terms.last_word_s < terms.lease_s
 
 

@@ -30,7 +30,7 @@ from partage_scheduler.cluster import Asks, Cluster, Unknown
 from partage_scheduler.objects import ApiNode, ApiPod, seen
 from partage_scheduler.predicates.needs import needs
 from support.gpu_fleet import GIB, card
-from unit.scheduler.cluster.stage import Noted
+from unit.scheduler.cluster.stage import Noted, Told
 from unit.scheduler.cluster_made import node
 
 READY = Ready(crishim=True, broker=True)
@@ -80,6 +80,7 @@ class Cards:
         self.rules = Noted()
         self.events: list[tuple[str, str]] = []
         self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side), told=self.told)
+        self.intake = Told(self.cluster)
 
     def told(self, pod: ApiPod, words: str) -> None:
         self.events.append((pod.name, words))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from partage_base.kube.unread import Unread
 from partage_plugins.codecs import decode_allocation
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import (
@@ -17,7 +20,9 @@ from partage_plugins.vocabulary import (
 )
 from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.decision import Decision
+from partage_scheduler.intake.pods import Pods
 from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.queue import Queue
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.cluster_made import given, node, pod
 from unit.scheduler.piles import GIB, World, pile, wanting
@@ -100,6 +105,43 @@ def holding(name: str, on: str, *ids: str, signature: str = "good", gen: int = 1
     return pod(name, node=on, annotations=given(allocation, signature), **fields)  # type: ignore[arg-type]
 
 
+class NotedQueue(Queue):
+    """A queue that notes for which causes pods were tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.causes = NONE
+
+    def happened(self, causes: Iterable[Cause], now: float) -> None:
+        self.causes |= frozenset(causes)
+        super().happened(causes, now)
+
+
+class Told:
+    """The intake of a cluster: pods as the API server tells of them. Answers for which causes pods are tried then."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._queue = NotedQueue()
+        self._pods = Pods(cluster, self._queue, ours="partage-scheduler", clock=lambda: 0.0)
+
+    def changed(self, *pods: ApiPod) -> frozenset[Cause]:
+        for each in pods:
+            self._pods.changed(each)
+        return self._noted()
+
+    def listed(self, pods: Iterable[ApiPod], *unread: PodUid) -> frozenset[Cause]:
+        self._pods.listed(pods, [Unread(("team", ""), "it is too long", uid) for uid in unread])
+        return self._noted()
+
+    def gone(self, uid: PodUid) -> frozenset[Cause]:
+        self._pods.gone(pod("gone", uid=uid))
+        return self._noted()
+
+    def _noted(self) -> frozenset[Cause]:
+        causes, self._queue.causes = self._queue.causes, NONE
+        return causes
+
+
 class Stage:
     """All of it, and short ways of speaking with it."""
 
@@ -108,8 +150,9 @@ class Stage:
         self.rules = Noted()
         self.verified: list[str] = []
         self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, asks=asking, kinds=(THING,))
+        self.intake = Told(self.cluster)
         for each in nodes:
-            self.cluster.node(each, 0.0)
+            self.cluster.node(each)
             self.cluster.heartbeat(each.name, 0.0, 0.0)
 
     def trusted(self, pod: ApiPod) -> Allocation | None:
@@ -117,10 +160,7 @@ class Stage:
         return trusted(pod)
 
     def pod(self, *pods: ApiPod) -> frozenset[Cause]:
-        causes = NONE
-        for each in pods:
-            causes |= self.cluster.pod(each, 0.0)
-        return causes
+        return self.intake.changed(*pods)
 
     def assume(self, pod: ApiPod, count: int) -> Decision:
         """Decides on a pod that wants so many things, and assumes it there."""

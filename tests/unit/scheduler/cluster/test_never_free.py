@@ -60,7 +60,7 @@ class Tampering(RuleBasedStateMachine):
 
     def tell(self, thing: ApiPod) -> None:
         self.told.append(thing)
-        self.stage.cluster.pod(thing, 0.0)
+        self.stage.intake.changed(thing)
 
     @initialize()
     def all_is_well(self) -> None:
@@ -73,13 +73,13 @@ class Tampering(RuleBasedStateMachine):
     def a_node(self, name: str, cards: int, anew: bool) -> None:  # noqa: FBT001
         uid = f"uid-{name}-{self.version()}" if anew or name not in self.nodes else self.nodes[name].metadata.uid
         self.nodes[name] = carded(name, *["ok"] * cards, uid=uid, version=self.version())
-        self.stage.cluster.node(self.nodes[name], 0.0)
+        self.stage.cluster.node(self.nodes[name])
         self.stage.cluster.heartbeat(name, 0.0, 0.0)
 
     @rule(name=nodes)
     def a_node_goes(self, name: str) -> None:
         if (gone := self.nodes.pop(name, None)) is not None:
-            self.stage.cluster.node_gone(name, 0.0, uid=gone.metadata.uid)
+            self.stage.cluster.node_gone(name, uid=gone.metadata.uid)
 
     @rule(name=pods, milli=st.sampled_from([300, 700]), tag=st.sampled_from(["", "x", "y"]), is_heard=st.booleans())
     def placed(self, name: str, milli: int, tag: str, is_heard: bool) -> None:  # noqa: FBT001
@@ -94,7 +94,7 @@ class Tampering(RuleBasedStateMachine):
         self.given[new.uid] = [decision.allocation()]
         self.pods[name] = replace(new, spec=replace(new.spec, node_name=decision.node))
         self.write(name, {**wishes, **given(decision.allocation())}, heard=is_heard)
-        self.stage.cluster.confirmed(new.uid, 0.0)
+        self.stage.cluster.confirmed(new.uid)
 
     @rule(name=pods, milli=st.sampled_from([100, 600]), is_heard=st.booleans())
     def changed_by_us(self, name: str, milli: int, is_heard: bool) -> None:  # noqa: FBT001
@@ -130,18 +130,18 @@ class Tampering(RuleBasedStateMachine):
     def gone(self, name: str) -> None:
         if (there := self.pods.pop(name, None)) is not None:
             del self.given[there.uid]
-            self.stage.cluster.pod_gone(there.uid, 0.0)
+            self.stage.intake.gone(there.uid)
 
     @rule()
     def listed_anew(self) -> None:
-        self.stage.cluster.relisted_nodes(self.nodes.values(), 0.0)
-        self.stage.cluster.relisted_pods(self.pods.values(), 0.0)
+        self.stage.cluster.relisted_nodes(self.nodes.values())
+        self.stage.intake.listed(self.pods.values())
 
     @rule(is_pods_first=st.booleans())
     def another_scheduler(self, is_pods_first: bool) -> None:  # noqa: FBT001
         self.stage, self.told = Cards(), []
         if is_pods_first:
-            self.stage.cluster.relisted_pods(self.pods.values(), 0.0)
+            self.stage.intake.listed(self.pods.values())
         self.listed_anew()
         for name in self.nodes:
             self.stage.cluster.heartbeat(name, 0.0, 0.0)

@@ -14,7 +14,7 @@ def test_pods_that_are_told_of_before_their_node_count_when_it_comes() -> None:
     stage = Stage()
     assert stage.pod(holding("a", "n", "t0", cpu="2")) == POD
     assert not stage.rules.pods
-    assert stage.cluster.node(piled("n", 3), 0.0) == NODE
+    assert stage.cluster.node(piled("n", 3)) == NODE
     assert stage.left("n") == (2, 6000, 8)
     assert len(stage.rules.pods) == 1
 
@@ -22,45 +22,45 @@ def test_pods_that_are_told_of_before_their_node_count_when_it_comes() -> None:
 def test_a_node_that_goes_and_comes_back_has_its_pods_again() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0", cpu="2"), holding("b", "n", "t1"))
-    assert stage.cluster.node_gone("n", 0.0) == NODE | FREED
+    assert stage.cluster.node_gone("n") == NODE | FREED
     assert not stage.rules.pods
     assert not stage.rules.nodes
-    assert stage.cluster.node_gone("n", 0.0) == NONE
-    assert stage.cluster.pod_gone(holding("b", "n").uid, 0.0) == FREED
-    stage.cluster.node(piled("n", 3, uid="other"), 0.0)
+    assert stage.cluster.node_gone("n") == NONE
+    assert stage.cluster.pod_gone(holding("b", "n").uid) == FREED
+    stage.cluster.node(piled("n", 3, uid="other"))
     assert stage.left("n") == (2, 6000, 8)
 
 
 def test_an_assumed_pod_outlives_its_node_until_its_binding_is_undone() -> None:
     stage = Stage(piled("n", 3))
     stage.assume(pod("a"), 2)
-    stage.cluster.node_gone("n", 0.0)
-    stage.cluster.node(piled("n", 3, uid="other"), 0.0)
+    stage.cluster.node_gone("n")
+    stage.cluster.node(piled("n", 3, uid="other"))
     assert stage.left("n")[0] == 1
-    assert stage.cluster.undo(pod("a").uid, 0.0) == FREED
+    assert stage.cluster.undo(pod("a").uid) == FREED
     assert stage.left("n")[0] == 3
 
 
 def test_a_node_that_was_registered_anew_under_its_name_is_another() -> None:
     stage = Stage(piled("n", 3, version=1))
     stage.pod(holding("a", "n", "t0"))
-    assert stage.cluster.node(piled("n", 2, uid="new", version=5, cpu="4"), 0.0) == NODE | FREED
+    assert stage.cluster.node(piled("n", 2, uid="new", version=5, cpu="4")) == NODE | FREED
     assert stage.left("n") == (1, 4000, 8)
-    assert stage.cluster.node(piled("n", 9, version=3), 0.0) == NONE, "told late of the one before"
-    assert stage.cluster.node_gone("n", 0.0, uid="uid-n") == NONE
+    assert stage.cluster.node(piled("n", 9, version=3)) == NONE, "told late of the one before"
+    assert stage.cluster.node_gone("n", uid="uid-n") == NONE
     assert stage.left("n") == (1, 4000, 8)
 
 
 def test_a_node_told_twice_or_late_changes_nothing() -> None:
     stage = Stage(piled("n", 3, version=5))
-    assert stage.cluster.node(piled("n", 3, version=5), 0.0) == NONE
-    assert stage.cluster.node(piled("n", 9, version=4), 0.0) == NONE
+    assert stage.cluster.node(piled("n", 3, version=5)) == NONE
+    assert stage.cluster.node(piled("n", 9, version=4)) == NONE
     assert stage.left("n")[0] == 3
 
 
 def test_after_a_fresh_list_nodes_that_are_not_in_it_are_gone() -> None:
     stage = Stage(piled("m", 3, version=1), piled("n", 3, version=2))
-    causes = stage.cluster.relisted_nodes([piled("n", 3, version=2), piled("o", 1, version=9)], 0.0)
+    causes = stage.cluster.relisted_nodes([piled("n", 3, version=2), piled("o", 1, version=9)])
     assert causes == NODE | FREED
     assert sorted(each.name for each in stage.cluster.nodes) == ["n", "o"]
 
@@ -69,11 +69,11 @@ def test_an_inventory_that_shrinks_below_what_is_bound_leaves_nothing_and_forget
     """The plugin of these tests would count below nothing; that of cards keeps away from cards that it lost."""
     stage = Stage(piled("n", 4))
     stage.pod(holding("a", "n", "t0", "t1", "t2"))
-    assert stage.cluster.node(piled("n", 3), 0.0) == INVENTORY
+    assert stage.cluster.node(piled("n", 3)) == INVENTORY
     assert stage.left("n")[0] == 0
-    assert stage.cluster.node(piled("n", 5), 0.0) == INVENTORY
+    assert stage.cluster.node(piled("n", 5)) == INVENTORY
     assert stage.left("n")[0] == 2
-    stage.cluster.pod_gone(holding("a", "n").uid, 0.0)
+    stage.cluster.pod_gone(holding("a", "n").uid)
     assert stage.left("n")[0] == 5
 
 
@@ -90,14 +90,14 @@ def test_an_inventory_that_shrinks_below_what_is_bound_leaves_nothing_and_forget
 )
 def test_what_a_change_means(after: object, causes: frozenset[object]) -> None:
     stage = Stage(piled("n", 3))
-    assert stage.cluster.node(after, 0.0) == causes  # type: ignore[arg-type]
+    assert stage.cluster.node(after) == causes  # type: ignore[arg-type]
     assert next(iter(stage.rules.nodes.values())) == after
 
 
 def test_a_node_that_shrinks_below_what_is_on_it_has_less_than_nothing() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(pod("a", node="n", cpu="6"))
-    stage.cluster.node(piled("n", 3, cpu="4"), 0.0)
+    stage.cluster.node(piled("n", 3, cpu="4"))
     assert stage.left("n") == (3, -2000, 8)
     assert node_of(stage.world.decider, wanting(1)) == "n"
     assert node_of(stage.world.decider, wanting(1, cpu_milli=1)) is None
@@ -123,21 +123,21 @@ def test_a_node_that_can_not_share_takes_no_pod_with_devices_and_any_other(
     assert stage.why_not() == {why: ["n"]}
     assert stage.why_not(devices=0) == {}
     assert str(stage.cluster.why_not(node("n").name, 0.0)) == why
-    assert stage.cluster.node(piled("n", 3, labels={"now": "well"}), 0.0) == INVENTORY | NODE
+    assert stage.cluster.node(piled("n", 3, labels={"now": "well"})) == INVENTORY | NODE
     assert stage.why_not() == {}
 
 
 def test_an_inventory_that_can_not_be_read_leaves_the_last_that_could() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0"))
-    stage.cluster.node(node("n", "{"), 0.0)
+    stage.cluster.node(node("n", "{"))
     assert stage.left("n")[0] == 2
-    assert stage.cluster.node(piled("n", 3), 0.0) == INVENTORY
+    assert stage.cluster.node(piled("n", 3)) == INVENTORY
 
 
 def test_a_node_takes_part_while_it_is_heard_of() -> None:
     stage = Stage()
-    stage.cluster.node(piled("n", 3), 100.0)
+    stage.cluster.node(piled("n", 3))
     silent = {"node(s) had no heartbeat of the advertiser": ["n"]}
     assert stage.why_not(now=100.0) == silent
     assert stage.cluster.heartbeat("n", 99.0, 100.0) == NODE
@@ -154,7 +154,7 @@ def test_a_node_takes_part_while_it_is_heard_of() -> None:
 
 def test_a_node_whose_clock_is_wrong_is_believed_from_its_second_beat_on() -> None:
     stage = Stage()
-    stage.cluster.node(piled("n", 3), 1000.0)
+    stage.cluster.node(piled("n", 3))
     assert stage.cluster.heartbeat("n", 100.0, 1000.0) == NONE
     assert stage.cluster.heartbeat("n", 110.0, 1010.0) == NODE
     assert stage.why_not(now=1050.0) == {}
@@ -162,7 +162,7 @@ def test_a_node_whose_clock_is_wrong_is_believed_from_its_second_beat_on() -> No
 
 def test_a_clock_that_is_ahead_makes_no_beat_last_longer() -> None:
     stage = Stage()
-    stage.cluster.node(piled("n", 3), 1000.0)
+    stage.cluster.node(piled("n", 3))
     stage.cluster.heartbeat("n", 9999.0, 1000.0)
     assert stage.why_not(now=1040.1) == {"node(s) had no heartbeat of the advertiser": ["n"]}
 
@@ -170,15 +170,15 @@ def test_a_clock_that_is_ahead_makes_no_beat_last_longer() -> None:
 def test_a_beat_that_comes_before_its_node_is_kept() -> None:
     stage = Stage()
     assert stage.cluster.heartbeat("n", 0.0, 0.0) == NONE
-    stage.cluster.node(piled("n", 3), 1.0)
+    stage.cluster.node(piled("n", 3))
     assert stage.why_not(now=1.0) == {}
 
 
 def test_the_slot_of_a_node_that_is_gone_says_nothing_of_the_next() -> None:
     stage = Stage(piled("m", 1), node("n"))
-    stage.cluster.node_gone("n", 0.0)
+    stage.cluster.node_gone("n")
     assert stage.why_not() == {}
-    stage.cluster.node(piled("o", 3), 0.0)
+    stage.cluster.node(piled("o", 3))
     stage.cluster.heartbeat("o", 0.0, 0.0)
     assert stage.why_not() == {}
 

@@ -49,8 +49,8 @@ def test_a_pod_that_is_being_deleted_holds_until_it_is_gone() -> None:
     assert stage.pod(holding("a", "n", "t0", version=2, going=True)) == POD
     assert stage.rules.pods[A][1].is_going
     assert stage.left("n") == (2, 8000, 8)
-    assert stage.cluster.pod_gone(A, 0.0) == FREED
-    assert stage.cluster.pod_gone(A, 0.0) == NONE
+    assert stage.intake.gone(A) == FREED
+    assert stage.intake.gone(A) == NONE
     assert stage.left("n") == (3, 8000, 8)
 
 
@@ -74,7 +74,7 @@ def test_versions_that_are_no_numbers_are_told_apart_all_the_same() -> None:
 def test_what_comes_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0", version=1))
-    stage.cluster.pod_gone(A, 0.0)
+    stage.intake.gone(A)
     assert stage.pod(holding("a", "n", "t0", version=9)) == NONE
     assert stage.left("n") == (3, 8000, 8)
 
@@ -83,10 +83,10 @@ def test_after_a_fresh_list_who_is_not_in_it_is_gone() -> None:
     stage = Stage(piled("n", 4))
     stage.pod(holding("a", "n", "t0", version=1), holding("b", "n", "t1", version=2))
     new = holding("c", "n", "t2", version=9)
-    causes = stage.cluster.relisted_pods([holding("b", "n", "t1", version=2), new], 0.0)
+    causes = stage.intake.listed([holding("b", "n", "t1", version=2), new])
     assert causes == FREED | POD
     assert stage.left("n") == (2, 8000, 8)
-    assert stage.cluster.relisted_pods([holding("b", "n", "t1", version=2), new], 0.0) == NONE
+    assert stage.intake.listed([holding("b", "n", "t1", version=2), new]) == NONE
 
 
 def test_an_assumed_pod_counts_at_once_and_is_confirmed_by_the_watch_however_often() -> None:
@@ -94,10 +94,10 @@ def test_an_assumed_pod_counts_at_once_and_is_confirmed_by_the_watch_however_oft
     stage.pod(waiting)
     decision = stage.assume(waiting, 2)
     assert stage.left("n") == (1, 6000, 8)
-    assert stage.cluster.confirmed(A, 0.0) == NONE
+    stage.cluster.confirmed(A)
     assert stage.pod(pod("a", cpu="2", version=1)) == NONE
     assert stage.pod(bound(waiting, decision, version=2)) == POD
-    assert stage.cluster.confirmed(A, 0.0) == NONE
+    stage.cluster.confirmed(A)
     assert stage.pod(bound(waiting, decision, version=3)) == NONE
     assert stage.left("n") == (1, 6000, 8)
     assert not stage.verified, "it is what we decided"
@@ -113,8 +113,8 @@ def test_a_pod_is_not_assumed_twice() -> None:
 def test_a_binding_that_came_to_nothing_is_undone_once() -> None:
     stage = Stage(piled("n", 3))
     stage.assume(pod("a"), 2)
-    assert stage.cluster.undo(A, 0.0) == FREED
-    assert stage.cluster.undo(A, 0.0) == NONE
+    assert stage.cluster.undo(A) == FREED
+    assert stage.cluster.undo(A) == NONE
     assert stage.left("n") == (3, 8000, 8)
     stage.assume(pod("a"), 3)
 
@@ -126,15 +126,15 @@ def test_what_is_bound_is_not_undone(said: str) -> None:
     if said == "seen":
         stage.pod(bound(waiting, decision))
     else:
-        stage.cluster.confirmed(A, 0.0)
-    assert stage.cluster.undo(A, 0.0) == NONE
+        stage.cluster.confirmed(A)
+    assert stage.cluster.undo(A) == NONE
     assert stage.left("n") == (1, 8000, 8)
 
 
 def test_a_binding_that_arrived_after_it_was_given_up_counts() -> None:
     stage, waiting = Stage(piled("n", 3)), pod("a")
     decision = stage.assume(waiting, 2)
-    stage.cluster.undo(A, 0.0)
+    stage.cluster.undo(A)
     assert stage.pod(bound(waiting, decision)) == POD
     assert stage.left("n") == (1, 8000, 8)
     assert stage.verified == ["a"]
@@ -145,7 +145,7 @@ def test_an_assumed_pod_that_the_watch_shows_elsewhere_is_there() -> None:
     assert stage.assume(pod("a"), 2).node == "m"
     assert stage.pod(pod("a", node="n", cpu="1")) == FREED | POD
     assert (stage.left("m"), stage.left("n")) == ((3, 8000, 8), (9, 7000, 8))
-    assert stage.cluster.undo(A, 0.0) == NONE
+    assert stage.cluster.undo(A) == NONE
 
 
 def test_an_assumed_pod_that_was_bound_there_by_somebody_else_has_no_devices() -> None:
@@ -158,9 +158,9 @@ def test_an_assumed_pod_that_was_bound_there_by_somebody_else_has_no_devices() -
 def test_an_assumed_pod_that_is_deleted_holds_nothing_and_what_comes_of_its_binding_is_ignored() -> None:
     stage = Stage(piled("n", 3))
     stage.assume(pod("a"), 2)
-    assert stage.cluster.pod_gone(A, 0.0) == FREED
-    assert stage.cluster.confirmed(A, 0.0) == NONE
-    assert stage.cluster.undo(A, 0.0) == NONE
+    assert stage.intake.gone(A) == FREED
+    stage.cluster.confirmed(A)
+    assert stage.cluster.undo(A) == NONE
     assert stage.left("n") == (3, 8000, 8)
 
 
@@ -178,7 +178,7 @@ def test_an_allocation_that_is_not_believed_counts_for_nothing_and_is_flagged(fo
     stage.pod(forged)
     assert stage.left("n") == (3, 7000, 8)
     assert list(stage.cluster.flagged) == [A]
-    stage.cluster.pod_gone(A, 0.0)
+    stage.intake.gone(A)
     assert not stage.cluster.flagged
 
 
@@ -241,6 +241,6 @@ def test_pods_of_a_gang_are_counted_while_they_are_on_nodes_or_assumed_there() -
     assert stage.cluster.seated(gang) == 1
     stage.assume(pod("b", gang="train", size=2), 0)
     assert stage.cluster.seated(gang) == 2
-    stage.cluster.undo(PodUid("uid-b"), 0.0)
-    stage.cluster.pod_gone(A, 0.0)
+    stage.cluster.undo(PodUid("uid-b"))
+    stage.intake.gone(A)
     assert stage.cluster.seated(gang) == 0

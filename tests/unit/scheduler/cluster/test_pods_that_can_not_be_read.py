@@ -38,21 +38,21 @@ def test_when_it_can_be_read_or_is_gone_who_waits_is_tried_again() -> None:
     assert stage.pod(HELD) == POD | FREED
     assert stage.why_not() == {}
     stage.cluster.pod_unread(HELD.uid, N)
-    assert stage.cluster.pod_gone(HELD.uid, 0.0) == FREED
+    assert stage.intake.gone(HELD.uid) == FREED
     assert stage.why_not() == {}
 
 
 def test_a_list_without_it_frees_its_node() -> None:
     stage = Stage(piled("n", 3))
     stage.cluster.pod_unread(HELD.uid, N)
-    assert stage.cluster.relisted_pods([], 0.0) == FREED
-    assert stage.cluster.relisted_pods([], 0.0) == NONE
+    assert stage.intake.listed([]) == FREED
+    assert stage.intake.listed([]) == NONE
 
 
 def test_it_holds_what_it_held_while_lists_come_without_it_and_is_read_again_after() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(HELD)
-    stage.cluster.relisted_pods([], 0.0, hidden={HELD.uid})
+    stage.intake.listed([], HELD.uid)
     stage.cluster.pod_unread(HELD.uid, NOWHERE)
     assert stage.left("n")[0] == 2
     stage.pod(holding("a", "n", "t0", version=2))
@@ -63,6 +63,6 @@ def test_a_node_that_is_not_known_yet_is_barred_when_it_comes() -> None:
     stage = Stage()
     stage.cluster.pod_unread(HELD.uid, N)
     assert stage.why_not() == {}
-    stage.cluster.node(piled("n", 3), 0.0)
+    stage.cluster.node(piled("n", 3))
     stage.cluster.heartbeat("n", 0.0, 0.0)
     assert stage.why_not() == {UNREAD.words: ["n"]}

@@ -44,9 +44,9 @@ class History(RuleBasedStateMachine):
     def tell(self, thing: ApiPod | ApiNode) -> None:
         self.told.append(thing)
         if isinstance(thing, ApiPod):
-            self.cluster.pod(thing, self.now)
+            self.stage.intake.changed(thing)
         else:
-            self.cluster.node(thing, self.now)
+            self.cluster.node(thing)
 
     def write(self, name: str, **fields: object) -> ApiPod:
         """A pod as it is from now on in the API server."""
@@ -83,7 +83,7 @@ class History(RuleBasedStateMachine):
     def a_node_goes(self, name: str) -> None:
         gone = self.nodes.pop(name, None)
         if gone is not None:
-            self.cluster.node_gone(name, self.now, uid=gone.metadata.uid)
+            self.cluster.node_gone(name, uid=gone.metadata.uid)
 
     @rule(name=nodes)
     def a_beat(self, name: str) -> None:
@@ -126,9 +126,9 @@ class History(RuleBasedStateMachine):
             if step == "heard" and there and there.node:
                 self.tell(there)
             if step == "answered" and there and there.node and not failed:
-                self.cluster.confirmed(uid, self.now)
+                self.cluster.confirmed(uid)
             elif step == "answered":
-                self.cluster.undo(uid, self.now)
+                self.cluster.undo(uid)
 
     @rule(name=pods, on=nodes, milli=st.sampled_from([0, 200, 900]), signature=st.sampled_from(["good", "forged"]))
     def bound_by_others(self, name: str, on: str, milli: int, signature: str) -> None:
@@ -157,7 +157,7 @@ class History(RuleBasedStateMachine):
     def deleted(self, name: str) -> None:
         there = self.pods.pop(name, None)
         if there is not None:
-            self.cluster.pod_gone(there.uid, self.now)
+            self.stage.intake.gone(there.uid)
 
     @rule(data=st.data())
     def told_again(self, data: st.DataObject) -> None:
@@ -166,20 +166,20 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def listed_anew(self) -> None:
-        self.cluster.relisted_nodes(self.nodes.values(), self.now)
-        self.cluster.relisted_pods(self.pods.values(), self.now)
+        self.cluster.relisted_nodes(self.nodes.values())
+        self.stage.intake.listed(self.pods.values())
 
     def teardown(self) -> None:
         for decision in self.assumed.values():
-            self.cluster.undo(decision.request.pod.uid, self.now)
+            self.cluster.undo(decision.request.pod.uid)
         self.listed_anew()
         for name, beat in self.beats.items():
             self.cluster.heartbeat(name, beat, self.now)
         anew = Cards()
         for pods_first in (True, False):
             if pods_first:
-                anew.cluster.relisted_pods(reversed(self.pods.values()), self.now)
-            anew.cluster.relisted_nodes(reversed(self.nodes.values()), self.now)
+                anew.intake.listed(reversed(self.pods.values()))
+            anew.cluster.relisted_nodes(reversed(self.nodes.values()))
         for name, beat in self.beats.items():
             anew.cluster.heartbeat(name, beat, self.now)
         assert self.stage.books(self.now) == anew.books(self.now)

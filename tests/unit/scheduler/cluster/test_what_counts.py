@@ -23,10 +23,10 @@ A = PodUid("uid-a")
 
 def stage_of(*pods: ApiPod, cards: int = 1) -> Cards:
     stage = Cards()
-    stage.cluster.node(carded("n", *["ok"] * cards), 0.0)
+    stage.cluster.node(carded("n", *["ok"] * cards))
     stage.cluster.heartbeat("n", 0.0, 0.0)
     for each in pods:
-        stage.cluster.pod(each, 0.0)
+        stage.cluster.pod(each)
     return stage
 
 
@@ -59,22 +59,22 @@ BROKEN_TEXT = {keys.ALLOCATION: '{"v":1', keys.SIGNATURE: "good"}
 )
 def test_a_card_is_not_free_while_a_pod_runs_whose_allocation_was_changed(notes: dict[str, str], words: str) -> None:
     stage = stage_of(noted(given(of_gen(2)), 1))
-    stage.cluster.pod(noted(notes, 2), 0.0)
+    stage.cluster.pod(noted(notes, 2))
     assert stage.left("n") == [(0, 0)]
     assert stage.decide(NEW) is None
     assert stage.cluster.flagged == {A: words}
     assert stage.events == [("a", words)]
-    assert stage.cluster.pod_gone(A, 0.0) == FREED
+    assert stage.cluster.pod_gone(A) == FREED
     assert stage.left("n") == [(1000, 16)]
     assert not stage.cluster.flagged
 
 
 def test_a_pod_is_told_once_for_each_change_and_no_more_when_it_is_as_it_was() -> None:
     stage = stage_of(noted(given(WHOLE), 1), noted({}, 2))
-    stage.cluster.pod(replace(noted({}, 3), status=replace(NEW.status, phase="Running")), 0.0)
-    stage.cluster.pod(noted(BROKEN_TEXT, 4), 0.0)
+    stage.cluster.pod(replace(noted({}, 3), status=replace(NEW.status, phase="Running")))
+    stage.cluster.pod(noted(BROKEN_TEXT, 4))
     assert stage.events == [("a", STRIPPED), ("a", BROKEN)]
-    stage.cluster.pod(noted(given(WHOLE), 5), 0.0)
+    stage.cluster.pod(noted(given(WHOLE), 5))
     assert not stage.cluster.flagged
     assert len(stage.events) == 2
 
@@ -96,8 +96,8 @@ def test_a_pod_that_was_bound_and_lost_its_allocation_before_it_was_seen_keeps_w
     stage = stage_of(cards=2)
     decision = stage.decide(pod("a", milli=1000))
     stage.cluster.assume(pod("a", milli=1000), decision)  # type: ignore[arg-type]
-    stage.cluster.confirmed(A, 0.0)
-    stage.cluster.pod(noted({}), 0.0)
+    stage.cluster.confirmed(A)
+    stage.cluster.pod(noted({}))
     assert stage.left("n") == [(0, 0), (1000, 16)]
     assert stage.cluster.flagged == {A: STRIPPED}
 
@@ -109,7 +109,7 @@ def test_of_a_pod_that_was_never_verified_the_request_counts_on_every_card(notes
     assert stage.cluster.flagged == {A: UNKNOWN}
     assert stage.events == [("a", UNKNOWN)]
     assert stage.decide(pod("new", milli=600)) is None
-    assert stage.cluster.pod(noted(given(granted("uid-a", "n", 1, 600)), 2), 0.0) == FREED | POD
+    assert stage.cluster.pod(noted(given(granted("uid-a", "n", 1, 600)), 2)) == FREED | POD
     assert stage.left("n") == [(1000, 16), (400, 6)]
     assert not stage.cluster.flagged
 
@@ -118,10 +118,10 @@ def test_what_counts_everywhere_goes_with_its_pod_and_takes_nothing_of_others_al
     other = pod("b", node="n", milli=700, annotations=given(granted("uid-b", "n", 0, 700)))
     stage = stage_of(noted({}), other, cards=2)
     assert stage.left("n") == [(-700, -12), (0, 0)]
-    stage.cluster.pod_gone(A, 0.0)
+    stage.cluster.pod_gone(A)
     assert stage.left("n") == [(300, 4), (1000, 16)]
     stage = stage_of(other, noted({}), cards=2)
-    stage.cluster.pod_gone(PodUid("uid-b"), 0.0)
+    stage.cluster.pod_gone(PodUid("uid-b"))
     assert stage.left("n") == [(0, 0), (0, 0)]
 
 
@@ -147,16 +147,16 @@ def test_nobody_joins_a_pod_of_which_nobody_knows_where_it_is() -> None:
 
 def test_what_counts_everywhere_counts_on_the_cards_that_a_node_has_now() -> None:
     stage = Cards()
-    stage.cluster.pod(noted({}, milli=600), 0.0)
-    stage.cluster.node(carded("n", "ok"), 0.0)
+    stage.cluster.pod(noted({}, milli=600))
+    stage.cluster.node(carded("n", "ok"))
     stage.cluster.heartbeat("n", 0.0, 0.0)
     assert stage.left("n") == [(400, 6)]
-    stage.cluster.node(carded("n", "ok", "ok"), 0.0)
+    stage.cluster.node(carded("n", "ok", "ok"))
     assert stage.left("n") == [(400, 6), (400, 6)]
-    stage.cluster.node_gone("n", 0.0)
-    stage.cluster.node(carded("n", "ok", "ok", "ok", uid="anew"), 0.0)
+    stage.cluster.node_gone("n")
+    stage.cluster.node(carded("n", "ok", "ok", "ok", uid="anew"))
     assert stage.left("n") == [(400, 6)] * 3
-    stage.cluster.pod_gone(A, 0.0)
+    stage.cluster.pod_gone(A)
     assert stage.left("n") == [(1000, 16)] * 3
 
 
@@ -177,7 +177,7 @@ def test_a_node_takes_no_new_shares_while_a_pod_is_there_whose_request_can_not_b
     assert stage.cluster.flagged == {A: UNREADABLE}
     (barred,) = stage.cluster.barred(NEW, stage.request(NEW), 0.0)
     assert barred.reason == CLOSED
-    assert stage.cluster.pod_gone(A, 0.0) == FREED
+    assert stage.cluster.pod_gone(A) == FREED
     assert stage.decide(NEW) is not None
 
 
@@ -194,9 +194,9 @@ def test_a_node_takes_no_new_requests_of_a_kind_that_can_not_count_on_every_devi
     stage.pod(pod("a", node="n", annotations={"things": "1"}))
     assert stage.why_not() == {CLOSED.words: ["n"]}
     assert stage.why_not(devices=0) == {}
-    stage.cluster.node_gone("n", 0.0)
+    stage.cluster.node_gone("n")
     assert stage.why_not() == {}
-    stage.cluster.node(piled("n", 3, uid="anew"), 0.0)
+    stage.cluster.node(piled("n", 3, uid="anew"))
     assert stage.why_not()[CLOSED.words] == ["n"]
     stage.pod(holding("a", "n", "t0"))
     assert stage.why_not() == {}

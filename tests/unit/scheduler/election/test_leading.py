@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from partage_base.kube import ApiServer
-from partage_scheduler.api.election import Elector, Terms
+from partage_scheduler.api.election import Elector, LeaseTerms
 from partage_scheduler.errors import LeadLost
 from support.fake_api import Drop, FakeApi, Hang, Refuse
 from support.kube import told, until
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/lead"
-TERMS = Terms()
+TERMS = LeaseTerms()
 Candidates = Callable[[str], Elector]
 Story = Callable[[FakeApi, Candidates], Awaitable[None]]
 

@@ -1,4 +1,4 @@
-"""What the extender's tests stand on: a brain with some nodes, and questions as kube-scheduler asks them."""
+"""What the extender's tests stand on: a core with some nodes, and questions as kube-scheduler asks them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from partage_base.kube import micro_time
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, NodeName, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI
-from partage_scheduler.core import Brain, brain, plugins
+from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.extender.messages import Args
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 from support.gpu_fleet import card
@@ -24,23 +24,23 @@ from support.scheduling import node_body, pod_body
 FOREIGN = "default-scheduler"
 
 
-def a_brain(root: Path, nodes: Iterable[str]) -> Brain:
+def a_core(root: Path, nodes: Iterable[str]) -> Core:
     """Nodes with two cards each, which beat."""
-    found = brain(settings_below(root), plugins())
+    found = new_core(settings_below(root), plugins())
     for name in nodes:
         add(found, name)
     return found
 
 
-def add(mind: Brain, name: str, *, cards: int = CARDS, crishim: bool = True, beats: bool = True) -> None:
+def add(core: Core, name: str, *, cards: int = CARDS, crishim: bool = True, beats: bool = True) -> None:
     part = GpuPart(driver="580", cuda="13.0", cards=tuple(card(f"{name}-{place}") for place in range(cards)))
     inventory = Inventory(kinds={GPU.name: part}, ready=Ready(crishim=crishim, broker=True))
     node = node_body(name, inventory)
     node["metadata"] |= {"uid": name, "resourceVersion": "1"}
-    mind.intake.nodes.changed(msgspec.convert(node, ApiNode))
+    core.intake.nodes.changed(msgspec.convert(node, ApiNode))
     if beats:
         lease = {"metadata": {"name": name}, "spec": {"renewTime": _now()}}
-        mind.intake.heartbeats.changed(msgspec.convert(lease, ApiLease))
+        core.intake.heartbeats.changed(msgspec.convert(lease, ApiLease))
 
 
 def _now() -> str:

@@ -85,13 +85,13 @@ def test_of_pods_that_all_saw_the_last_room_one_gets_it_and_the_others_are_told(
         refused = [error for error in errors if error]
         assert len(refused) == 3
         assert set(refused) == {f"{NO_MORE}: Insufficient GPU share"}
-        page = list(running.parts.brain.cluster.holders(N1))
+        page = list(running.parts.core.cluster.holders(N1))
         assert len(page) == 2
         late = next(pod for pod, error in zip(pods, errors, strict=True) if error)
         assert (await caller.filter(late, "n1"))["FailedNodes"] == {"n1": "Insufficient GPU share"}
         gone = next(pod for pod, error in zip(pods, errors, strict=True) if not error)
         api.objects.delete(f"{PODS}/{gone['metadata']['name']}")
-        await until(lambda: len(running.parts.brain.cluster.holders(N1)) == 1)
+        await until(lambda: len(running.parts.core.cluster.holders(N1)) == 1)
         assert (await caller.filter(late, "n1"))["NodeNames"] == ["n1"]
         assert await caller.bind(late, "n1") == ""
 
@@ -162,7 +162,7 @@ def test_a_pod_that_is_gone_or_was_bound_by_others_is_not_bound(tmp_path: Path) 
         assert "404" in await caller.bind(gone, "n1")
         assert "n2" in await caller.bind(taken, "n1")
         assert await caller.bind(renewed, "n1") == "it is gone, and another pod has its name"
-        assert not running.parts.brain.cluster.holders(N1)
+        assert not running.parts.core.cluster.holders(N1)
 
     asyncio.run(_alone(story, tmp_path))
 

@@ -11,28 +11,28 @@ from hypothesis import strategies as st
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
-from partage_scheduler.core import Brain
+from partage_scheduler.core import Core
 from partage_scheduler.cycle import Stay
 from partage_scheduler.extender.filter import BEST, NO_MORE, UNKNOWN, Chooser
 from partage_scheduler.extender.filter import GANG as NO_GANGS
 from partage_scheduler.extender.messages import KnownPod, PrioritizeArgs, Uid
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Waiting
-from unit.scheduler.extender.stage import a_brain, a_pod, add, asking, now
+from unit.scheduler.extender.stage import a_core, a_pod, add, asking, now
 
 N1, N2, N3 = map(NodeName, ("n1", "n2", "n3"))
 EVERYWHERE = ("n1", "n2", "n3")
 
 
 @pytest.fixture
-def mind(tmp_path: Path) -> Brain:
-    return a_brain(tmp_path, EVERYWHERE)
+def core(tmp_path: Path) -> Core:
+    return a_core(tmp_path, EVERYWHERE)
 
 
-def place(mind: Brain, pod: ApiPod, node: NodeName) -> None:
-    decision = Chooser(mind.cycle).on(pod, node, now())
+def place(core: Core, pod: ApiPod, node: NodeName) -> None:
+    decision = Chooser(core.cycle).on(pod, node, now())
     assert not isinstance(decision, str), decision
-    mind.cluster.assume(pod, decision)
+    core.cluster.assume(pod, decision)
 
 
 def prioritized(chooser: Chooser, pod: ApiPod, *names: NodeName) -> dict[NodeName, int]:
@@ -40,52 +40,52 @@ def prioritized(chooser: Chooser, pod: ApiPod, *names: NodeName) -> dict[NodeNam
     return {host.host: host.score for host in chooser.prioritize(args)}
 
 
-def test_nodes_with_room_are_left_in_their_order(mind: Brain) -> None:
+def test_nodes_with_room_are_left_in_their_order(core: Core) -> None:
     for number in range(2):
-        place(mind, a_pod(f"full{number}", 1000), N2)
-    result = Chooser(mind.cycle).filter(asking(a_pod(), "n3", "n2", "n1"), now())
+        place(core, a_pod(f"full{number}", 1000), N2)
+    result = Chooser(core.cycle).filter(asking(a_pod(), "n3", "n2", "n1"), now())
     assert result.node_names == ("n3", "n1")
     assert not result.error
 
 
-def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_without_an_extender(mind: Brain) -> None:
+def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_without_an_extender(core: Core) -> None:
     sly = a_pod("sly", 1, annotations={EXCLUSION: "x"})
     with pytest.raises(Refused, match="ask for 1000 milli of each card"):
-        Chooser(mind.cycle).filter(asking(sly, *EVERYWHERE), now())
-    (verdict,) = mind.cycle.decide(Waiting((sly,)), now())
+        Chooser(core.cycle).filter(asking(sly, *EVERYWHERE), now())
+    (verdict,) = core.cycle.decide(Waiting((sly,)), now())
     assert isinstance(verdict, Stay)
     assert "ask for 1000 milli of each card" in verdict.message
-    place(mind, a_pod("whole", 1000, annotations={EXCLUSION: "x"}), N1)
+    place(core, a_pod("whole", 1000, annotations={EXCLUSION: "x"}), N1)
 
 
-def test_nothing_is_taken_by_questions(mind: Brain) -> None:
-    chooser = Chooser(mind.cycle)
+def test_nothing_is_taken_by_questions(core: Core) -> None:
+    chooser = Chooser(core.cycle)
     for number in range(20):
         pod = a_pod(f"p{number}", 1000)
         assert chooser.filter(asking(pod, *EVERYWHERE), now()).node_names == EVERYWHERE
         assert prioritized(chooser, pod, N1, N2, N3)
-    assert all(not mind.cluster.holders(node) for node in (N1, N2, N3))
+    assert all(not core.cluster.holders(node) for node in (N1, N2, N3))
 
 
-def test_the_best_node_is_one_alone(mind: Brain) -> None:
-    place(mind, a_pod("half", 500), N2)
-    chooser, pod = Chooser(mind.cycle), a_pod("p", 500)
+def test_the_best_node_is_one_alone(core: Core) -> None:
+    place(core, a_pod("half", 500), N2)
+    chooser, pod = Chooser(core.cycle), a_pod("p", 500)
     chooser.filter(asking(pod, *EVERYWHERE), now())
     scores = prioritized(chooser, pod, N3, N2, N1)
     assert scores[N2] == BEST
     assert all(score < BEST for node, score in scores.items() if node != N2)
 
 
-def test_among_equal_nodes_the_first_by_name_is_best(mind: Brain) -> None:
-    chooser, pod = Chooser(mind.cycle), a_pod()
+def test_among_equal_nodes_the_first_by_name_is_best(core: Core) -> None:
+    chooser, pod = Chooser(core.cycle), a_pod()
     chooser.filter(asking(pod, "n3", "n1", "n2"), now())
     assert prioritized(chooser, pod, N3, N1, N2)[N1] == BEST
     assert prioritized(chooser, pod, N3, N2) == {N2: BEST}
 
 
-def test_of_many_nodes_the_best_are_left(mind: Brain) -> None:
-    place(mind, a_pod("half", 500), N2)
-    few, all_of_them = Chooser(mind.cycle, most_nodes=1), Chooser(mind.cycle, most_nodes=0)
+def test_of_many_nodes_the_best_are_left(core: Core) -> None:
+    place(core, a_pod("half", 500), N2)
+    few, all_of_them = Chooser(core.cycle, most_nodes=1), Chooser(core.cycle, most_nodes=0)
     assert few.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == ("n2",)
     assert all_of_them.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == EVERYWHERE
 
@@ -95,12 +95,12 @@ def test_of_many_nodes_the_best_are_left(mind: Brain) -> None:
 def test_the_one_that_is_left_is_the_best_of_those_that_were_named(
     tmp_path_factory: pytest.TempPathFactory, held: list[tuple[str, int]], data: st.DataObject
 ) -> None:
-    mind = a_brain(tmp_path_factory.mktemp("brain"), EVERYWHERE)
-    few, all_of_them = Chooser(mind.cycle, most_nodes=1), Chooser(mind.cycle)
+    core = a_core(tmp_path_factory.mktemp("core"), EVERYWHERE)
+    few, all_of_them = Chooser(core.cycle, most_nodes=1), Chooser(core.cycle)
     for number, (node, milli) in enumerate(held):
         decision = few.on(holder := a_pod(f"held{number}", milli), NodeName(node), now())
         if not isinstance(decision, str):
-            mind.cluster.assume(holder, decision)
+            core.cluster.assume(holder, decision)
     pod = a_pod(milli=data.draw(st.sampled_from((125, 500, 1000))))
     names = data.draw(st.lists(st.sampled_from((*EVERYWHERE, "unheard")), unique=True))
     left = all_of_them.filter(asking(pod, *names), now()).node_names
@@ -111,31 +111,31 @@ def test_the_one_that_is_left_is_the_best_of_those_that_were_named(
 @pytest.mark.slow
 def test_the_best_that_was_named_is_found_though_many_are_better(tmp_path: Path) -> None:
     names = tuple(f"n{number:03}" for number in range(130))
-    mind = a_brain(tmp_path, names)
-    few = Chooser(mind.cycle, most_nodes=1)
+    core = a_core(tmp_path, names)
+    few = Chooser(core.cycle, most_nodes=1)
     for number, name in enumerate(names[:120]):
-        place(mind, a_pod(f"held{number}", 500), NodeName(name))
+        place(core, a_pod(f"held{number}", 500), NodeName(name))
     assert few.filter(asking(a_pod(), *reversed(names)), now()).node_names == ("n000",)
     assert few.filter(asking(a_pod(), *reversed(names[122:])), now()).node_names == ("n122",)
     assert few.filter(asking(a_pod(), *names[110:]), now()).node_names == ("n110",)
 
 
-def test_what_the_pod_prefers_counts_as_in_standalone_mode(mind: Brain) -> None:
+def test_what_the_pod_prefers_counts_as_in_standalone_mode(core: Core) -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]
     term = {"weight": 100, "preference": {"matchFields": fields}}
     pod = a_pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
-    few = Chooser(mind.cycle, most_nodes=1)
+    few = Chooser(core.cycle, most_nodes=1)
     assert few.filter(asking(pod, *EVERYWHERE), now()).node_names == ("n3",)
     assert few.filter(asking(a_pod(), "n3", "n2", "n1"), now()).node_names == ("n1",)
 
 
-def test_where_it_fits_nowhere_each_node_has_its_reason(mind: Brain) -> None:
-    add(mind, "silent", beats=False)
-    add(mind, "bare", cards=0)
-    add(mind, "elsewhere", crishim=False)
+def test_where_it_fits_nowhere_each_node_has_its_reason(core: Core) -> None:
+    add(core, "silent", beats=False)
+    add(core, "bare", cards=0)
+    add(core, "elsewhere", crishim=False)
     for number in range(2):
-        place(mind, a_pod(f"full{number}", 1000), N1)
-    result = Chooser(mind.cycle).filter(asking(a_pod(), "n1", "silent", "bare", "elsewhere", "unheard"), now())
+        place(core, a_pod(f"full{number}", 1000), N1)
+    result = Chooser(core.cycle).filter(asking(a_pod(), "n1", "silent", "bare", "elsewhere", "unheard"), now())
     assert not result.node_names
     assert result.failed_nodes == {"n1": "Insufficient GPU share"}
     assert result.failed_and_unresolvable_nodes == {
@@ -147,52 +147,52 @@ def test_where_it_fits_nowhere_each_node_has_its_reason(mind: Brain) -> None:
 
 
 def test_a_cluster_without_nodes_has_room_for_nobody(tmp_path: Path) -> None:
-    chooser = Chooser(a_brain(tmp_path, ()).cycle)
+    chooser = Chooser(a_core(tmp_path, ()).cycle)
     assert chooser.filter(asking(a_pod(), "n1"), now()).failed_and_unresolvable_nodes == {"n1": str(UNKNOWN)}
     assert not chooser.filter(asking(a_pod()), now()).node_names
 
 
-def test_it_is_known_whether_there_is_room_anywhere(mind: Brain, tmp_path: Path) -> None:
-    chooser, pod = Chooser(mind.cycle), a_pod("whole", 1000)
+def test_it_is_known_whether_there_is_room_anywhere(core: Core, tmp_path: Path) -> None:
+    chooser, pod = Chooser(core.cycle), a_pod("whole", 1000)
     assert chooser.fits(pod, now())
     for number, node in enumerate((N1, N1, N2, N2, N3, N3)):
-        place(mind, a_pod(f"small{number}", 100), node)
+        place(core, a_pod(f"small{number}", 100), node)
         assert chooser.fits(pod, now())
     for number, node in enumerate((N1, N2, N3)):
         assert chooser.fits(pod, now())
-        place(mind, a_pod(f"whole{number}", 1000), node)
+        place(core, a_pod(f"whole{number}", 1000), node)
     assert not chooser.fits(pod, now())
     assert chooser.fits(a_pod("half", 500), now())
     assert not chooser.fits(a_pod("gang", annotations={GANG: "g", GANG_SIZE: "2"}), now())
-    assert not Chooser(a_brain(tmp_path, ()).cycle).fits(pod, now())
+    assert not Chooser(a_core(tmp_path, ()).cycle).fits(pod, now())
 
 
-def test_cpu_and_memory_are_kube_schedulers(mind: Brain) -> None:
+def test_cpu_and_memory_are_kube_schedulers(core: Core) -> None:
     container = {"name": "main", "resources": {"limits": {GPU_MILLI: "500", "cpu": "1000"}}}
     pod = a_pod(containers=[container])
-    assert Chooser(mind.cycle).filter(asking(pod, "n1"), now()).node_names == ("n1",)
+    assert Chooser(core.cycle).filter(asking(pod, "n1"), now()).node_names == ("n1",)
 
 
 @pytest.mark.parametrize(
     ("annotations", "why"),
     [({GANG: "g", GANG_SIZE: "2"}, NO_GANGS), ({"partage.dev/nonsense": "1"}, "partage.dev/nonsense")],
 )
-def test_what_can_never_be_says_so(mind: Brain, annotations: dict[str, str], why: str) -> None:
-    pod, chooser = a_pod(annotations=annotations), Chooser(mind.cycle)
+def test_what_can_never_be_says_so(core: Core, annotations: dict[str, str], why: str) -> None:
+    pod, chooser = a_pod(annotations=annotations), Chooser(core.cycle)
     found = chooser.filter(asking(pod, "n1", "n2"), now()).failed_and_unresolvable_nodes
     assert found.keys() == {"n1", "n2"}
     assert all(why in each for each in found.values())
     assert why in str(chooser.on(pod, N1, now()))
 
 
-def test_there_is_no_opinion_on_a_pod_that_nobody_asked_about(mind: Brain) -> None:
-    assert prioritized(Chooser(mind.cycle), a_pod(), N1, N2) == {}
+def test_there_is_no_opinion_on_a_pod_that_nobody_asked_about(core: Core) -> None:
+    assert prioritized(Chooser(core.cycle), a_pod(), N1, N2) == {}
 
 
-def test_at_the_end_the_node_as_it_is_counts(mind: Brain) -> None:
-    chooser, pod = Chooser(mind.cycle), a_pod("late", 1000)
+def test_at_the_end_the_node_as_it_is_counts(core: Core) -> None:
+    chooser, pod = Chooser(core.cycle), a_pod("late", 1000)
     assert chooser.filter(asking(pod, "n1"), now()).node_names == ("n1",)
     for number in range(2):
-        place(mind, a_pod(f"quick{number}", 1000), N1)
+        place(core, a_pod(f"quick{number}", 1000), N1)
     assert chooser.on(pod, N1, now()) == f"{NO_MORE}: Insufficient GPU share"
     assert chooser.on(pod, NodeName("gone"), now()) == f"{NO_MORE}: {UNKNOWN}"

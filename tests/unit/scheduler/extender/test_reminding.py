@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PluginBroken, PluginFailed
 from partage_plugins.vocabulary import PodUid
+from partage_scheduler.api import StatusWriter
+from partage_scheduler.authority import NotLeading, Obstacle
 from partage_scheduler.extender.reminders import CONDITION, Reminder, TurnedAway
 from partage_scheduler.objects import ApiPod
 from support.fake_api import FakeApi, Refuse
@@ -32,14 +34,14 @@ class World:
         self._there, self._go_on = asyncio.Event(), asyncio.Event()
         self.room: set[PodUid] = set()
         self.placed: set[PodUid] = set()
-        self.why_not: str | None = None
+        self.obstacle: Obstacle | None = None
         self.error: Exception | None = None
         self.ended, self.looks = Counter[str](), Counter[PodUid]()
         self.reminder = Reminder(
-            server,
+            StatusWriter(server),
             fits=self._fits,
             is_placed=self.placed.__contains__,
-            why_not=lambda: self.why_not,
+            obstacle=lambda: self.obstacle,
             ended=lambda outcome: self.ended.update([outcome]),
             clock=lambda: self.now,
             sleep=self._pass,
@@ -173,11 +175,11 @@ def test_nothing_is_said_while_nothing_may_be_decided() -> None:
     async def story(api: FakeApi, world: World) -> None:
         pod = create_pod(api)
         world.room.add(pod.uid)
-        world.why_not = "another one leads"
+        world.obstacle = NotLeading()
         world.reminder.fits_nowhere(pod)
         await world.after(60)
         assert not world.looks
-        world.why_not = None
+        world.obstacle = None
         await world.after(2)
         assert world.ended["done"] == 1
 

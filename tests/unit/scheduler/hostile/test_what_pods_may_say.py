@@ -25,7 +25,7 @@ PORTS = [{"hostPort": 1 + number} for number in range(600)]
 
 
 class NoDialect:
-    """Nobody asks for a device."""
+    """A device for which no pod asks."""
 
     def requests(self, pod: Pod) -> PodRequest:
         return PodRequest(pod=pod.ref, containers=())

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from partage_plugins.vocabulary import NodeName
 from partage_scheduler.cycle import Bind
 from partage_scheduler.objects import ApiBudget, ApiPod
-from partage_scheduler.preemption import Budgets, Nobody, Preempting, Victims
+from partage_scheduler.preemption import Budgets, NoVictims, VictimFinder, Victims
 from partage_scheduler.queue import Waiting
 from unit.scheduler.cluster.cards import granted
 from unit.scheduler.cluster_made import given, pod
@@ -60,23 +60,23 @@ class Preempted(Stage):
         self.budgets = Budgets()
         for limit in budgets:
             self.budgets.put(limit)
-        self.preempting = Preempting(self.cycle, self.budgets, utc=lambda: TODAY, longest_grace_s=GRACE_S)
+        self.finder = VictimFinder(self.cycle, self.budgets, utc=lambda: TODAY, longest_grace_s=GRACE_S)
         for each in pods:
-            self.cluster.pod(each, NOW)
+            self.cluster.pod(each)
 
     def chosen(self, new: ApiPod) -> tuple[str, list[str]] | None:
         """The node, and who leaves it; None where nobody does."""
-        found = self.preempting.victims(new, NOW)
-        return None if isinstance(found, Nobody) else (found.node, sorted(each.name for each in found.pods))
+        found = self.finder.victims(new, NOW)
+        return None if isinstance(found, NoVictims) else (found.node, sorted(each.name for each in found.pods))
 
     def victims(self, new: ApiPod) -> Victims:
-        found = self.preempting.victims(new, NOW)
+        found = self.finder.victims(new, NOW)
         assert isinstance(found, Victims)
         return found
 
     def send_away(self, victims: Victims) -> None:
         for each in victims.pods:
-            self.cluster.pod_gone(each.uid, NOW)
+            self.cluster.pod_gone(each.uid)
 
     def decides(self, new: ApiPod) -> str | None:
         """Where it is assumed now, if anywhere."""

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from partage_scheduler.objects import ApiBudget, ApiPod
-from partage_scheduler.preemption import Nobody
+from partage_scheduler.preemption import NoVictims
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.preemption.stage import Preempted, budget, running
 from unit.scheduler.test_deciding_on_pods import NOW
@@ -87,8 +87,8 @@ def test_the_pod_fits_afterwards_and_nobody_left_in_vain(on: list[On], new: ApiP
 
     assume(stage(set()).decides(new) is None)
     whole = stage(set())
-    found = whole.preempting.victims(new, NOW)
-    if isinstance(found, Nobody):
+    found = whole.finder.victims(new, NOW)
+    if isinstance(found, NoVictims):
         lower = {each.name for each in pods if each.priority < PRIORITY}
         for node in NODES:  # even with all of them gone it would not fit there
             gone = {each.name for each in pods if each.name in lower and each.node == node}

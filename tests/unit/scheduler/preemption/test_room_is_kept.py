@@ -7,7 +7,6 @@ from partage_scheduler.cluster import Cause
 from unit.scheduler.cluster.cards import carded
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.preemption.stage import Preempted, running
-from unit.scheduler.test_deciding_on_pods import NOW
 
 UID = PodUid("uid-new")
 
@@ -25,21 +24,21 @@ def test_before_and_after_the_victim_has_left_no_lower_and_no_equal_pod_gets_it(
     for _ in range(2):
         assert stage.decides(pod("lower", milli=600, priority=4)) is None
         assert stage.decides(pod("equal", milli=600, priority=5)) is None
-        stage.cluster.pod_gone(low, NOW)
+        stage.cluster.pod_gone(low)
     assert stage.decides(pod("new", milli=500, priority=5)) == "m"
     assert stage.cluster.kept_on(UID) is None
 
 
 def test_what_is_left_beside_it_is_given() -> None:
     stage, low = waiting()
-    stage.cluster.pod_gone(low, NOW)
+    stage.cluster.pod_gone(low)
     assert stage.decides(pod("lower", milli=500, priority=0)) == "m"
     assert stage.decides(pod("new", milli=500, priority=5)) == "m"
 
 
 def test_a_higher_pod_takes_it_and_the_one_that_waited_is_told() -> None:
     stage, low = waiting()
-    stage.cluster.pod_gone(low, NOW)
+    stage.cluster.pod_gone(low)
     assert stage.decides(pod("higher", milli=600, priority=6)) == "m"
     assert [each.uid for each in stage.cluster.pointless()] == [UID]
     assert stage.cluster.kept_on(UID) is None
@@ -48,32 +47,32 @@ def test_a_higher_pod_takes_it_and_the_one_that_waited_is_told() -> None:
 
 def test_it_is_given_back_as_soon_as_the_pod_is_gone() -> None:
     stage, low = waiting()
-    stage.cluster.pod_gone(low, NOW)
-    assert stage.cluster.pod_gone(UID, NOW) == {Cause.FREED}
+    stage.cluster.pod_gone(low)
+    assert stage.cluster.pod_gone(UID) == {Cause.FREED}
     assert stage.decides(pod("lower", milli=1000)) == "m"
 
 
 def test_a_pod_that_was_bound_elsewhere_meanwhile_keeps_nothing() -> None:
     stage, low = waiting()
-    stage.cluster.node(carded("n", "ok"), NOW)
-    stage.cluster.pod_gone(low, NOW)
-    assert Cause.FREED in stage.cluster.pod(pod("new", node="n", milli=500, priority=5), NOW)
+    stage.cluster.node(carded("n", "ok"))
+    stage.cluster.pod_gone(low)
+    assert Cause.FREED in stage.cluster.pod(pod("new", node="n", milli=500, priority=5))
     assert stage.decides(pod("lower", milli=1000)) == "m"
 
 
 def test_a_node_that_goes_takes_it_along() -> None:
     stage, _ = waiting()
-    stage.cluster.node_gone("m", NOW)
+    stage.cluster.node_gone("m")
     assert [each.uid for each in stage.cluster.pointless()] == [UID]
-    stage.cluster.node(carded("m", "ok", uid="another"), NOW)
+    stage.cluster.node(carded("m", "ok", uid="another"))
     assert stage.cluster.kept_on(UID) is None
     assert stage.decides(pod("lower", milli=200)) == "m"
 
 
 def test_another_inventory_changes_nothing_of_it() -> None:
     stage, low = waiting()
-    stage.cluster.node(carded("m", "ok", "lost"), NOW)
-    stage.cluster.pod_gone(low, NOW)
+    stage.cluster.node(carded("m", "ok", "lost"))
+    stage.cluster.pod_gone(low)
     assert stage.decides(pod("lower", milli=600, priority=4)) is None
     assert stage.decides(pod("new", milli=500, priority=5)) == "m"
 
@@ -82,8 +81,8 @@ def test_it_counts_once_however_the_pod_is_nominated() -> None:
     stage = Preempted(running("low", "m", cpu="6"), m=0)
     new = pod("new", cpu="4", priority=5)
     stage.keep(new, stage.victims(new))
-    stage.cluster.pod(pod("new", cpu="4", priority=5, status_nominated="m", version=7), NOW)
-    stage.cluster.pod_gone(PodUid("uid-low"), NOW)
+    stage.cluster.pod(pod("new", cpu="4", priority=5, status_nominated="m", version=7))
+    stage.cluster.pod_gone(PodUid("uid-low"))
     assert stage.decides(pod("lower", cpu="4", priority=0)) == "m"
 
 

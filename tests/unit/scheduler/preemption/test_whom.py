@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.objects import ApiBudget, ApiPod
-from partage_scheduler.preemption import Nobody, Victims
+from partage_scheduler.preemption import NoVictims, Victims
 from partage_scheduler.preemption import victims as finder
 from unit.scheduler.cluster_made import pod
 from unit.scheduler.preemption.stage import GRACE_S, Preempted, budget, going_until, running
@@ -248,7 +248,7 @@ def test_who_took_his_allocation_off_leaves_as_before() -> None:
     holder, new = asking(running("a", "m", 0, 1000)), pod("new", milli=1000, priority=9)
     bare = replace(holder, metadata=replace(holder.metadata, annotations={}))
     seen_before = Preempted(holder, m=1)
-    seen_before.cluster.pod(bare, NOW)
+    seen_before.cluster.pod(bare)
     for stage in (seen_before, Preempted(bare, m=1)):
         assert stage.decides(new) is None
         assert stage.chosen(new) == ("m", ["a"])
@@ -268,9 +268,9 @@ def test_who_gave_himself_years_to_end_is_like_any_other_that_runs() -> None:
 
 def test_who_was_sent_away_is_waited_for_until_that_is_seen() -> None:
     stage, new = Preempted(going_until(running("a", "m", 0, 1000), YEARS_S), m=1), pod("new", milli=1000, priority=9)
-    stage.preempting.sent_away((PodUid("uid-a"),))
+    stage.finder.sent_away((PodUid("uid-a"),))
     assert stage.chosen(new) == ("m", [])
-    stage.preempting.stays(PodUid("uid-a"))
+    stage.finder.stays(PodUid("uid-a"))
     assert stage.chosen(new) == ("m", ["a"])
 
 
@@ -286,13 +286,13 @@ def test_who_was_sent_away_is_waited_for_until_that_is_seen() -> None:
     ids=["as usual", "as long as may be", "none", "years", "years, being deleted"],
 )
 def test_a_victim_has_the_grace_that_it_asks_for_within_a_bound(victim: ApiPod, grace_s: int | None) -> None:
-    assert Preempted(victim, m=1).preempting.grace_of(victim) == grace_s
+    assert Preempted(victim, m=1).finder.grace_of(victim) == grace_s
 
 
 def test_why_nobody_leaves_is_said_in_upstream_s_grammar() -> None:
     stage = Preempted(running("a", "m", 0, 100), running("b", "n", cpu="1", priority=9), m=1, n=0)
-    found = stage.preempting.victims(pod("new", milli=2000, priority=9, nodeSelector={"name": "m"}), NOW)
-    assert isinstance(found, Nobody)
+    found = stage.finder.victims(pod("new", milli=2000, priority=9, nodeSelector={"name": "m"}), NOW)
+    assert isinstance(found, NoVictims)
     assert str(found) == (
         "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
         "1 Preemption is not helpful for scheduling."
@@ -304,7 +304,7 @@ def test_on_a_node_that_somebody_else_proposes_his_victims_are_among_ours() -> N
     stage, new = Preempted(*pods, m=2, n=0), pod("new", milli=2000, priority=9)
 
     def names(*chosen: PodUid) -> list[str] | None:
-        found = stage.preempting.victims_on(new, NodeName("m"), NOW, chosen=chosen)
+        found = stage.finder.victims_on(new, NodeName("m"), NOW, chosen=chosen)
         return None if found is None else sorted(each.name for each in found.pods)
 
     assert names() == ["a", "b"]
@@ -316,8 +316,8 @@ def test_of_many_nodes_a_part_is_looked_at_each_time_and_at_last_all(monkeypatch
     pods = [running(f"on-{name}", name, 0, 800, priority=9) for name in "abcde"]
     stage = Preempted(*pods, running("low", "e", cpu="1"), running("lower", "e", 1, 900), a=1, b=1, c=1, d=1, e=2)
     new = pod("new", milli=900, priority=9)
-    found = [stage.preempting.victims(new, NOW) for _ in range(3)]
-    assert [isinstance(each, Nobody) and each.is_partial for each in found] == [True, True, False]
+    found = [stage.finder.victims(new, NOW) for _ in range(3)]
+    assert [isinstance(each, NoVictims) and each.is_partial for each in found] == [True, True, False]
     assert isinstance(found[2], Victims)
     assert found[2].node == "e"
 
@@ -328,6 +328,6 @@ def test_where_a_pod_has_hopes_is_always_looked_at(monkeypatch: pytest.MonkeyPat
     new = pod("new", milli=900, priority=9)
     first = stage.victims(new)
     stage.keep(new, first)
-    stage.preempting.sent_away(each.uid for each in first.pods)
+    stage.finder.sent_away(each.uid for each in first.pods)
     again = stage.victims(new)
     assert (again.node, again.pods) == (first.node, ())

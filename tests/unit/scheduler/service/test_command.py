@@ -10,10 +10,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.daemon.metrics import Metrics
 from partage_base.keyring import KeyFolders, add_pair
+from partage_base.kube import ApiServer
+from partage_scheduler.api.binder import Binder
+from partage_scheduler.api.streams import Freshness
+from partage_scheduler.authority import Authority
 from partage_scheduler.cli import main
-from partage_scheduler.core import brain, plugins
+from partage_scheduler.core import new_core, plugins
 from partage_scheduler.metrics import Figures
 from support import kubeconfigs
+from support.kube import access_to
 from support.scheduler_stage import settings_below
 
 
@@ -68,16 +73,13 @@ def test_settings_that_can_not_be_are_refused(tmp_path: Path, flags: tuple[str, 
 
 
 def test_the_page_of_metrics_has_everything(tmp_path: Path) -> None:
-    metrics, mind = Metrics("scheduler"), brain(settings_below(tmp_path), plugins())
+    metrics, core = Metrics("scheduler"), new_core(settings_below(tmp_path), plugins())
     figures = Figures(metrics)
     figures.attempts["bound"] += 1
-    figures.ask(
-        sizes=mind.queue.sizes,
-        ages=lambda: {"pods": 1.5},
-        in_flight=lambda: 3,
-        leads=lambda: True,
-        cluster=mind.cluster,
-    )
+    freshness = Freshness(["pods"], clock=iter([0.0, 1.5]).__next__)
+    binder = Binder(ApiServer(access_to("http://127.0.0.1:1"), user_agent="test"))
+    binder.in_flight = 3
+    figures.read(core, freshness, binder, Authority(None, freshness))
     page = metrics.page().decode()
     for line in (
         'partage_scheduler_attempts_total{result="bound"} 1.0',

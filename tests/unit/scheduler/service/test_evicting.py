@@ -25,12 +25,12 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks, and asks again, at once."""
-    init: Callable[..., None] = evictor.Clearing.__init__
+    init: Callable[..., None] = evictor.Evictor.__init__
 
-    def quick(self: evictor.Clearing, *args: Any, **more: Any) -> None:
+    def quick(self: evictor.Evictor, *args: Any, **more: Any) -> None:
         init(self, *args, every_s=0.02, again_s=0.05, **more)
 
-    monkeypatch.setattr(evictor.Clearing, "__init__", quick)
+    monkeypatch.setattr(evictor.Evictor, "__init__", quick)
 
 
 def notes(api: FakeApi, reason: str) -> list[str]:

@@ -27,7 +27,7 @@ def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_committed(tm
                 await until(lambda: not unbound(api))
                 assert not running.health.against_ready
                 await until(lambda: not running.parts.worker.in_flight)
-                assert all(size == 0 for size in running.parts.brain.queue.sizes().values())
+                assert all(size == 0 for size in running.parts.core.queue.sizes().values())
             assert Truth(api, tmp_path).check()["bound"] == 8
 
     asyncio.run(story())
@@ -85,13 +85,13 @@ def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(tmp_path: 
                 (waits,) = unbound(api)
                 await until(lambda: stands(api, waits).status.conditions)
                 assert UNREAD.words in stands(api, waits).status.conditions[0].message
-                page = {each.name: each.samples for each in running.parts.figures.collect()}
-                counted = {each.labels["kind"]: each.value for each in page["partage_scheduler_unread_objects_total"]}
-                assert counted == {"pods": 1, "persistentvolumes": 1}
+                page = running.metrics.page().decode().splitlines()
+                for kind in ("pods", "persistentvolumes"):
+                    assert f'partage_scheduler_unread_objects_total{{kind="{kind}"}} 1.0' in page
                 api.objects.delete(f"{PODS}/odd")
                 await until(lambda: not unbound(api))
                 api.objects.patch(f"{NODES}/n2", {"spec": {"unschedulable": "odd"}})
-                await until(lambda: running.parts.brain.cluster.size == 1)
+                await until(lambda: running.parts.core.cluster.size == 1)
 
     asyncio.run(story())
 

@@ -48,7 +48,7 @@ PRIORITIES = (0, 0, 0, 5, 9)
 LEASE: Final[Mapping[str, float]] = {"lease_s": 2.0, "renew_s": 1.2, "retry_s": 0.2}
 FIGHT_S = 10.0
 FOR_EVER_S = 3600.0
-"""Nobody renews what nodes say, and a storm may take a while."""
+"""No advertiser renews what nodes say, and a storm may take a while."""
 LATE_S = 0.5
 """Longer than any request is late: a scheduler that takes over waits for that, by its Lease."""
 

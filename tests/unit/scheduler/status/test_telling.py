@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from partage_base.kube import ApiServer
-from partage_scheduler.api import Conditions, Events, Unplaced
+from partage_scheduler.api import Events, StatusWriter, Unplaced
 from support.fake_api import FakeApi, Hang, Refuse
 from support.kube import told, until
 from support.scheduling import PODS, create_pod, stands
@@ -27,11 +27,11 @@ async def while_running(run: Coroutine[Any, Any, None], story: Callable[[], Awai
 
 
 def tell_conditions(
-    story: Callable[[FakeApi, Conditions, Counter[str]], Awaitable[None]], *, every_s: float = 0.0
+    story: Callable[[FakeApi, StatusWriter, Counter[str]], Awaitable[None]], *, every_s: float = 0.0
 ) -> None:
     async def whole(api: FakeApi, server: ApiServer) -> None:
         written = Counter[str]()
-        conditions = Conditions(
+        conditions = StatusWriter(
             server, written=lambda outcome: written.update([outcome]), every_s=every_s, sleep=_no_time
         )
         await while_running(conditions.run(), lambda: story(api, conditions, written))
@@ -71,7 +71,7 @@ def events_of(api: FakeApi) -> list[dict[str, Any]]:
 
 
 def test_a_pod_that_waits_says_why() -> None:
-    async def story(api: FakeApi, conditions: Conditions, written: Counter[str]) -> None:
+    async def story(api: FakeApi, conditions: StatusWriter, written: Counter[str]) -> None:
         pod = create_pod(api)
         conditions.tell(Unplaced(pod, WHY))
         await until(lambda: written["done"])
@@ -84,7 +84,7 @@ def test_a_pod_that_waits_says_why() -> None:
 
 
 def test_what_stands_there_is_not_written_again() -> None:
-    async def story(api: FakeApi, conditions: Conditions, written: Counter[str]) -> None:
+    async def story(api: FakeApi, conditions: StatusWriter, written: Counter[str]) -> None:
         pod = create_pod(api)
         for _ in range(2):
             conditions.tell(Unplaced(pod, WHY))
@@ -98,7 +98,7 @@ def test_what_stands_there_is_not_written_again() -> None:
 
 
 def test_what_changes_too_often_is_written_once_in_a_while() -> None:
-    async def story(api: FakeApi, conditions: Conditions, written: Counter[str]) -> None:
+    async def story(api: FakeApi, conditions: StatusWriter, written: Counter[str]) -> None:
         pod = create_pod(api)
         conditions.tell(Unplaced(pod, WHY))
         await until(lambda: written["done"])
@@ -112,7 +112,7 @@ def test_what_changes_too_often_is_written_once_in_a_while() -> None:
 
 
 def test_what_was_refused_is_written_later_and_the_latest_of_it() -> None:
-    async def story(api: FakeApi, conditions: Conditions, written: Counter[str]) -> None:
+    async def story(api: FakeApi, conditions: StatusWriter, written: Counter[str]) -> None:
         pod = create_pod(api)
         api.expect(Refuse(429), method="PATCH", times=2)
         conditions.tell(Unplaced(pod, "an old reason"))
@@ -125,7 +125,7 @@ def test_what_was_refused_is_written_later_and_the_latest_of_it() -> None:
 
 
 def test_a_pod_that_is_gone_is_no_trouble() -> None:
-    async def story(api: FakeApi, conditions: Conditions, written: Counter[str]) -> None:
+    async def story(api: FakeApi, conditions: StatusWriter, written: Counter[str]) -> None:
         pod = create_pod(api)
         api.objects.delete(f"{PODS}/p")
         conditions.tell(Unplaced(pod, WHY))
@@ -136,7 +136,7 @@ def test_a_pod_that_is_gone_is_no_trouble() -> None:
 
 
 def test_who_binds_waits_for_what_is_being_written() -> None:
-    async def story(api: FakeApi, conditions: Conditions, _written: Counter[str]) -> None:
+    async def story(api: FakeApi, conditions: StatusWriter, _written: Counter[str]) -> None:
         pod, other = create_pod(api), create_pod(api, "other")
         api.expect(Hang(), method="PATCH")
         conditions.tell(Unplaced(pod, WHY))

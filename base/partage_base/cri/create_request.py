@@ -17,7 +17,8 @@ from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from partage_base.cri.errors import MessageWrong
-from partage_base.cri.schema import CreateContainerRequest
+from partage_base.cri.schema import RESOURCES, CreateContainerRequest
+from partage_plugins.vocabulary import Adjustment
 
 POD_NAMESPACE: Final = 0  # NamespaceMode.POD, also where nothing is said
 NODE_NAMESPACE: Final = 2  # NamespaceMode.NODE
@@ -76,12 +77,14 @@ class Changes(Struct, frozen=True, kw_only=True):
     devices: tuple[RequestDevice, ...] = ()
     cdi: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
+    resources: Mapping[str, int] = {}
+    """By the names that the CRI gives them, as `resources_of` gives them."""
     without_mounts: frozenset[str] = frozenset()
     """Container paths, as the request writes them, of mounts to leave out."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to change."""
-        return any((self.env, self.mounts, self.devices, self.cdi, self.annotations, self.without_mounts))
+        return any(getattr(self, name) for name in self.__struct_fields__)
 
 
 def read_create(message: bytes) -> CreateRequest:
@@ -91,6 +94,11 @@ def read_create(message: bytes) -> CreateRequest:
         return _view(request)
     except UnicodeDecodeError as error:
         raise MessageWrong(f"CreateContainer: a name or annotation is not UTF-8 ({error.reason})") from None
+
+
+def resources_of(adjustment: Adjustment) -> dict[str, int]:
+    """What it sets of a container's resources."""
+    return {name: value for name in RESOURCES if (value := getattr(adjustment, name)) is not None}
 
 
 def rewritten(message: bytes, changes: Changes) -> bytes:
@@ -116,6 +124,8 @@ def _change(config: Any, changes: Changes) -> None:  # noqa: ANN401  a message o
     for name in dict.fromkeys(map(_raw, changes.cdi)):
         if name not in present:
             config.cdi_devices.add(name=name)
+    for resource, value in changes.resources.items():
+        setattr(config.linux.resources, resource, value)
     _replace_env(config.annotations, {key: value.encode() for key, value in changes.annotations.items()})
 
 

@@ -37,7 +37,9 @@ _MESSAGES: Final = {
     "Mount": "1 bytes container_path, 2 bytes host_path, 3 bool readonly",
     "Device": "1 bytes container_path, 2 bytes host_path, 3 bytes permissions",
     "CdiDevice": "1 bytes name",
-    "LinuxContainerConfig": "2 ContainerSecurityContext security_context",
+    "LinuxContainerConfig": "1 LinuxContainerResources resources, 2 ContainerSecurityContext security_context",
+    # Each is set in a container by the field of an adjustment that has its name.
+    "LinuxContainerResources": "",
     # A container's and a sandbox's security context number their fields differently.
     "ContainerSecurityContext": "1 Capabilities capabilities, 2 bool privileged, 3 NamespaceOption namespace_options",
     "SecurityContext": "1 NamespaceOption namespace_options",
@@ -68,7 +70,7 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
     file = descriptor_pb2.FileDescriptorProto(name="partage_cri.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
-        for field in fields.split(","):
+        for field in filter(None, fields.split(",")):
             _add_field(message, *field.split())
     return file
 
@@ -91,6 +93,7 @@ def _class(name: str) -> type[Message]:
     return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
+RESOURCES: Final = tuple(_POOL.FindMessageTypeByName(f"{_PACKAGE}.LinuxContainerResources").fields_by_name)
 CreateContainerRequest: Final = _class("CreateContainerRequest")
 ListContainersResponse: Final = _class("ListContainersResponse")
 ContainerStatusRequest: Final = _class("ContainerStatusRequest")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount
+from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount, resources_of
 from partage_crishim.rules.allocation import Claim
 from partage_crishim.rules.errors import PlacementRefused
 from partage_plugins.codecs import container_key, encode_container
@@ -105,6 +105,7 @@ def changes_of(adjustment: Adjustment, claim: Claim, key: ContainerKey, guard: C
         ),
         cdi=adjustment.cdi,
         annotations={**adjustment.annotations, CONTAINER: encode_container(record)},
+        resources=resources_of(adjustment),
         without_mounts=guard.without_mounts,
     )
 

@@ -13,14 +13,17 @@ import msgspec
 from msgspec import Struct
 
 from partage_plugins.errors import AdjustmentConflict, PluginNonsense
-from partage_plugins.vocabulary.containers import Adjustment, Device, Mount
+from partage_plugins.vocabulary.containers import Adjustment
 from partage_plugins.vocabulary.keys import ALLOC_PREFIX
 from partage_plugins.vocabulary.kinds import Promise
 from partage_plugins.vocabulary.names import Kind, PluginName
 
 HOOK: Final = "partage_adjust"
-Field = tuple[str, str]
-"""What is set and where: `("env", "PATH")`, `("mounts", "/lib/x.so")`."""
+Field = tuple[str, ...]
+"""What is set and where: `("env", "PATH")`, `("mounts", "/lib/x.so")`; of a single value its name alone."""
+_NOTHING: Final = Adjustment()
+_MERGED: Final = tuple(name for name in Adjustment.__struct_fields__ if name != "enforces")
+"""All that is set in a container: a new field of an adjustment is merged like the others."""
 
 
 class Merged(Struct, frozen=True, kw_only=True):
@@ -57,18 +60,23 @@ def checked(plugin: PluginName, answer: object) -> Adjustment | None:
         raise PluginNonsense(plugin, HOOK, f"returned an Adjustment with a wrong value: {error}") from None
 
 
-def _fields(plugin: PluginName, answer: Adjustment) -> Iterable[tuple[Field, Any]]:
-    found = [(("env", name), value) for name, value in answer.env.items()]
-    found += [(("mounts", mount.container_path), mount) for mount in answer.mounts]  # type: ignore[misc]
-    found += [(("devices", device.container_path), device) for device in answer.devices]  # type: ignore[misc]
-    found += [(("cdi", name), name) for name in answer.cdi]
-    found += [(("annotations", key), value) for key, value in answer.annotations.items()]
+def _fields(plugin: PluginName, answer: Adjustment) -> list[tuple[Field, Any]]:
+    """Each entry of a mapping, each item of a tuple, and each single value that is set has an owner of its own."""
+    found: list[tuple[Field, Any]] = []
+    for name in _MERGED:
+        value = getattr(answer, name)
+        if isinstance(value, Mapping):
+            found += [((name, key), each) for key, each in value.items()]
+        elif isinstance(value, tuple):
+            found += [((name, getattr(each, "container_path", each)), each) for each in value]
+        elif value is not None:
+            found.append(((name,), value))
     seen: set[Field] = set()
     for field, _ in found:
         if field in seen:
             raise PluginNonsense(plugin, HOOK, f"sets {' '.join(field)} twice")
-        if field[0] == "annotations" and field[1].startswith(ALLOC_PREFIX):
-            raise PluginNonsense(plugin, HOOK, f"sets annotation {field[1]}; {ALLOC_PREFIX} belongs to partage")
+        if field[0] == "annotations" and field[-1].startswith(ALLOC_PREFIX):
+            raise PluginNonsense(plugin, HOOK, f"sets annotation {field[-1]}; {ALLOC_PREFIX} belongs to partage")
         seen.add(field)
     return found
 
@@ -79,19 +87,17 @@ def _conflict(first: PluginName, second: PluginName, field: Field) -> Adjustment
 
 
 def _adjustment(values: Mapping[Field, Any], enforces: Mapping[Kind, tuple[Promise, ...]]) -> Adjustment:
-    def part(name: str) -> dict[str, Any]:
-        return {key: value for (where, key), value in values.items() if where == name}
-
-    mounts: Iterable[Mount] = part("mounts").values()
-    devices: Iterable[Device] = part("devices").values()
-    return Adjustment(
-        env=part("env"),
-        mounts=tuple(mounts),
-        devices=tuple(devices),
-        cdi=tuple(part("cdi")),
-        annotations=part("annotations"),
-        enforces=enforces,
-    )
+    parts: dict[str, Any] = {}
+    for (name, *key), value in values.items():
+        if key:
+            parts.setdefault(name, {})[key[0]] = value
+        else:
+            parts[name] = value
+    made: dict[str, Any] = {
+        name: tuple(part.values()) if isinstance(getattr(_NOTHING, name), tuple) else part
+        for name, part in parts.items()
+    }
+    return Adjustment(**made, enforces=enforces)
 
 
 def _enforces(answers: Iterable[Adjustment]) -> dict[Kind, tuple[Promise, ...]]:

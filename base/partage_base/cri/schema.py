@@ -39,7 +39,7 @@ _MESSAGES: Final = {
     "CdiDevice": "1 bytes name",
     "LinuxContainerConfig": "1 LinuxContainerResources resources, 2 ContainerSecurityContext security_context",
     # Each is set in a container by the field of an adjustment that has its name.
-    "LinuxContainerResources": "",
+    "LinuxContainerResources": "10 int memory_swap_limit_in_bytes",
     # A container's and a sandbox's security context number their fields differently.
     "ContainerSecurityContext": "1 Capabilities capabilities, 2 bool privileged, 3 NamespaceOption namespace_options",
     "SecurityContext": "1 NamespaceOption namespace_options",

@@ -92,5 +92,7 @@ class Adjustment(Struct, frozen=True, kw_only=True):
     """Names of CDI devices, `vendor/class=name`."""
     annotations: Mapping[AnnotationKey, str] = {}
     """On the container, for the runtime and its hooks."""
+    memory_swap_limit_in_bytes: Annotated[int, Meta(ge=1, le=(1 << 63) - 1)] | None = None
+    """Memory and swap together, as the CRI has it; None leaves what kubelet said."""
     enforces: Mapping[Kind, tuple[Promise, ...]] = {}
     """Which promises of the container's grants are in force once this adjustment is applied."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ ADJUSTMENTS = st.builds(
         unique_by=lambda mount: mount.container_path,
     ).map(tuple),
     annotations=st.dictionaries(FEW, FEW, max_size=2),
+    memory_swap_limit_in_bytes=st.sampled_from([None, 1 << 30, 2 << 30]),
     enforces=st.dictionaries(st.just(Kind("gpu")), st.sampled_from([("memory",), ("share", "limit"), ()])),
 )
 ANSWERS = st.lists(ADJUSTMENTS, max_size=4).map(lambda some: list(zip(NAMES, some, strict=False)))
@@ -44,30 +47,39 @@ def test_whether_plugins_agree_does_not_depend_on_their_order(answers: list[tupl
         }
 
 
+def entries(answer: Adjustment) -> Iterator[tuple[str, object]]:
+    """Everything that it sets, by the name of its owner's field."""
+    for name in Adjustment.__struct_fields__:
+        match getattr(answer, name):
+            case _ if name == "enforces":
+                pass
+            case Mapping() as values:
+                yield from ((f"{name} {key}", value) for key, value in values.items())
+            case tuple() as items:
+                yield from ((f"{name} {getattr(each, 'container_path', each)}", each) for each in items)
+            case None:
+                pass
+            case value:
+                yield name, value
+
+
 @given(ANSWERS)
 def test_every_changed_field_has_an_owner_and_nothing_is_lost(answers: list[tuple[PluginName, Adjustment]]) -> None:
     merged = outcome(answers)
     if merged is None:
         return
+    after = dict(entries(merged.adjustment))
     for plugin, answer in answers:
-        assert answer.env.items() <= merged.adjustment.env.items()
-        assert set(answer.mounts) <= set(merged.adjustment.mounts)
-        assert all(plugin in merged.owners[f"env {name}"] for name in answer.env)
-        assert all(plugin in merged.owners[f"mounts {mount.container_path}"] for mount in answer.mounts)
+        assert dict(entries(answer)).items() <= after.items()
+        assert all(plugin in merged.owners[field] for field, _ in entries(answer))
         assert all(set(promises) <= set(merged.adjustment.enforces[kind]) for kind, promises in answer.enforces.items())
-    assert len(merged.owners) == sum(
-        map(len, (merged.adjustment.env, merged.adjustment.mounts, merged.adjustment.annotations))
-    )
+    assert merged.owners.keys() == after.keys()
 
 
 @given(ANSWERS)
 def test_a_conflict_is_two_different_values_for_one_field(answers: list[tuple[PluginName, Adjustment]]) -> None:
-    values: dict[tuple[str, str], set[object]] = {}
+    values: dict[str, set[object]] = {}
     for _, answer in answers:
-        for name, value in answer.env.items():
-            values.setdefault(("env", name), set()).add(value)
-        for mount in answer.mounts:
-            values.setdefault(("mounts", mount.container_path), set()).add(mount)
-        for name, value in answer.annotations.items():
-            values.setdefault(("annotations", name), set()).add(value)
+        for field, value in entries(answer):
+            values.setdefault(field, set()).add(value)
     assert (outcome(answers) is None) == any(len(different) > 1 for different in values.values())

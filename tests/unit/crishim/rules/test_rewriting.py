@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_base.cri import Changes, MessageWrong, RequestDevice, RequestMount, read_create, rewritten
-from partage_plugins.vocabulary import Container, Mount
+from partage_base.cri.create_request import resources_of
+from partage_plugins.vocabulary import Adjustment, Container, Mount
 from unit.crishim.rules import wire
 from unit.crishim.rules.allocations import allocation, signed
 from unit.crishim.rules.requests import POD_PIDS, TARGET_PIDS, Create, Seen
@@ -133,6 +134,12 @@ def test_mounts_devices_names_and_annotations_are_added_once() -> None:
     assert seen.annotations == {b"k": b"v", b"other": b"o", b"n": b"w"}
     assert dict(wire.fields(wire.all_of(seen.config, 7)[2]))[3] == 1, "read only"
     assert wire.all_of(wire.all_of(seen.config, 8)[1], 3) == [b"rw"]
+
+
+def test_a_resource_is_set_and_the_others_stay() -> None:
+    changes = Changes(resources=resources_of(Adjustment(memory_swap_limit_in_bytes=1 << 40)))
+    linux = wire.all_of(Seen(rewritten(Create().bytes(), changes)).config, 15)[0]
+    assert dict(wire.fields(wire.all_of(linux, 1)[0])) == {3: 512, 10: 1 << 40}
 
 
 def test_a_view_says_what_was_asked_for() -> None:

@@ -49,9 +49,9 @@ class Model:
 
 MODELS: Final = {
     "decider": Model(
-        "partage_scheduler.deciding.decider",
-        "scheduler/partage_scheduler/deciding/decider.py",
-        ("tests/unit/scheduler/deciding", "tests/unit/scheduler/test_deciding_on_pods.py"),
+        "partage_scheduler.decision.decider",
+        "scheduler/partage_scheduler/decision/decider.py",
+        ("tests/unit/scheduler/decision", "tests/unit/scheduler/test_deciding_on_pods.py"),
     ),
     "quantity": Model(
         "partage_plugins.codecs.quantity",
@@ -60,10 +60,10 @@ MODELS: Final = {
     ),
     "life": Model(
         "partage_isolation.leases.life",
-        "isolation/partage_isolation/leasing/life.py",
+        "isolation/partage_isolation/leases/life.py",
         ("tests/unit/isolation/leasing/test_life.py",),
     ),
-    "judge": Model("partage_crishim.judge", "crishim/partage_crishim/judge.py", ("tests/unit/crishim/deciding",)),
+    "judge": Model("partage_crishim.judge", "crishim/partage_crishim/judge.py", ("tests/unit/crishim/rules",)),
     "findings": Model("partage_cli.doctor.findings", "cli/partage_cli/doctor/findings.py", ("tests/unit/cli/doctor",)),
 }
 
@@ -103,9 +103,9 @@ def mutants(source: str) -> Iterator[Mutant]:
     seen: Counter[str] = Counter()
     for number, node in enumerate(ast.walk(tree)):
         for changed in _changes(node):
-            text = f"{_line(node)}  ->  {_line(changed)}"
+            text = f"{_line(node)} -> {_line(changed)}"
             seen[text] += 1
-            yield Mutant(f"{text}  #{seen[text]}" if seen[text] > 1 else text, _with(tree, number, changed))
+            yield Mutant(f"{text} #{seen[text]}" if seen[text] > 1 else text, _with(tree, number, changed))
 
 
 def _line(node: ast.AST) -> str:

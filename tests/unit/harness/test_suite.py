@@ -105,6 +105,10 @@ def test_every_test_is_in_one_job() -> None:
     assert files_of(plan.everything()) == Counter(files)
 
 
+def test_what_the_plan_names_exists() -> None:
+    assert set(plan.SLOW_FIRST) <= {job.name for job in plan.everything()}
+
+
 def test_every_unit_test_is_in_one_quick_job() -> None:
     files = [file for kind in ("unit", "contract") for file in (ROOT / "tests" / kind).rglob("test_*.py")]
     assert files_of(plan.inner_loop()) == Counter(files)

@@ -103,9 +103,16 @@ def mutants(source: str) -> Iterator[Mutant]:
     seen: Counter[str] = Counter()
     for number, node in enumerate(ast.walk(tree)):
         for changed in _changes(node):
-            text = f"{_line(node)} -> {_line(changed)}"
+            text = _text(node, changed)
             seen[text] += 1
             yield Mutant(f"{text} #{seen[text]}" if seen[text] > 1 else text, _with(tree, number, changed))
+
+
+def _text(node: ast.AST, changed: ast.AST) -> str:
+    if isinstance(node, ast.Dict) and isinstance(changed, ast.Dict):
+        left = {id(key) for key in changed.keys}
+        return f"without {next(_line(key) for key in node.keys if key and id(key) not in left)}"
+    return f"{_line(node)} -> {_line(changed)}"
 
 
 def _line(node: ast.AST) -> str:
@@ -128,6 +135,10 @@ def _changes_of_values(node: ast.AST) -> Iterator[ast.AST]:
             yield operand
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
             yield ast.BinOp(left, _COMPUTED[type(op)](), right)
+        case ast.Dict(keys=keys, values=values) if len(keys) > 1:
+            for gone, key in enumerate(keys):  # such as a table without one of its rows
+                if key:
+                    yield ast.Dict(keys[:gone] + keys[gone + 1 :], values[:gone] + values[gone + 1 :])
         case ast.Constant(value=bool() as value):
             yield ast.Constant(not value)
         case ast.Constant(value=int() as value):

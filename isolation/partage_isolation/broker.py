@@ -36,7 +36,7 @@ from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.messages import CardTold, Told
 from partage_isolation.wire.packets import Loss
-from partage_isolation.wire.parking import Parking
+from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.peers import boot_id
 from partage_isolation.wire.report import told
 from partage_isolation.wire.restore import restore
@@ -95,7 +95,7 @@ class Broker:
         stack.callback(self._watch.close)
         stack.callback(registry.close)
         stack.push_async_callback(chores.close)
-        self._parking = Parking(
+        self._parking = ParkedQuestions(
             ledger, sampler=sampler, hints=hints, chores=chores, counters=counters, registry=registry
         )
         self._unannounced = Unannounced(ledger, registry)
@@ -149,12 +149,11 @@ class Broker:
         if self._rows.lost:
             self._parking.settle(SETTLE_S)
             yield (
-                f"the file of rows could not be read: {self._rows.lost}; what processes hold is found out anew, and "
+                f"the file of rows could not be read: {self._rows.lost}; what processes hold is found out again, and "
                 f"nothing more is lent for {SETTLE_S:g} s"
             )
 
     async def look(self) -> None:
-        """At everything, once."""
         self._note_models()
         await self._auditor.tick()
         self.containers.runtime_has({key: container.id for key, container in self._auditor.listed.items()})
@@ -191,7 +190,6 @@ class Broker:
 
 
 def terms_of(settings: BrokerSettings) -> Terms:
-    """How time is metered."""
     return Terms(
         policy=settings.policy,
         policies=settings.policy_of_cards,

@@ -17,7 +17,7 @@ from partage_plugins.errors import PartageError
 
 
 class BrokerError(PartageError):
-    """Base of them all."""
+    pass
 
 
 class NoRows(BrokerError):

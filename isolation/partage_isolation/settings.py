@@ -37,7 +37,7 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
     ] = "stop"
     policy: Annotated[
         Literal["virtual-time", "caps", "gemini", "free-run"],
-        Setting("Who gets a card's time: by shares and limits, in three ways, or nobody meters it."),
+        Setting("Who gets a card's time: by shares and limits, in three ways, or not metered."),
     ] = "virtual-time"
     policies: Annotated[
         tuple[str, ...],

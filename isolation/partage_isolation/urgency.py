@@ -1,10 +1,10 @@
 """The broker goes before ordinary programs, and no further: each turn of a card waits for it.
 
 A niceness counts only within a control group, and a node has many. So its threads ask for round robin at the lowest
-real-time priority: all of them, since whoever answers waits for the one that holds the interpreter. They are no danger
-to the node by that: after a second without a pause they are ordinary ones again, and where even that can't be done the
-kernel ends the process four seconds later. A child is made an ordinary one by who starts it: an interpreter that starts
-may compute for a second without a pause.
+real-time priority: all of them, since the thread that answers waits for the one that holds the interpreter. They are no
+danger to the node by that: after a second without a pause they are ordinary ones again, and where even that can't be
+done the kernel ends the process four seconds later. A child is made an ordinary one by who starts it: an interpreter
+that starts may compute for a second without a pause.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.lending import Lent, Patience
+from partage_isolation.ledger.loans import Lent, Patience
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, What
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_isolation.audit.nvml_messages import Ended, NotUnderstood, Ready, Refused, Told, Used, encoded, told
+from partage_isolation.audit.nvml_messages import CardRefused, Ended, NotUnderstood, Ready, Told, Used, encoded, told
 
 _STORY: Final[tuple[Told, ...]] = (
     Ready(),
     Used("GPU-1", 1 << 60, {1: 1 << 40, 4711: 0}),
-    Refused("GPU-1", "Not Found (6)"),
+    CardRefused("GPU-1", "Not Found (6)"),
     Ended("the driver is gone", has_library=True),
     Ended("there is none", has_library=False),
 )

@@ -17,8 +17,6 @@ _FEW: Final = 8
 
 
 class Target(NamedTuple):
-    """One limit."""
-
     container: ContainerTold
     held: CardHeld
 

@@ -38,7 +38,7 @@ Examples:
     default=1,
     show_default=True,
     metavar="SECONDS",
-    help="How often it is drawn anew.",
+    help="How often it is drawn again.",
 )
 @click.pass_obj
 def command(root: Path, *, once: bool, output: str, every_s: float) -> None:

@@ -25,8 +25,6 @@ Row = tuple[ContainerTold, CardHeld]
 
 @dataclass(frozen=True)
 class Frame:
-    """Where it is shown."""
-
     node: str
     at: datetime
     width: int = 0
@@ -134,7 +132,7 @@ def _bar(held_bytes: int | None, limit_bytes: int | None, frame: Frame) -> str:
         return ""
     part = min(1.0, held_bytes / limit_bytes) if limit_bytes else float(held_bytes > 0)
     full, empty = ("█", "░") if frame.blocks else ("#", ".")
-    drawn = min(_BAR, -int(-part * _BAR // 1))  # whoever holds anything is seen
+    drawn = min(_BAR, -int(-part * _BAR // 1))  # any amount is seen
     colour = "red" if part >= _FULL else "yellow" if part >= _NEARLY else "green"
     return click.style(full * drawn, fg=colour) + empty * (_BAR - drawn)
 

@@ -17,7 +17,7 @@ _SHORT_BY: Final = 0.05
 
 
 def time_columns(held: Sequence[CardHeld], *, blocks: bool) -> list[Column]:
-    """None where nobody's time is metered."""
+    """None where no time is metered."""
     if not any(each.time for each in held):
         return []
     return [
@@ -47,7 +47,7 @@ def _bar(held: CardHeld, *, blocks: bool) -> str:
 
 
 def _colour(held: CardHeld) -> str:
-    """Whoever gets less than its share though it wants it is seen."""
+    """Shows a container that wants its share and gets less."""
     if held.time is None:
         return "green"
     due = min(held.share_milli / _WHOLE, held.time.wanted.s10)

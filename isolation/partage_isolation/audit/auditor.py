@@ -26,8 +26,6 @@ _BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 
 class AuditFigures:
-    """Of one broker."""
-
     def __init__(self, metrics: Metrics) -> None:
         self._found = metrics.counter("partage_broker_findings_total", "What audits found wrong.", labels=("kind",))
         self._standing = metrics.gauge(
@@ -44,7 +42,6 @@ class AuditFigures:
         self._kinds: set[str] = set()
 
     def found(self, new: Iterable[Finding], standing: Iterable[Finding]) -> None:
-        """After an audit."""
         for finding in new:
             self._found.labels(kind=finding.kind).inc()
         now = Counter(finding.kind for finding in standing)
@@ -53,13 +50,12 @@ class AuditFigures:
             self._standing.labels(kind=kind).set(now[kind])
 
     def stopped(self, outcome: str) -> None:
-        """`done` or `failed`."""
         self._stops.labels(outcome=outcome).inc()
 
 
 _LOOK_S: Final = 5.0
 _MOST_STUCK: Final = 8
-"""Threads that wait for a process; with more of them nobody is looked at until one is free."""
+"""Threads that wait for a process; with more of them no process is looked at until one is free."""
 _NOTHING: Final = Looked({}, {}, frozenset())
 _log: Final = structlog.get_logger()
 
@@ -67,26 +63,18 @@ _log: Final = structlog.get_logger()
 class Books(Protocol):
     """The broker's, as they are needed here."""
 
-    def facts(self) -> Sequence[ContainerFacts]:
-        """How things are."""
-        ...
+    def facts(self) -> Sequence[ContainerFacts]: ...
 
-    def forget(self, key: ContainerKey) -> None:
-        """The container is gone."""
-        ...
+    def forget(self, key: ContainerKey) -> None: ...
 
 
 class Lister(Stopper, Protocol):
-    """The runtime; see `Runtime`."""
-
     async def containers(self) -> Mapping[ContainerKey, RuntimeContainer] | None:
         """None: it does not answer."""
         ...
 
 
 class Auditor:
-    """Of one broker."""
-
     def __init__(  # noqa: PLR0913  those whom it asks and tells
         self,
         *,
@@ -122,7 +110,6 @@ class Auditor:
         return tuple(sorted(self._since_s, key=lambda one: -self._since_s[one]))
 
     async def tick(self) -> None:
-        """One audit."""
         began = time.perf_counter()
         seen = await self._seen()
         self._memory, verdict = audited(self._memory, seen, self._rules)
@@ -131,7 +118,6 @@ class Auditor:
         self._figures.seconds.observe(time.perf_counter() - began)
 
     async def close(self) -> None:
-        """Lets go of everything."""
         await self._stopping.close()
 
     # ---- Asking ------------------------------------------------------------------------------------------------------
@@ -165,7 +151,7 @@ class Auditor:
         return uses
 
     async def _looked(self, wanted: Wanted) -> Looked:
-        """A process can hold up whoever reads its maps for ever; the audit then goes on without this proof."""
+        """A process can hold up the reader of its maps for ever; the audit then goes on without this proof."""
         if self._stuck >= _MOST_STUCK:
             return _NOTHING
         looking = in_thread(lambda: self._engagement.look(wanted))

@@ -1,6 +1,6 @@
 """Writes findings down for others: a file for each container or card, see `partage_base.findings`.
 
-A finding that stands no more is kept a while, so that whoever looks now and then sees it. What another broker left is
+A finding that stands no more is kept a while, so that occasional readers see it. What another broker left is
 kept as long.
 """
 

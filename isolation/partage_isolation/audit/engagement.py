@@ -28,8 +28,6 @@ _MOST_PROCESSES: Final = 64
 
 
 class Holders:
-    """Of one node."""
-
     def __init__(self, proc: Path) -> None:
         self._proc = proc
         self._turn: list[int] = []
@@ -92,16 +90,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Looked:
-    """What they showed."""
-
     sights: Mapping[int, Sight]
     firsts: Mapping[ContainerKey, Sight]
     gone: frozenset[int]
 
 
 class Engagement:
-    """Of one node."""
-
     def __init__(
         self, installed: Installed, *, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -198,7 +192,7 @@ class Engagement:
         return executes(self._text(pid, "maps") or "", ours, path=_LIBRARY) if ours else None
 
     def _gone(self, rows: Mapping[int, tuple[ProcessFacts, ...]]) -> Iterable[int]:
-        """Of those that are not connected: whoever is, lives."""
+        """Of those that are not connected: a connected process lives."""
         for pid, ones in rows.items():
             if not any(row.connected for row in ones):
                 born = self._birth(pid)

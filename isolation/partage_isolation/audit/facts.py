@@ -70,7 +70,7 @@ class CardLimits:
     granted_share: int = 0
     granted_limit: int = 0
     time: Shares | None = None
-    """What it wanted and got of the card's time; None where nobody meters that."""
+    """What it wanted and got of the card's time; None where that is not metered."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,6 @@ Sample = CardUse | Blind
 
 
 class Nvml(Protocol):
-    """Whoever can be asked."""
-
     async def use(self, card: CardId) -> Sample | None:
         """A sample that begins after this call; None where there is none within the deadline.
 

@@ -13,8 +13,6 @@ from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 @dataclass(frozen=True)
 class Finding:
-    """Base of them all."""
-
     stops: ClassVar[bool] = False
 
     @property
@@ -29,19 +27,15 @@ class Finding:
 
     @property
     def sentence(self) -> str:
-        """For people."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class OfContainer(Finding):
-    """One about a container."""
-
     key: ContainerKey
 
     @property
     def subject(self) -> str:
-        """Its key."""
         return self.key
 
 
@@ -55,7 +49,6 @@ class ProcessWithoutLibrary(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return f"a process uses card {self.card} without partage's library, so no limit holds for it"
 
 
@@ -69,7 +62,6 @@ class ProcessWithoutRow(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return f"a process uses card {self.card} and does not speak with the broker, so no limit holds for it"
 
 
@@ -82,7 +74,6 @@ class CoveredMounts(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return f"what partage mounted at {self.place} is covered, moved or can be written, so limits may not hold"
 
 
@@ -96,7 +87,6 @@ class BytesBeyondLedger(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return f"a process holds more memory of card {self.card} than it was lent"
 
 
@@ -109,7 +99,6 @@ class BytesBeyondLimit(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return f"it holds more memory of card {self.card} than its limit, contexts and loaded code included"
 
 
@@ -119,8 +108,7 @@ class ContainerWithoutRow(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
-        return "the broker has lost what it knew of this container, which gets no memory until it is made anew"
+        return "the broker has lost what it knew of this container, which gets no memory until it is created again"
 
 
 @dataclass(frozen=True)
@@ -131,7 +119,6 @@ class RowWithoutProcess(OfContainer):
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return "memory stays charged for a process that is gone"
 
 
@@ -143,12 +130,10 @@ class BlindCard(Finding):
 
     @property
     def subject(self) -> str:
-        """The card."""
         return self.card
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return (
             f"NVML does not tell how much memory of card {self.card} a process holds: limits hold there by the word of"
             " the library alone, and what goes past it is not found"
@@ -164,10 +149,8 @@ class ProcessOfNobody(Finding):
 
     @property
     def subject(self) -> str:
-        """The card."""
         return self.card
 
     @property
     def sentence(self) -> str:
-        """For people."""
         return f"a process that is in no granted container uses card {self.card}, and takes memory from those that are"

@@ -54,7 +54,7 @@ class Labelled(Protocol):
 
 
 def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Family]:
-    """Nothing of cards that nobody meters."""
+    """Nothing of cards that are not metered."""
     rows = [(each, *row) for each in containers for row in _metered(each)]
     share = [sample(each, card, limits.share / WHOLE_MILLI) for each, card, limits, _ in rows]
     limit = [sample(each, card, limits.limit / WHOLE_MILLI) for each, card, limits, _ in rows]
@@ -83,8 +83,6 @@ def _one(facts: ContainerFacts, card: CardId, windows: Windows, sample: Labelled
 
 
 class BrokerFigures:
-    """All of one broker."""
-
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         metrics: Metrics,

@@ -49,7 +49,7 @@ class Installed:
         """Of the containers' folders, of the library in each version, and of the folder of versions."""
 
     def look(self) -> None:
-        """Anew: versions come and go, and so do our own mounts."""
+        """Versions come and go, and so do our own mounts."""
         mountinfo, versions = (_SELF / "mountinfo").read_text(errors="replace"), self._present()
         if (mountinfo, versions) != (self._mountinfo, self._versions):
             seen = mounts(mountinfo)
@@ -87,7 +87,7 @@ class Installed:
         place = path, state.st_dev, state.st_ino
         found = self._known.get(place) or _mapped(path)
         if found is None:
-            _log.error("the library's file does not show in our own maps, so it is proved for nobody", file=str(path))
+            _log.error("the library's file does not show in our own maps, so it can't be proved", file=str(path))
             return
         present[place] = found
 
@@ -107,15 +107,12 @@ def _mapped(path: Path) -> FileId | None:
 
 
 class Places:
-    """Of one node."""
-
     def __init__(self, installed: Installed, proc: Path) -> None:
         self._installed, self._proc = installed, proc
         self._known: dict[tuple[ContainerKey, str], tuple[str, ...]] = {}
         """Wrong places by container and mount namespace, for one look."""
 
     def look(self) -> None:
-        """Another look begins."""
         self._known.clear()
 
     def wrong(self, pid: int, key: ContainerKey, *, with_links: bool) -> tuple[str, ...] | None:

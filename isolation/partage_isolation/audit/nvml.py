@@ -1,6 +1,6 @@
 """The parent's side of the child that asks NVML: an `Nvml` for the broker's loop.
 
-One question is open for each card. Whoever asks while one is open gets the answer to the next, together with all who
+One question is open for each card. Later callers get the answer to the next question, together with all who
 wait for it: the open one may have begun before what they ask about. Nothing is remembered.
 
 A child that dies is replaced at once the first time, then more and more slowly; one that is silent for too long is
@@ -25,21 +25,21 @@ from partage_gpu.nvml.backoff import Backoff
 from partage_gpu.nvml.facts import TroubleKind
 from partage_gpu.nvml.process import ChildProcess
 from partage_isolation.audit.facts import Blind, CardUse, Sample
-from partage_isolation.audit.nvml_messages import Ask, Ended, Ready, Refused, Told, Unseen, Used, asked, told
+from partage_isolation.audit.nvml_messages import AskUse, CardRefused, Ended, Ready, Told, Unseen, Used, asked, told
 from partage_isolation.audit.threads import soon
 from partage_isolation.urgency import goes_as_others
 from partage_plugins.vocabulary.names import CardId
 
 CHILD: Final = "partage_isolation.audit.nvml_child"
 _START_S: Final = 30.0
-"""Patience with a child that has not opened the driver yet: a card that nobody uses wakes up for seconds."""
+"""Patience with a child that has not opened the driver yet: an unused card wakes up for seconds."""
 _ANEW_S: Final = 30.0
 """How often a card that NVML refuses is asked for by a fresh child: NVML finds a card that came back only then."""
 _MOST_LEFT: Final = 1
 """Killed ones that do not die."""
 _log: Final = structlog.get_logger()
 _Asked = asyncio.Future[Sample | None]
-_Child = ChildProcess[Ask, Told]
+_Child = ChildProcess[AskUse, Told]
 
 
 class NvmlChild:
@@ -73,7 +73,6 @@ class NvmlChild:
         return self._child.pid if self._child else None
 
     async def use(self, card: CardId) -> Sample | None:
-        """See `use.Nvml`."""
         until = time.monotonic() + self._deadline_s
         while self._runs():
             question = self._question(card)
@@ -86,7 +85,7 @@ class NvmlChild:
         return None
 
     def tidy(self) -> None:
-        """Ends a child that is not to be, also where nobody asks."""
+        """Ends a child that is not to be, also where no question comes."""
         if self._paused():
             self._let_go()
 
@@ -127,7 +126,6 @@ class NvmlChild:
         return True
 
     def _judge_silence(self) -> None:
-        """Somebody waited in vain."""
         patience_s = self._silent_s if self._is_ready else max(_START_S, self._silent_s)
         silent_s = time.monotonic() - self._owes_since
         if self._child is not None and self._open and silent_s > patience_s:
@@ -151,7 +149,7 @@ class NvmlChild:
         self._kill()
 
     def _kill(self) -> None:
-        """Whoever waits may ask another one."""
+        """Callers that wait may ask another one."""
         child, self._child = self._child, None
         if child is not None:
             self._left.append(child)
@@ -178,7 +176,7 @@ class NvmlChild:
         if not self._open:
             self._owes_since = time.monotonic()
         self._open[card] = question
-        self._child.send(Ask(card))
+        self._child.send(AskUse(card))
 
     def _hear(self, born: object, message: Told) -> None:
         if self._child is None or born is not self._born:
@@ -193,7 +191,7 @@ class NvmlChild:
             case Unseen():
                 card = CardId(message.card)
                 self._answer(card, Blind(card, message.taken_ns))
-            case Refused():
+            case CardRefused():
                 self._has_refused = True
                 self._answer(CardId(message.card), None)
                 if (silent := self._repeats.due(message)) is not None:

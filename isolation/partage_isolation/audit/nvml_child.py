@@ -26,9 +26,9 @@ from partage_gpu.nvml.parent import end_with_parent, give_memory_back
 from partage_isolation.audit.nvml_messages import (
     MAX_BYTES,
     MOST_PROCESSES,
+    CardRefused,
     Ended,
     Ready,
-    Refused,
     Told,
     Unseen,
     Used,
@@ -52,7 +52,7 @@ class NoDriver(Exception):
     has_library = True
 
 
-class NoLibrary(NoDriver):
+class NoNvml(NoDriver):
     """There is no NVML here."""
 
     has_library = False
@@ -80,20 +80,17 @@ class _Process(ctypes.Structure):
 
 
 class Library:
-    """NVML, loaded and initialised."""
-
     def __init__(self, driver_root: str) -> None:
-        """Raises `NoDriver`."""
         path = library_below(driver_root)
         if path is None:
-            raise NoLibrary(f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
+            raise NoNvml(f"there is no {LIBRARY} below {driver_root}; is NVIDIA's driver installed there?")
         try:
             self._nvml = ctypes.CDLL(path)
             self._nvml.nvmlErrorString.restype = ctypes.c_char_p
             number = self._nvml.nvmlInit_v2()
             self._lists = [one for one in map(self._list, _LISTS) if one is not None]
         except (OSError, AttributeError) as error:
-            raise NoLibrary(f"{path} cannot be loaded: {error}") from error
+            raise NoNvml(f"{path} cannot be loaded: {error}") from error
         if number:
             raise NoDriver(f"NVML does not start: {self._words(number)}")
         self._handles: dict[str, ctypes.c_void_p] = {}
@@ -107,7 +104,7 @@ class Library:
             except _Failed:
                 if self._handles.pop(card, None) is None:
                     raise
-            return self._used(card)  # an instance that was made anew has another handle
+            return self._used(card)  # an instance that was created again has another handle
         except _Failed as failed:
             if failed.number in _OF_ONE_CARD:
                 raise NoAnswer(self._words(failed.number)) from None
@@ -209,7 +206,7 @@ def _answer(library: Library, card: str) -> Told:
     try:
         return library.use(card)
     except NoAnswer as error:
-        return Refused(card, str(error))
+        return CardRefused(card, str(error))
 
 
 def _tell(connection: socket.socket, message: Told) -> None:

@@ -25,7 +25,7 @@ class NotUnderstood(ValueError):
     """A packet that is no message."""
 
 
-class Ask(NamedTuple):
+class AskUse(NamedTuple):
     """What processes hold of a card or MIG instance."""
 
     card: str
@@ -36,8 +36,6 @@ class Ready(NamedTuple):
 
 
 class Used(NamedTuple):
-    """The answer."""
-
     card: str
     taken_ns: int
     processes: dict[int, int | None]
@@ -51,7 +49,7 @@ class Unseen(NamedTuple):
     taken_ns: int
 
 
-class Refused(NamedTuple):
+class CardRefused(NamedTuple):
     """The driver has no answer for this card; others may."""
 
     card: str
@@ -66,20 +64,19 @@ class Ended(NamedTuple):
     """False: there is none, so most likely no card either."""
 
 
-Told = Ready | Used | Unseen | Refused | Ended
+Told = Ready | Used | Unseen | CardRefused | Ended
 
 
-def asked(question: Ask) -> bytes:
+def asked(question: AskUse) -> bytes:
     """A question as a packet."""
     return _packed(_ASK, question.card)
 
 
-def question(packet: bytes) -> Ask:
-    """What the parent asks."""
+def question(packet: bytes) -> AskUse:
     what, text, _, _ = _read(packet)
     if what != _ASK:
         raise NotUnderstood(f"a message of kind {what} is no question")
-    return Ask(text)
+    return AskUse(text)
 
 
 def encoded(message: Told) -> bytes:
@@ -88,7 +85,7 @@ def encoded(message: Told) -> bytes:
         return _packed(_USED, message.card, message.processes, message.taken_ns)
     if isinstance(message, Unseen):
         return _packed(_BLIND, message.card, taken_ns=message.taken_ns)
-    if isinstance(message, Refused):
+    if isinstance(message, CardRefused):
         return _packed(_REFUSED, f"{message.card}\n{message.why}")
     if isinstance(message, Ended):
         return _packed(_ENDED if message.has_library else _NO_LIBRARY, message.why)
@@ -96,7 +93,6 @@ def encoded(message: Told) -> bytes:
 
 
 def told(packet: bytes) -> Told:
-    """What the child said."""
     what, text, taken_ns, processes = _read(packet)
     if what == _READY:
         return Ready()
@@ -106,7 +102,7 @@ def told(packet: bytes) -> Told:
         return Unseen(text, taken_ns)
     if what == _REFUSED:
         card, _, why = text.partition("\n")
-        return Refused(card, why)
+        return CardRefused(card, why)
     if what in (_ENDED, _NO_LIBRARY):
         return Ended(text, has_library=what == _ENDED)
     raise NotUnderstood(f"a message of kind {what}, which the child has not")

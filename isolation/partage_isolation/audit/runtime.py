@@ -1,6 +1,6 @@
 """What the container runtime says of granted containers, by their keys; and stopping one.
 
-A runtime that is away says nothing, and costs nothing but freshness: nobody may take its silence for an empty list.
+A runtime that is away says nothing, and costs nothing but freshness: its silence must not be taken for an empty list.
 A container's annotation and the pid of its first process never change, so each is asked for and read once.
 """
 
@@ -35,8 +35,6 @@ class RuntimeContainer:
 
 
 class Runtime:
-    """The node's."""
-
     def __init__(self, client: RuntimeClient) -> None:
         self._client = client
         self._keys: dict[str, ContainerKey | None] = {}
@@ -51,7 +49,7 @@ class Runtime:
             return {key: await self._described(each) for key, each in found.items()}
         except CriError as error:
             if (silent := self._repeats.due(type(error).__name__)) is not None:
-                what = "the container runtime does not answer; nobody is collected until it does"
+                what = "the container runtime does not answer; no container is collected until it does"
                 _log.warning(what, why=str(error), repeats=silent)
             return None
 

@@ -34,8 +34,6 @@ Facts = Mapping[ContainerKey, ContainerFacts]
 
 @dataclass(frozen=True)
 class Sight:
-    """What one process showed."""
-
     pid: int
     birth: Birth
     key: ContainerKey | None
@@ -91,7 +89,6 @@ class Round:
         return None if first is None else first.wrong_places
 
     def owner(self, pid: int) -> ContainerKey | None:
-        """Whose process it is."""
         sight = self.sights.get(pid)
         if sight is not None and sight.key is not None:
             return sight.key
@@ -99,7 +96,6 @@ class Round:
 
 
 def rows_of(facts: Facts) -> Iterator[ProcessFacts]:
-    """All of them."""
     return (row for container in facts.values() for row in container.processes)
 
 

@@ -29,7 +29,7 @@ def in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
     def run() -> None:
         try:
             answer = call()
-        except Exception as error:  # noqa: BLE001  whoever waits for it gets it
+        except Exception as error:  # noqa: BLE001  the caller that waits gets it
             soon(loop, failed, error)
         else:
             soon(loop, answered, answer)

@@ -1,8 +1,8 @@
 """Decides what is wrong: what was suspected again and again; and who is gone. Pure.
 
-Nobody is accused for a race. A suspicion becomes a finding when rounds that follow each other show the same of the very
-same process: a pid that was born again, or has exec'd, begins anew. A round that could not see neither strengthens a
-suspicion nor ends it.
+A race accuses no process. A suspicion becomes a finding when rounds that follow each other show the same of the very
+same process: a pid that was born again, or has exec'd, starts from zero. A round that could not see neither strengthens
+a suspicion nor ends it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an audit decides."""
-
     findings: tuple[Finding, ...]
     forget: tuple[ContainerKey, ...]
 
 
 def audited(memory: Memory, seen: Round, rules: Rules) -> tuple[Memory, Verdict]:
-    """One audit."""
     allowed = _allowed(memory, seen)
     strikes = _strikes(memory, seen, rules, allowed)
     absent = _absent(memory, seen)
@@ -108,7 +105,7 @@ def _once_more(absence: Absence) -> Absence:
 
 
 def _is_gone(absence: Absence, container: ContainerFacts, now_s: float, rules: Rules) -> bool:
-    """Whoever has a living process is not, whatever is listed."""
+    """A container with a living process is not gone, whatever is listed."""
     if absence.listings < rules.rounds or any(row.connected or row.state != "dead" for row in container.processes):
         return False
     return absence.was_listed or now_s - absence.since_s >= rules.unlisted_s

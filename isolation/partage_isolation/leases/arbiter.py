@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from partage_isolation.leases import members
 from partage_isolation.leases.durations import Timing
-from partage_isolation.leases.life import Event
+from partage_isolation.leases.life import LeaseEvent
 from partage_isolation.leases.line import Hint, Shares, Write
 from partage_isolation.leases.node import FirstEpoch, Island, Node, Place
 from partage_isolation.leases.policies.policy import Policy
@@ -50,7 +50,6 @@ class Arbiter:
         self.due = self.node.due()
 
     def drop(self, key: ContainerKey) -> None:
-        """It has ended."""
         self.node.drop(key, self._now)
         self.due = self.node.due()
 
@@ -62,7 +61,7 @@ class Arbiter:
         seat, island = found
         members.joins(seat, member, self._now)
         if not seat.card.policy.is_metering and not seat.is_open:
-            seat.happens(Event.FREED, self._now)
+            seat.happens(LeaseEvent.FREED, self._now)
             self.node.lines.say(seat)
         self._go_on(island)
 
@@ -142,7 +141,6 @@ class Arbiter:
         ]
 
     def tick(self, now: int) -> None:
-        """Time has passed."""
         self._now = max(self._now, now)
         for island in self.node.islands:
             if island.due is not None and island.due <= self._now:
@@ -155,7 +153,6 @@ class Arbiter:
         return self.node.lines.take()
 
     def epoch(self, key: ContainerKey, card: CardId) -> int:
-        """Of the line now."""
         return self.node.seats[key, card].epoch
 
     def shares(self, now: int) -> Mapping[Place, Shares]:

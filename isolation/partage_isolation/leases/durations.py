@@ -18,7 +18,7 @@ class Timing:
     quantum_ns: int = 20 * MS
     """Of a lease while others want the card."""
     min_run_ns: int = 5 * MS
-    """A lease lasts at least so long, whoever wakes up."""
+    """A lease lasts at least so long, whichever process wakes up."""
     drain_least_ns: int = 2 * MS
     """So long is waited at least for work that is under way when a lease ends."""
     drain_quanta: int = 8
@@ -36,6 +36,6 @@ class Timing:
     speaks_ns: int = MS
     """So long after its end a lease is left alone: mostly its processes say by then that their work is done."""
     comes_back_ns: int = MS * 3 // 10
-    """So long the card is kept for who was not idle when his turn ended, and is still first."""
+    """So long the card is kept for a container that was not idle when its turn ended, and is still first."""
     longest_wait_ns: int = 5 * SECOND
     """After that a container with a share gets its turn whatever it owes."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from partage_isolation.leases.durations import Timing
-from partage_isolation.leases.life import DONE, ENDED, FREE, LENT, LINES, RENEWED, WANTED, Event
+from partage_isolation.leases.life import DONE, ENDED, FREE, LENT, LINES, RENEWED, WANTED, LeaseEvent
 from partage_isolation.leases.line import Hint, LineState, Write, after
 from partage_isolation.leases.seat import Demander, Seat
 from partage_plugins.vocabulary.names import ContainerKey
@@ -28,16 +28,15 @@ class Lines:
         self._acts: list[Write | Hint] = []
 
     def take(self) -> list[Write | Hint]:
-        """All of it, once."""
         acts, self._acts = self._acts, []
         return acts
 
     def forget(self, key: ContainerKey) -> None:
-        """Nobody is left to read it."""
+        """No process is left to read it."""
         self._acts = [act for act in self._acts if act.key != key]
 
     def first(self, seat: Seat) -> None:
-        """A line that nobody has read yet."""
+        """A line that no process has read yet."""
         self._acts.append(Write(seat.key, seat.card_id, LineState.CLOSED, seat.epoch, 0))
 
     def say(self, seat: Seat, deadline: int = 0) -> None:
@@ -127,14 +126,14 @@ class Closing:
         if not any(seat.waits() for seat in closing):
             return False
         for seat in closing:
-            seat.happens(Event.REOPENED, now)
+            seat.happens(LeaseEvent.REOPENED, now)
             self._lines.say(seat, now + self._timing.gang_reopen_ns)
             seat.look_at = seat.deadline
             seat.forget_wants()
         return True
 
     def _give_up(self, seat: Seat) -> None:
-        """Nobody waits any longer: what still runs overlaps with others, and is charged as that."""
+        """The wait is over: what still runs overlaps with others, and is charged as that."""
         seat.counts.overlaps += 1
         for member in seat.undrained:
             seat.members[member].silent_since = seat.ended_at
@@ -145,7 +144,6 @@ class Closing:
         seat.demander.set_longest_wait()
 
     def release(self, seat: Seat, now: int) -> None:
-        """The card is free."""
         card, is_back = seat.card, seat.waits()
         card.goes(seat, is_back=is_back)
         card.policy.ended(seat.account, now)
@@ -184,7 +182,7 @@ class Granting:
             if run is not None:
                 self._open(seat, LENT, now, min(ends))
             else:
-                self._open(seat, Event.FREED if _may_be_free(demander, seat) else Event.GIVEN, now)
+                self._open(seat, LeaseEvent.FREED if _may_be_free(demander, seat) else LeaseEvent.GIVEN, now)
 
     def _run_ns(self, seat: Seat, now: int) -> int | None:
         is_contended = seat.card.is_contended(seat, now - self._timing.min_run_ns)
@@ -198,7 +196,7 @@ class Granting:
         seat.counts.leases += 1
         seat.forget_wants()
 
-    def _open(self, seat: Seat, event: Event, now: int, deadline: int = 0) -> None:
+    def _open(self, seat: Seat, event: LeaseEvent, now: int, deadline: int = 0) -> None:
         seat.happens(event, now)
         self._lines.say(seat, deadline)
         seat.look_at = self._left_alone_until(seat)
@@ -214,7 +212,7 @@ class Granting:
         if deadline < now + UNIT_NS:
             self._closing.revoke(seat.demander, now)
         elif not seat.is_leased:
-            self._open(seat, Event.CONTENDED, now, deadline)
+            self._open(seat, LeaseEvent.CONTENDED, now, deadline)
         elif deadline < seat.deadline:
             self._open(seat, RENEWED, now, deadline)
 
@@ -232,10 +230,10 @@ class Granting:
             if run is not None:
                 self._open(seat, RENEWED, now, min(ends))
             else:
-                self._open(seat, Event.RELIEVED, now)
+                self._open(seat, LeaseEvent.RELIEVED, now)
 
     def _more_ns(self, seat: Seat, now: int) -> int | None:
-        """How much longer; 0: somebody else is first then, None: nobody else wants the card."""
+        """How much longer; 0: another container is first then, None: no other wants the card."""
         policy, left = seat.card.policy, seat.deadline - now
         rank = policy.rank(seat.account, now, left)
         for other in seat.card.seats:
@@ -256,9 +254,9 @@ class Granting:
         if run is not None:
             self.end_by(seat, now + max(run, self._timing.min_run_ns), now)
         elif (seat.life is FREE) != _may_be_free(demander, seat):
-            self._open(seat, Event.JOINED_BY if seat.life is FREE else Event.ALONE, now)
+            self._open(seat, LeaseEvent.JOINED_BY if seat.life is FREE else LeaseEvent.ALONE, now)
 
 
 def _may_be_free(demander: Demander, seat: Seat) -> bool:
-    """Nobody else is there; nor on another card of its gang, which will want to end all together."""
+    """No other container is there; nor on another card of its gang, which will want to end all together."""
     return seat.card.is_alone(seat) and all(other.card.is_alone(other) for other in demander.seats)

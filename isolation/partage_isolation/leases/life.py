@@ -1,6 +1,6 @@
 """The life of one container's lease on one card, as one table.
 
-Pure. What happens is an `Event`; nothing but this table says what the lease then is. What is not in the table can't
+Pure. What happens is a `LeaseEvent`; this table alone says what the lease then is. What is not in the table can't
 happen to a lease in that state: `after` raises, since only the arbiter, never a client, makes events. The drawing in
 `docs/leases.md` is made from the table by `drawing`.
 """
@@ -15,12 +15,10 @@ from partage_isolation.leases.line import LineState
 
 
 class Life(Enum):
-    """What a lease is."""
-
     EMPTY = "empty"
     """No process of the container has joined."""
     IDLE = "idle"
-    """Closed, and nobody waits."""
+    """Closed, and no process waits."""
     WAITING = "waiting"
     """Closed, and somebody waits."""
     LEASED = "leased"
@@ -35,7 +33,7 @@ class Life(Enum):
     __hash__ = object.__hash__  # by identity: it is looked up at each event
 
 
-class Event(Enum):
+class LeaseEvent(Enum):
     """What happens to a lease."""
 
     JOINED = "first process joins"
@@ -43,12 +41,12 @@ class Event(Enum):
     WANTED = "a thread finds the gate closed"
     WITHDRAWN = "the process that waited leaves"
     LENT = "granted until a deadline"
-    GIVEN = "granted, nobody else wants"
-    FREED = "granted, nobody else is there"
+    GIVEN = "granted, no other wants the card"
+    FREED = "granted, no other is there"
     CONTENDED = "somebody else wants"
     JOINED_BY = "another container joins"
     RENEWED = "another deadline"
-    RELIEVED = "nobody else wants any more"
+    RELIEVED = "no other wants the card any more"
     ALONE = "the last other container leaves"
     ENDED = "deadline, revoked or idle"
     REOPENED = "another card of its gang waits for launches"
@@ -60,11 +58,11 @@ class Event(Enum):
 # For those who are asked at each event: to look a member up in its enumeration takes longer than to look at a table.
 IDLE: Final = Life.IDLE
 FREE: Final = Life.FREE
-WANTED: Final = Event.WANTED
-LENT: Final = Event.LENT
-RENEWED: Final = Event.RENEWED
-ENDED: Final = Event.ENDED
-DONE: Final = Event.DONE
+WANTED: Final = LeaseEvent.WANTED
+LENT: Final = LeaseEvent.LENT
+RENEWED: Final = LeaseEvent.RENEWED
+ENDED: Final = LeaseEvent.ENDED
+DONE: Final = LeaseEvent.DONE
 
 _OPEN: Final = (Life.LEASED, Life.SOLE, Life.FREE)
 
@@ -95,27 +93,27 @@ TRAITS: Final[Mapping[Life, Traits]] = {
     for life in Life
 }
 
-TRANSITIONS: Final[Mapping[tuple[Life, Event], Life]] = {
-    (Life.EMPTY, Event.JOINED): Life.IDLE,
-    (Life.IDLE, Event.WANTED): Life.WAITING,
-    (Life.WAITING, Event.WITHDRAWN): Life.IDLE,
-    (Life.WAITING, Event.LENT): Life.LEASED,
-    (Life.WAITING, Event.GIVEN): Life.SOLE,
-    (Life.WAITING, Event.FREED): Life.FREE,
+TRANSITIONS: Final[Mapping[tuple[Life, LeaseEvent], Life]] = {
+    (Life.EMPTY, LeaseEvent.JOINED): Life.IDLE,
+    (Life.IDLE, LeaseEvent.WANTED): Life.WAITING,
+    (Life.WAITING, LeaseEvent.WITHDRAWN): Life.IDLE,
+    (Life.WAITING, LeaseEvent.LENT): Life.LEASED,
+    (Life.WAITING, LeaseEvent.GIVEN): Life.SOLE,
+    (Life.WAITING, LeaseEvent.FREED): Life.FREE,
     # The other cards of a gang are granted along with the one that is waited for.
-    (Life.IDLE, Event.LENT): Life.LEASED,
-    (Life.IDLE, Event.GIVEN): Life.SOLE,
-    (Life.IDLE, Event.FREED): Life.FREE,
-    (Life.LEASED, Event.RENEWED): Life.LEASED,
-    (Life.LEASED, Event.RELIEVED): Life.SOLE,
-    (Life.SOLE, Event.CONTENDED): Life.LEASED,
-    (Life.FREE, Event.CONTENDED): Life.LEASED,
-    (Life.FREE, Event.JOINED_BY): Life.SOLE,
-    (Life.SOLE, Event.ALONE): Life.FREE,
-    **{(state, Event.ENDED): Life.CLOSING for state in _OPEN},
-    (Life.CLOSING, Event.REOPENED): Life.LEASED,
-    (Life.CLOSING, Event.DONE): Life.IDLE,
-    **{(state, Event.LEFT): Life.EMPTY for state in Life if state is not Life.EMPTY},
+    (Life.IDLE, LeaseEvent.LENT): Life.LEASED,
+    (Life.IDLE, LeaseEvent.GIVEN): Life.SOLE,
+    (Life.IDLE, LeaseEvent.FREED): Life.FREE,
+    (Life.LEASED, LeaseEvent.RENEWED): Life.LEASED,
+    (Life.LEASED, LeaseEvent.RELIEVED): Life.SOLE,
+    (Life.SOLE, LeaseEvent.CONTENDED): Life.LEASED,
+    (Life.FREE, LeaseEvent.CONTENDED): Life.LEASED,
+    (Life.FREE, LeaseEvent.JOINED_BY): Life.SOLE,
+    (Life.SOLE, LeaseEvent.ALONE): Life.FREE,
+    **{(state, LeaseEvent.ENDED): Life.CLOSING for state in _OPEN},
+    (Life.CLOSING, LeaseEvent.REOPENED): Life.LEASED,
+    (Life.CLOSING, LeaseEvent.DONE): Life.IDLE,
+    **{(state, LeaseEvent.LEFT): Life.EMPTY for state in Life if state is not Life.EMPTY},
 }
 
 LINES: Final[Mapping[Life, LineState]] = {
@@ -127,7 +125,7 @@ LINES: Final[Mapping[Life, LineState]] = {
 """What the line says; a lease past its deadline may also be left as it is."""
 
 
-def after(life: Life, event: Event) -> Life:
+def after(life: Life, event: LeaseEvent) -> Life:
     """What a lease is after that."""
     return TRANSITIONS[life, event]
 
@@ -136,8 +134,8 @@ def mermaid() -> str:
     """A state diagram, as documents show it."""
     arrows: dict[tuple[Life, Life], list[str]] = {}
     for (state, event), then in TRANSITIONS.items():
-        if event is not Event.LEFT:
+        if event is not LeaseEvent.LEFT:
             arrows.setdefault((state, then), []).append(event.value)
     lines = [f"    {state.value} --> {then.value}: {'<br>'.join(events)}" for (state, then), events in arrows.items()]
-    leaving = f"    note right of {Life.EMPTY.value}: from anywhere, when the {Event.LEFT.value}"
+    leaving = f"    note right of {Life.EMPTY.value}: from anywhere, when the {LeaseEvent.LEFT.value}"
     return "\n".join(["stateDiagram-v2", f"    [*] --> {Life.EMPTY.value}", *lines, leaving])

@@ -23,15 +23,13 @@ _UNIT_SHIFT: Final = 14
 
 
 class LineState(IntEnum):
-    """What a line says."""
-
     CLOSED = 0
     LEASE = 1
     """Until its deadline."""
     SOLE = 2
-    """Without one: nobody else wants the card."""
+    """Without one: no other container wants the card."""
     FREE = 3
-    """Nobody else could want it: no other container has a process there."""
+    """No other container has a process there."""
 
 
 def pack(state: LineState, epoch: int, deadline_ns: int) -> int:
@@ -48,12 +46,11 @@ def unpack(word: int) -> tuple[LineState, int, int]:
 
 
 def after(epoch: int) -> int:
-    """The next one."""
     return (epoch + 1) % EPOCHS
 
 
 class Write(NamedTuple):
-    """Write this into the container's line for the card, and wake whoever waits there."""
+    """Write this into the container's line for the card, and wake the threads that wait there."""
 
     key: ContainerKey
     card: CardId
@@ -99,7 +96,7 @@ class Shares(NamedTuple):
     revocations: int
     drains: Drains
     overlaps: int
-    """Leases after which nobody waited any longer for work that was under way."""
+    """Leases whose work was given up while it was under way."""
     state: LineState
     is_waiting: bool
     members: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_isolation.leases.grants import Lines
-from partage_isolation.leases.life import IDLE, WANTED, Event, Life
+from partage_isolation.leases.life import IDLE, WANTED, LeaseEvent, Life
 from partage_isolation.leases.seat import Member, Presence, Seat
 
 
@@ -13,7 +13,7 @@ def joins(seat: Seat, member: Member, now: int) -> None:
     seat.undrained.discard(member)
     seat.members[member] = Presence()
     if seat.life is Life.EMPTY:
-        seat.happens(Event.JOINED, now)
+        seat.happens(LeaseEvent.JOINED, now)
 
 
 def wants(seat: Seat, member: Member, now: int) -> bool:
@@ -60,25 +60,25 @@ def leaves(seat: Seat, member: Member, now: int) -> None:
     seat.undrained.discard(member)
     del seat.members[member]
     if seat.members and seat.is_waiting and not seat.waits():
-        seat.happens(Event.WITHDRAWN, now)
+        seat.happens(LeaseEvent.WITHDRAWN, now)
 
 
 def empties(seat: Seat, lines: Lines, now: int) -> None:
-    """Nobody is left: the card is free at once."""
+    """No process is left: the card is free at once."""
     card, was_open = seat.card, seat.is_open and not (seat.is_leased and seat.deadline <= now)
     if card.holder is seat:
         card.goes(seat, is_back=False)
         card.policy.ended(seat.account, now)
         card.holder = None
     seat.settle(now)
-    seat.happens(Event.LEFT, now)
+    seat.happens(LeaseEvent.LEFT, now)
     seat.is_quiet, seat.is_capped, seat.is_passed = True, False, False
     if was_open:
         lines.say(seat)
 
 
 def _speaks_again(seat: Seat, member: Member, at: int, now: int) -> None:
-    """Whoever was silent is not: its container was charged for work that had ended at `at`."""
+    """A silent member speaks: its container was charged for work that had ended at `at`."""
     presence = seat.members[member]
     since, presence.is_stopped = presence.silent_since, False
     if since is None:

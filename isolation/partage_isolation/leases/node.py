@@ -8,7 +8,7 @@ from partage_isolation.leases.durations import NEVER, Timing
 from partage_isolation.leases.grants import Closing, Granting, Lines
 from partage_isolation.leases.life import FREE
 from partage_isolation.leases.meter import Meter
-from partage_isolation.leases.policies.policy import Account, Policy
+from partage_isolation.leases.policies.policy import Policy, Tally
 from partage_isolation.leases.seat import Card, Demander, Seat
 from partage_isolation.leases.turns import Deciding, Turns
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -87,8 +87,6 @@ FirstEpoch = Callable[[ContainerKey, CardId], int]
 
 
 class Node:
-    """See the module."""
-
     def __init__(self, policy: Callable[[CardId], Policy], timing: Timing, first_epoch: FirstEpoch) -> None:
         self._policy, self._timing, self._first_epoch = policy, timing, first_epoch
         self.lines = Lines()
@@ -106,11 +104,10 @@ class Node:
             known.account.share, known.account.limit = share, limit
             self.island(place[1]).due = now
         else:
-            self._add(place, Account(share, limit), now)
+            self._add(place, Tally(share, limit), now)
             self._tie(now)
 
     def drop(self, key: ContainerKey, now: int) -> None:
-        """It has ended."""
         demander = self._demanders.pop(key, None)
         if demander is None:
             return
@@ -123,7 +120,6 @@ class Node:
         self._tie(now)
 
     def island(self, card: CardId) -> Island:
-        """That has this card."""
         return self._island_of[card]
 
     def due(self) -> int | None:
@@ -139,7 +135,7 @@ class Node:
             self.cards[card] = Card(card, self._policy(card), at=now)
         return self.cards[card]
 
-    def _add(self, place: Place, account: Account, now: int) -> None:
+    def _add(self, place: Place, account: Tally, now: int) -> None:
         key, card = place[0], self._card(place[1], now)
         self._came += 1
         demander = self._demanders.setdefault(key, Demander(key, self._came, self._timing))

@@ -11,10 +11,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from partage_isolation.leases.durations import NEVER, Timing
-from partage_isolation.leases.life import IDLE, TRAITS, TRANSITIONS, Event, Life
+from partage_isolation.leases.life import IDLE, TRAITS, TRANSITIONS, LeaseEvent, Life
 from partage_isolation.leases.line import Drains, LineState, Shares
 from partage_isolation.leases.meter import Meter
-from partage_isolation.leases.policies.policy import Account, Policy
+from partage_isolation.leases.policies.policy import Policy, Tally
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 Member = Hashable
@@ -23,8 +23,6 @@ Member = Hashable
 
 @dataclass(slots=True)
 class Presence:
-    """One member."""
-
     drained: int | None = None
     """The epoch whose work it last said to be done."""
     is_idle: bool = False
@@ -38,8 +36,6 @@ class Presence:
 
 @dataclass(slots=True)
 class Counts:
-    """Since the container came."""
-
     leases: int = 0
     revocations: int = 0
     drains: int = 0
@@ -54,11 +50,9 @@ class Counts:
 
 @dataclass(slots=True, eq=False)
 class Seat:
-    """See the module."""
-
     key: ContainerKey
     card: Card
-    account: Account
+    account: Tally
     epoch: int
     drain_ns: int
     """How long its work is expected to need after a lease: the longest of late, and less each time."""
@@ -106,7 +100,6 @@ class Seat:
 
     @property
     def card_id(self) -> CardId:
-        """Of its card."""
         return self.card.id
 
     @property
@@ -134,8 +127,7 @@ class Seat:
             [not (each.is_idle or each.is_stopped or each.drained == self.epoch) for each in self.members.values()]
         )
 
-    def happens(self, event: Event, now: int) -> None:
-        """See `life`."""
+    def happens(self, event: LeaseEvent, now: int) -> None:
         was_busy, self.life = self.is_busy, TRANSITIONS[self.life, event]
         self.is_open, self.is_busy, self.is_waiting, self.is_leased, self.is_closing = TRAITS[self.life]
         if self.is_busy is not was_busy:
@@ -172,7 +164,7 @@ class Seat:
         return any([presence.wants for presence in self.members.values()])  # noqa: C419 - a list is faster
 
     def forget_wants(self, epoch: int | None = None) -> None:
-        """Whoever still waits says so again: the line has another epoch. Who ended the last himself waits on."""
+        """Members that still wait say so again under another epoch; one that ended the last epoch itself waits on."""
         for presence in self.members.values():
             presence.is_idle = False
             presence.wants &= epoch is not None and presence.drained == epoch
@@ -196,7 +188,6 @@ class Seat:
         self.drain_ns = max(drain_ns, self.drain_ns - (self.drain_ns - drain_ns) // 16)
 
     def shares(self, now: int) -> Shares:
-        """For those who look."""
         self.settle(now)
         counts = self.counts
         return Shares(
@@ -238,14 +229,12 @@ def divided(amount: int, among: Sequence[Running]) -> list[tuple[Seat, int]]:
 
 @dataclass(slots=True, eq=False)
 class Card:
-    """See the module."""
-
     id: CardId
     policy: Policy
     at: int = 0
     """Until when its time is charged."""
     patient_until: int = NEVER
-    """Nobody has waited here for too long before that; it may be later."""
+    """No container has waited here for too long before that; it may be later."""
     seats: list[Seat] = field(default_factory=list[Seat])
     holder: Seat | None = None
     behind: list[Seat] = field(default_factory=list[Seat])
@@ -279,7 +268,7 @@ class Card:
             seat.overlap_paid += amount
 
     def refund(self, seat: Seat, amount: int, now: int) -> None:
-        """It turned out that its work had ended long before it said so; nobody gets ahead of the others by that."""
+        """It turned out that its work had ended long before it said so; it gets ahead of no other by that."""
         had = seat.account.virtual
         self.policy.charge(seat.account, -amount, now)
         seat.account.virtual = max(seat.account.virtual, min(had, self.clocks[seat.account.share > 0]))
@@ -327,7 +316,7 @@ class Card:
             seat.account.lead = max(0, min(others, default=virtual) - virtual)
 
     def _others(self, seat: Seat) -> list[int]:
-        """Clocks of those who want the card or have it, of his kind: with a share, or without."""
+        """Clocks of those who want the card or have it, of its kind: with a share, or without."""
         has_share = seat.account.share > 0
         return [
             other.account.virtual
@@ -356,7 +345,6 @@ class Card:
         return all(other is seat or other.life is Life.EMPTY for other in self.seats)
 
     def forget(self, seat: Seat) -> None:
-        """Its container has ended."""
         self.seats.remove(seat)
         if self.holder is seat:
             self.holder = None
@@ -366,8 +354,6 @@ class Card:
 
 @dataclass(slots=True, eq=False)
 class Demander:
-    """One container."""
-
     key: ContainerKey
     number: int
     """By age: who came first is first where nothing else decides."""
@@ -411,7 +397,6 @@ class Demander:
         return tuple(seat for seat in seats if seat.is_waiting or _would_follow(seat))
 
     def closing(self) -> list[Seat]:
-        """Those that end together."""
         return [seat for seat in self.seats if seat.is_closing]
 
     def is_drained(self) -> bool:
@@ -425,5 +410,5 @@ class Demander:
 
 
 def _would_follow(seat: Seat) -> bool:
-    """Nobody waits there at this moment, and it was not idle when it last had the card."""
+    """No thread waits there at this moment, and it was not idle when it last had the card."""
     return seat.has_gone and seat.card.policy.is_metering

@@ -21,8 +21,6 @@ Entry = tuple[Demander, tuple[Seat, ...]]
 
 
 class Deciding:
-    """For one island."""
-
     __slots__ = ("_cards", "_granting", "_timing", "opens_at")
 
     def __init__(self, cards: Sequence[Card], granting: Granting, timing: Timing) -> None:
@@ -151,8 +149,6 @@ def _is_ahead(seat: Seat, holder: Seat, now: int) -> bool:
 
 
 class Turns:
-    """Of one card."""
-
     __slots__ = ("_card", "_granting", "_timing", "opens_at")
 
     def __init__(self, card: Card, granting: Granting, timing: Timing) -> None:

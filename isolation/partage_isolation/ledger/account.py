@@ -26,8 +26,6 @@ class Amounts(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """Bytes."""
-
     asked: int = 0
     """Lent to programs, or freed by them without proof."""
     fixed: int = 0
@@ -38,8 +36,6 @@ NOTHING: Final = Charge()
 
 
 class Charges:
-    """Of one container."""
-
     def __init__(self) -> None:
         self._each: dict[tuple[ProcessId, int], Charge] = {}
         self._sums: dict[int, Charge] = {}
@@ -102,7 +98,6 @@ class Account:
 
     @property
     def total(self) -> int:
-        """All of it."""
         return self.lent + self.unproved + self.overhead + self.reserved
 
     @property

@@ -84,7 +84,7 @@ class Process:
     state: State = State.LIVE
     accounts: dict[int, Account] = field(default_factory=dict[int, Account])
     is_silent: bool = False
-    """It did not answer a hint in time: nobody waits for it until it says something."""
+    """It did not answer a hint in time: it is not waited for until it says something."""
     is_waiting: bool = False
     """A question of its own is parked: it can't give anything back before that is answered."""
     died_ns: int = 0
@@ -96,7 +96,6 @@ class Process:
 
     @property
     def has_something(self) -> bool:
-        """Of any card."""
         return any(account.total for account in self.accounts.values())
 
     def on(self, card: int) -> Account:
@@ -107,7 +106,6 @@ class Process:
         return account
 
     def happens(self, event: Event) -> None:
-        """See `states`."""
         self.state = after(self.state, event)
 
 
@@ -127,14 +125,11 @@ class CardBook:
 
     @property
     def limit(self) -> int:
-        """Bytes, in force."""
         return self.granted if self.lowered is None else min(self.granted, self.lowered)
 
 
 @dataclass(slots=True, eq=False)
 class Container:
-    """One container."""
-
     key: ContainerKey
     cards: list[CardBook]
     context_in_limit: bool = True
@@ -151,7 +146,6 @@ class Container:
         return next((number for number, book in enumerate(self.cards) if book.id == card), None)
 
     def accounts(self, card: int) -> Iterator[tuple[Process, Account]]:
-        """All on that card."""
         for process in self.processes.values():
             account = process.accounts.get(card)
             if account is not None:
@@ -175,7 +169,6 @@ class Container:
         return self.pieces.left.get(card, 0)
 
     def living(self) -> list[ProcessId]:
-        """Whoever is not dead."""
         return [each.id for each in self.processes.values() if each.state is not State.DEAD]
 
     # ---- What changes ------------------------------------------------------------------------------------------------

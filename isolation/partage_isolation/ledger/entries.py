@@ -1,4 +1,4 @@
-"""What the ledger asks of whoever writes its books down. Pure."""
+"""The one way by which anything enters the ledger, and what that asks of its keeper. Pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ class Keeper(Protocol):
 
 
 class Entries:
-    """Of all containers."""
-
     def __init__(self, keeper: Keeper) -> None:
         self.containers: dict[ContainerKey, Container] = {}
         self._keeper = keeper

@@ -12,14 +12,12 @@ from typing import Final
 from partage_isolation.ledger.account import MOST_BYTES, Account
 from partage_isolation.ledger.container import CardBook, Container, Event, Process, State
 from partage_isolation.ledger.entries import Entries, Keeper
-from partage_isolation.ledger.lending import ContextSize, Lending
+from partage_isolation.ledger.loans import ContextSize, Lending
 from partage_isolation.ledger.pieces import ProcessId, Shared
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
 class Sharing:
-    """In all containers."""
-
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
 
@@ -37,7 +35,7 @@ class Sharing:
     def left(self, process: Process, card: int, said: Shared) -> int:
         """The process has given back `said.size` of the piece in all; what is lent to it then.
 
-        What others have open is charged to the container first, so that nothing is charged to nobody. The process is
+        What others have open is charged to the container first, so that every byte is charged. The process is
         rid of no more than that, whatever it says.
         """
         container = self._entries.of(process)
@@ -52,9 +50,9 @@ class Sharing:
         return account.lent
 
     def opened(self, process: Process, card: int, said: Shared) -> int | None:
-        """The process has memory of another open, or is about to; how much that is: 0 where nobody made it.
+        """The process has memory of another open, or is about to; how much that is: 0 where no process made it.
 
-        None: what nobody made does not fit, or there is no room to note it.
+        None: what no process made does not fit, or there is no room to note it.
         """
         container = self._entries.of(process)
         pieces, size = container.pieces, min(said.size, MOST_BYTES)
@@ -88,8 +86,6 @@ MOST_PROCESSES: Final = 256
 
 
 class Lives:
-    """In all containers."""
-
     def __init__(self, entries: Entries, sharing: Sharing) -> None:
         self._entries, self._sharing = entries, sharing
 
@@ -146,7 +142,6 @@ class Lives:
     # ---- They go -----------------------------------------------------------------------------------------------------
 
     def hung_up(self, process: Process) -> None:
-        """Its connection broke."""
         process.happens(Event.HUNG_UP)
 
     def died(self, process: Process, now_ns: int) -> None:
@@ -181,8 +176,6 @@ class Lives:
 
 
 class Ledger:
-    """Of one node."""
-
     def __init__(
         self, keeper: Keeper, *, context_in_limit: bool = True, context_size: ContextSize | None = None
     ) -> None:

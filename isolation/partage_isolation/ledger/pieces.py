@@ -2,10 +2,10 @@
 
 Pure. While its maker holds a piece, its bytes are of what was lent to the maker, and opening it costs nothing. What the
 maker gives back while others have it open is *left*: charged to the container, not to a process, until the last of them
-has let go. So every byte is charged once, from when it was taken until nobody has it.
+has let go. So every byte is charged once, from when it was taken until it is free.
 
-Names are hashes of what programs hand each other. They count inside one container only, whoever may know them: a name
-that was never exported there is charged there, as a piece of its own, to whoever opens it.
+Names are hashes of what programs hand each other. They count inside one container only: a name
+that was never exported there is charged there, as a piece of its own, to the process that opens it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Piece:
 
     card: int
     maker: ProcessId | None = None
-    """Also after it has let go; None: nobody here made it."""
+    """Also after it has let go; None: no process here made it."""
     number: int = 0
     """As its maker counts."""
     is_made: bool = False
     """Its maker still holds some of it."""
     is_anybodys: bool = False
-    """Nobody can say who opens it: once its maker lets go, all who live then may have it."""
+    """Openers are not known: once its maker lets go, all who live then may have it."""
     size: int = 0
     """All that its maker ever had of it."""
     given: int = 0
@@ -60,13 +60,11 @@ class Piece:
 
     @property
     def longest(self) -> int:
-        """Whoever says more is believed."""
+        """The larger claim is believed."""
         return max(self.size, self.opened)
 
 
 class Pieces:
-    """Of one container."""
-
     def __init__(self) -> None:
         self.left: dict[int, int] = {}
         """By card."""
@@ -76,7 +74,6 @@ class Pieces:
 
     @property
     def is_full(self) -> bool:
-        """No more names."""
         return len(self._named) + len(self._held) >= MOST_NAMES
 
     def made(self, maker: ProcessId, card: int, number: int) -> Piece | None:
@@ -88,11 +85,9 @@ class Pieces:
         return self._held.get((who, name)) or self._named.get(name)
 
     def holds(self, who: ProcessId, name: int) -> bool:
-        """Whether it has."""
         return (who, name) in self._held
 
     def all(self) -> Iterator[Piece]:
-        """Each once."""
         found = {id(piece): piece for table in (self._made, self._held) for piece in list(table.values())}
         yield from found.values()
 
@@ -113,9 +108,9 @@ class Pieces:
         return piece
 
     def open(self, who: ProcessId, card: int, name: int, size: int) -> Piece | None:
-        """It has it open, or is about to; None: nobody made it, and its size is not known.
+        """It has it open, or is about to; None: no process made it, and its size is not known.
 
-        What nobody made counts for that card.
+        What no process made counts for that card.
         """
         piece = self.find(who, name)
         if piece is None:

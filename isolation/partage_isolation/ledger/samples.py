@@ -44,7 +44,7 @@ class Shown:
     """What a process used all the while, where that is sure."""
 
     def of(self, process: Process) -> int | None:
-        """Bytes of that process, and not of another that has its pid by now; None where nobody knows."""
+        """Bytes of that process, and not of another that has its pid by now; None where that is not known."""
         if self.starts.get(process.pid, process.start) != process.start:
             return 0
         return self.processes.get(process.pid, 0)
@@ -114,19 +114,15 @@ def exact_used(before: Amounts | None, after: Amounts | None) -> int | None:
 
 
 class ContextSizes:
-    """By model."""
-
     def __init__(self, known: Mapping[str, int] | None = None) -> None:
         """`known` from an earlier life."""
         self._sizes = dict(known or {})
         self._models: dict[CardId, str] = {}
 
     def is_model(self, card: CardId, model: str) -> None:
-        """What a card is."""
         self._models[card] = model
 
     def model_of(self, card: CardId) -> str:
-        """For metrics and files."""
         return self._models.get(card, str(card))
 
     def size(self, card: CardId) -> int | None:
@@ -142,5 +138,4 @@ class ContextSizes:
 
     @property
     def known(self) -> Mapping[str, int]:
-        """For a file."""
         return dict(self._sizes)

@@ -67,7 +67,6 @@ class Models:
         self._cards: Mapping[CardId, Card] = {}
 
     def current(self) -> Mapping[CardId, Card]:
-        """By id."""
         try:
             status = self._path.stat()
             facts = status.st_ino, status.st_size, status.st_mtime_ns

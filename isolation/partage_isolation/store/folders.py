@@ -1,7 +1,7 @@
 """What a container sees of us: a folder with the broker's socket, the preload file, and a place for the library.
 
 Made again, it is the same; what a broker that was killed left half-made is finished. The parent folder is root's alone,
-so nobody else can put anything there; inside the container everything is read-only. A folder that is not ours, or has
+so no other user can put anything there; inside the container everything is read-only. A folder that is not ours, or has
 no room, is one `NoFolder`, and its container does not start.
 """
 
@@ -56,7 +56,6 @@ class Folders:
             ) from error
 
     def make_parent(self) -> None:
-        """For root alone."""
         self.parent.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         _own_folder(self.parent, 0o700)
 

@@ -1,7 +1,7 @@
 """The page of a container: a line of 64 bytes for each card, which the broker writes and its processes read.
 
-A line says whether the container may launch work on the card now. The page is sealed, so that nobody who is given it
-can write it or make it shorter; not the next broker either, which makes a new one.
+A line says whether the container may launch work on the card now. The page is sealed, so that no process that is given
+it can write it or make it shorter; not the next broker either, which makes a new one.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ class Page:
 
     def close(self) -> None:
         """Who was given it keeps it as it is."""
-        self._lines = 0  # nobody writes where another map may lie by then
+        self._lines = 0  # no write goes where another map may lie by then
         self._map.close()
         os.close(self.descriptor)

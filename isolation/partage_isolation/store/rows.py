@@ -26,8 +26,6 @@ BODY: Final = struct.Struct("<4xQ16sQQIHBBQQIIQQQQ")
 
 @dataclass(frozen=True)
 class PieceRow:
-    """What one process holds."""
-
     key: ContainerKey
     pid: int
     start: int
@@ -49,7 +47,6 @@ class PieceRow:
 
     @property
     def who(self) -> ProcessId:
-        """The process."""
         return self.pid, self.start
 
 
@@ -80,7 +77,6 @@ def _piece_row(key: ContainerKey, piece: Piece, who: ProcessId, name: int, kind:
 
 
 def pack(version: int, row: PieceRow) -> bytes:
-    """Without its checksum."""
     pid, start = row.maker or (0, 0)
     return BODY.pack(
         version,
@@ -103,7 +99,6 @@ def pack(version: int, row: PieceRow) -> bytes:
 
 
 def unpack(body: bytes) -> PieceRow:
-    """What `pack` wrote."""
     _, key, name, number, pid, card, kind, whose, start, made, maker, _, *amounts = BODY.unpack_from(body)
     by = (maker, made) if maker else None
     return PieceRow(ContainerKey(key.hex()), pid, start, card, name, kind, number, by, bool(whose), *amounts)
@@ -244,7 +239,7 @@ def _row(place: bytes) -> Row | PieceRow | None:
 
 
 def grouped(rows: Iterable[Row]) -> Iterator[tuple[Row, dict[int, Row]]]:
-    """Each process's row with its rows by card; rows without a process belong to nobody and are left out."""
+    """Each process's row with its rows by card; rows without a process are left out."""
     by_process: dict[tuple[ContainerKey, int, int], dict[int, Row]] = {}
     for row in rows:
         by_process.setdefault((row.key, row.pid, row.start), {})[row.card] = row

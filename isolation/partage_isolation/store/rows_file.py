@@ -111,7 +111,6 @@ class Slots:
         self._free = [slot for slot in reversed(range(self._shape.rows)) if slot not in taken]
 
     def close(self) -> None:
-        """What was written stays."""
         self._map.close()
 
     @property
@@ -167,7 +166,7 @@ class Slots:
     def _read_slot(self, slot: int, places: tuple[bytes, bytes]) -> None:
         version = _version_in(places)
         if version is None:
-            self._damaged.add(slot)  # stays as it is until the file is made anew
+            self._damaged.add(slot)  # stays as it is until the file is made again
             return
         self._numbers[slot], row = version
         if row is not None:
@@ -207,8 +206,6 @@ PieceName = tuple[ContainerKey, int, int, int, int, int]
 
 
 class RowsFile:
-    """A `keeper.Keeper`."""
-
     def __init__(self, path: Path, *, boot: str, rows: int = ROWS) -> None:
         """Opens it, or makes a new one; raises `NoRows`."""
         self._file = Slots(path, boot=boot, rows=rows)
@@ -222,7 +219,6 @@ class RowsFile:
         self._file.found.clear()
 
     def close(self) -> None:
-        """What was written stays."""
         self._file.close()
 
     @property
@@ -238,12 +234,10 @@ class RowsFile:
     # ---- What an earlier broker left ---------------------------------------------------------------------------------
 
     def found(self) -> tuple[Row, ...]:
-        """Of processes; once."""
         found, self._found = tuple(self._found), []
         return found
 
     def found_pieces(self) -> tuple[PieceRow, ...]:
-        """Of pieces; once."""
         found, self._found_pieces = tuple(self._found_pieces), []
         return found
 
@@ -280,7 +274,6 @@ class RowsFile:
             self.erase((*who, each))
 
     def erase(self, name: Name) -> None:
-        """Forgets one row."""
         if not self._emptied(name):
             return
         cards = self._cards[name[:3]]

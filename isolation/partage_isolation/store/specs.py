@@ -72,8 +72,6 @@ class Spec(Struct, frozen=True, kw_only=True):
 
 
 class Specs:
-    """Their files."""
-
     def __init__(self, root: Path) -> None:
         self._folder = root / FOLDER
 
@@ -85,7 +83,7 @@ class Specs:
             try:
                 found.append(_read(path))
             except (OSError, msgspec.MsgspecError, ValueError) as error:
-                faults.append(f"{path} can't be read ({error}); its container gets no memory until it is made anew")
+                faults.append(f"{path} can't be read ({error}); its container gets no memory until it is created again")
                 with contextlib.suppress(OSError):
                     path.rename(path.with_suffix(".damaged"))
         return tuple(found), tuple(faults)
@@ -101,7 +99,6 @@ class Specs:
             ) from error
 
     def remove(self, key: ContainerKey) -> None:
-        """It is gone."""
         with contextlib.suppress(OSError):
             self._path(key).unlink(missing_ok=True)
 

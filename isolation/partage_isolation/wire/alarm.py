@@ -51,7 +51,6 @@ class Alarm:
             _must(_settime(self._timer, _ABSOLUTE, self._address, None))
 
     def close(self) -> None:
-        """It rings no more."""
         self._loop.remove_reader(self._timer)
         os.close(self._timer)
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.lending import Ask, Park
+from partage_isolation.ledger.loans import Ask, Park
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Flag, Packet, Result, What
-from partage_isolation.wire.parking import Parking
+from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.served import Registry, Session
 from partage_isolation.wire.views import card_answer, processes_answer, verdict_answer, view_answer
 from partage_isolation.wire.watch import Watch
@@ -54,8 +54,6 @@ Answer = Callable[[Session, Packet], bytes | None]
 
 
 class Answering:
-    """Of all containers."""
-
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         ledger: Ledger,
@@ -63,7 +61,7 @@ class Answering:
         registry: Registry,
         hints: Hints,
         watch: Watch,
-        parking: Parking,
+        parking: ParkedQuestions,
         leases: Mapping[int, Answer],
     ) -> None:
         """`leases`: what is answered to all that is said of them."""

@@ -3,7 +3,7 @@
 PartageError
 ├── Refused             the broker understood and says no: its own sentence
 └── ControlError        there is no answer
-    ├── BrokerAway          nobody listens, or nobody answers in time
+    ├── BrokerAway          no broker listens, or answers in time
     │   └── OnlyForRoot         somebody may, whom this user may not ask
     └── BrokerNonsense      what it answered is none of its answers
 
@@ -40,11 +40,11 @@ from partage_plugins.errors import DecodeError, PartageError, Refused
 
 
 class ControlError(PartageError):
-    """There is no answer."""
+    pass
 
 
 class BrokerAway(ControlError):
-    """Nobody answers."""
+    pass
 
 
 class OnlyForRoot(BrokerAway):
@@ -72,7 +72,6 @@ class BrokerClient:
 
     @property
     def path(self) -> Path:
-        """Where it listens."""
         return self.root / BROKER_SOCKET
 
     def prepare(self, question: Prepare) -> Prepared:
@@ -84,7 +83,6 @@ class BrokerClient:
         return self._asked(question, LimitsSet)
 
     def tell(self) -> Told:
-        """How things are."""
         return self._asked(Tell(), Told)
 
     def _asked(self, question: Question, expected: type[AnswerT]) -> AnswerT:

@@ -25,7 +25,7 @@ CONTAINER_BURST: Final = 1600
 HELLO_COSTS: Final = 10
 """The broker looks at a process for each."""
 LEASE_COSTS: Final = 4
-"""Whatever is said of leases, whose turn it is is looked at anew."""
+"""For each packet about leases the broker decides again whose turn it is."""
 NEWCOMERS_RATE: Final = 500
 """Connections a second."""
 NEWCOMERS_BURST: Final = 600
@@ -42,7 +42,7 @@ class Bucket:
         self._left, self._at_s, self._rate, self._burst = burst, now_s, rate, burst
 
     def take(self, now_s: float, cost: int = 1) -> bool:
-        """So much more; False where whoever speaks should now rest."""
+        """So much more; False where the speaker should now rest."""
         left, burst = self._left + (now_s - self._at_s) * self._rate, self._burst
         left = (left if left < burst else burst) - cost  # noqa: FURB136  `min` and `max` take longer, at each packet
         self._left, self._at_s = (left if left > -burst else -burst), now_s  # noqa: FURB136
@@ -131,15 +131,13 @@ class Connection:
         return True
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Calls that too when it is over, whoever ends it."""
+        """Calls that too when it is over, whichever side ends it."""
         self._at_end.add(call)
 
     def not_at_end(self, call: Callable[[], None]) -> None:
-        """No more."""
         self._at_end.discard(call)
 
     def close(self) -> None:
-        """Ends it."""
         if not self.is_open:
             return
         self.is_open = False
@@ -202,7 +200,6 @@ class Listener:
         self._loop.add_reader(listening.fileno(), self._acceptable)
 
     def close(self) -> None:
-        """Takes no more."""
         if self._is_open:
             self._is_open = False
             if self._resting is not None:

@@ -23,7 +23,7 @@ from partage_isolation.wire.connection import Listener
 from partage_isolation.wire.leases import Leases, Terms
 from partage_isolation.wire.limits import lowered, spec_of
 from partage_isolation.wire.messages import LimitsSet, Prepare, Prepared, SetLimits
-from partage_isolation.wire.parking import Parking
+from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.report import picture
 from partage_isolation.wire.served import Registry, Served
 from partage_isolation.wire.sessions import Sessions
@@ -34,8 +34,6 @@ _log = structlog.get_logger()
 
 
 class Containers:
-    """Of one node."""
-
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         ledger: Ledger,
@@ -46,7 +44,7 @@ class Containers:
         library: Path,
         terms: Terms,
         sessions: Sessions,
-        parking: Parking,
+        parking: ParkedQuestions,
         watch: Watch,
         leases: Leases,
         counters: Counters,
@@ -120,7 +118,7 @@ class Containers:
         self._folders.remove(key)
 
     def _begin(self, spec: Spec) -> None:
-        """Its file comes first: a folder without one would be removed, one with one is made anew."""
+        """Its file comes first: a folder without one would be removed, one with one is made again."""
         self._specs.write(spec)
         try:
             self._serve(spec)
@@ -154,7 +152,6 @@ class Containers:
     # ---- What others are told ----------------------------------------------------------------------------------------
 
     def facts(self) -> tuple[ContainerFacts, ...]:
-        """How it is now."""
         times = self._leases.shares()
         return tuple(picture(served, times) for served in self._registry.served.values())
 

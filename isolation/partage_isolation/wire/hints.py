@@ -1,7 +1,7 @@
 """What the broker says unasked, and who has not replied yet.
 
-A hint goes out on a process's signals socket. Whoever waits for the reply waits no longer than `PATIENCE_S`; a process
-that let it pass is silent, and nobody waits for it until it says something again.
+A hint goes out on a process's signals socket. A reply is waited for no longer than `PATIENCE_S`; a process
+that let it pass is silent, and it is not waited for until it says something again.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Hints:
         self._recalls: dict[tuple[Process, int], Reply] = {}
         self._gave_s: WeakKeyDictionary[Process, float] = WeakKeyDictionary()
 
-    async def recall(self, who: list[tuple[Process, Connection]], card: int, *, anew: bool = False) -> None:
-        """Asks them to give back what they don't use, and waits for it; `anew`: also who did so a moment ago."""
+    async def recall(self, who: list[tuple[Process, Connection]], card: int, *, lately_too: bool = False) -> None:
+        """Recalls what they don't use, and waits for it; `lately_too`: also from those that did so a moment ago."""
         lately_s = time.monotonic() - _FRESH_S
-        due = [each for each in who if anew or self._gave_s.get(each[0], 0.0) < lately_s]
+        due = [each for each in who if lately_too or self._gave_s.get(each[0], 0.0) < lately_s]
         await self._replies([(process, self._recalled(process, signals, card)) for process, signals in due])
 
     async def report(self, who: list[tuple[Process, Connection, int]]) -> dict[Process, Amounts]:
@@ -54,7 +54,6 @@ class Hints:
         return {process: amounts for process, amounts in done if amounts is not None}
 
     def returned(self, process: Process, card: int) -> None:
-        """It gave back."""
         reply = self._recalls.get((process, card))
         if reply is not None and not reply.done():
             self._gave_s[process] = time.monotonic()

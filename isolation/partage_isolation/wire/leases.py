@@ -37,8 +37,6 @@ _ALL: Final[tuple[Promise, ...]] = ("memory", "share", "limit")
 
 @dataclass(frozen=True)
 class Terms:
-    """Of one node."""
-
     policy: str
     policies: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
     """Of single cards."""
@@ -50,7 +48,6 @@ class Terms:
         return by_name(self.name_of(card), self.timing)
 
     def name_of(self, card: CardId) -> str:
-        """Of that policy."""
         return self.policies.get(card, self.policy)
 
     def are_for(self, card: CardId) -> bool:
@@ -86,41 +83,34 @@ class Member:
     leave: Callable[[], None] = field(init=False)
 
 
-class Crews:
-    """Of one node."""
-
+class Members:
     def __init__(self) -> None:
-        self.members: dict[tuple[Session, int], Member] = {}
+        self.by_session: dict[tuple[Session, int], Member] = {}
         """By who it is, and the card's number."""
-        self._crews: dict[Place, list[Member]] = {}
+        self._members: dict[Place, list[Member]] = {}
 
     def enter(self, session: Session, number: int, card: CardId) -> Member:
-        """One more."""
         connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
         member = Member(session, number, session.process.key, card, connections)
-        self.members[session, number] = member
-        self._crews.setdefault((member.key, card), []).append(member)
+        self.by_session[session, number] = member
+        self._members.setdefault((member.key, card), []).append(member)
         return member
 
     def remove(self, member: Member) -> None:
-        """It has left."""
-        del self.members[member.session, member.number]
-        crew = self._crews[member.key, member.card]
-        crew.remove(member)
-        if not crew:
-            del self._crews[member.key, member.card]
+        del self.by_session[member.session, member.number]
+        members = self._members[member.key, member.card]
+        members.remove(member)
+        if not members:
+            del self._members[member.key, member.card]
 
     def of(self, key: ContainerKey, card: CardId) -> Sequence[Member]:
-        """Who reads that line."""
-        return self._crews.get((key, card), ())
+        return self._members.get((key, card), ())
 
 
 _now_ns: Final = time.monotonic_ns
 
 
 class Leases:
-    """Of one node."""
-
     def __init__(
         self,
         arbiter: Arbiter,
@@ -131,7 +121,7 @@ class Leases:
         alarm: Callable[[Callable[[], None]], Alarm] = Alarm,
     ) -> None:
         self._arbiter, self._served, self._terms, self._counters = arbiter, served, terms, counters
-        self._crews = Crews()
+        self._members = Members()
         self._alarm = alarm(self._rings)
         self._is_doing = False
         self.answers: Mapping[int, Answer] = {
@@ -143,7 +133,7 @@ class Leases:
         """To all that processes may say of them."""
 
     def close(self) -> None:
-        """Lines stay as they are: a lease runs out by itself, and processes see that nobody is here."""
+        """Lines stay as they are: a lease runs out by itself, and processes see that the broker is gone."""
         self._alarm.close()
 
     # ---- Containers --------------------------------------------------------------------------------------------------
@@ -172,13 +162,13 @@ class Leases:
         self._costs(session)
         if not self._terms.are_for(card):
             return wire.answer(packet, Result.NO)
-        if (session, packet.card) not in self._crews.members:
+        if (session, packet.card) not in self._members.by_session:
             self._begin(session, packet.card, card)
         lease = self._terms.lease._replace(epoch=self._arbiter.epoch(key, card))
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
 
     def _begin(self, session: Session, number: int, card: CardId) -> None:
-        member = self._crews.enter(session, number, card)
+        member = self._members.enter(session, number, card)
         member.leave = partial(self._left, member)
         for connection in member.connections:
             connection.at_end(member.leave)
@@ -186,7 +176,7 @@ class Leases:
         self._do()
 
     def _left(self, member: Member) -> None:
-        self._crews.remove(member)
+        self._members.remove(member)
         for connection in member.connections:
             connection.not_at_end(member.leave)
         self._arbiter.left(member.key, member.card, member, _now_ns())
@@ -214,7 +204,7 @@ class Leases:
 
     def _member(self, session: Session, packet: Packet) -> Member | None:
         self._costs(session)
-        member = self._crews.members.get((session, packet.card))
+        member = self._members.by_session.get((session, packet.card))
         if member is None:
             self._counters.wrong += 1
         return member
@@ -226,7 +216,7 @@ class Leases:
     # ---- What is to be done ------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """At those who don't say whether their work is done: whoever does not run at all can't."""
+        """At members that don't say whether their work is done: a stopped process can't."""
         for key, card, member in self._arbiter.silent():
             if isinstance(member, Member) and is_stopped(member.session.process.pid):
                 self._arbiter.stopped(key, card, member, _now_ns())
@@ -259,11 +249,11 @@ class Leases:
         served = self._served.get(act.key)
         number = served.container.card_number(act.card) if served else None
         if served is not None and number is not None:
-            is_watched = bool(self._crews.of(act.key, act.card))
+            is_watched = bool(self._members.of(act.key, act.card))
             served.page.write(number, pack(act.state, act.epoch, act.deadline_ns), wake=is_watched)
 
     def _hint(self, act: Hint) -> None:
-        for member in tuple(self._crews.of(act.key, act.card)):
+        for member in tuple(self._members.of(act.key, act.card)):
             signals = member.session.signals
             if signals is not None:
                 signals.hint(wire.line_hint(member.number, act.epoch))

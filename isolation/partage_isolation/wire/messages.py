@@ -22,7 +22,7 @@ from partage_plugins.vocabulary.names import CardIdText, ContainerKeyText, Conta
 from partage_plugins.vocabulary.pods import PodRef
 
 BROKER_SOCKET: Final = "run/partage/broker.sock"
-"""Below the node's root; nobody but root may connect."""
+"""Below the node's root; only root may connect."""
 
 ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 """Connected; alive without a connection; silent since the broker was restarted; gone, its bytes perhaps not yet."""
@@ -59,7 +59,7 @@ class SetLimits(Struct, frozen=True, kw_only=True, tag_field="ask", tag="set-lim
 
 
 class Tell(Struct, frozen=True, kw_only=True, tag_field="ask", tag="tell"):
-    """How things are."""
+    pass
 
 
 class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepared"):
@@ -71,8 +71,6 @@ class Prepared(Struct, frozen=True, kw_only=True, tag_field="answer", tag="prepa
 
 
 class LimitsSet(Struct, frozen=True, kw_only=True, tag_field="answer", tag="limits-set"):
-    """From now on."""
-
     memory_bytes: Bytes
     charged_bytes: Bytes
     """More than the limit: nothing is taken away, but nothing more is given until it is below."""
@@ -151,7 +149,7 @@ class CardHeld(Struct, frozen=True, kw_only=True):
     granted_share_milli: Milli = 0
     granted_limit_milli: Milli = WHOLE_MILLI
     time: TimeTold | None = None
-    """None: nobody meters it."""
+    """None: it is not metered."""
 
 
 class ContainerTold(Struct, frozen=True, kw_only=True):
@@ -179,8 +177,6 @@ class CardTold(Struct, frozen=True, kw_only=True):
 
 
 class Told(Struct, frozen=True, kw_only=True, tag_field="answer", tag="told"):
-    """How things are."""
-
     broker: str
     """Its version."""
     library: str = ""
@@ -217,7 +213,6 @@ _answers: Final = msgspec.json.Decoder[Answer](Answer)
 
 
 def question_line(question: Question) -> bytes:
-    """What a client sends."""
     return _encoder.encode(question) + END
 
 
@@ -227,7 +222,6 @@ def read_question(line: bytes) -> Question:
 
 
 def answer_line(answer: Answer) -> bytes:
-    """What the broker sends."""
     return _encoder.encode(answer) + END
 
 

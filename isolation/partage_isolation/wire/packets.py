@@ -24,8 +24,6 @@ PROCESSES_AT_ONCE: Final = 3
 
 
 class What(IntEnum):
-    """What a packet says."""
-
     HELLO = 1
     CARD = 2
     LEND = 3
@@ -50,8 +48,6 @@ class What(IntEnum):
 
 
 class Result(IntEnum):
-    """How a question went."""
-
     OK = 0
     NO = 1
     FULL = 2
@@ -60,8 +56,6 @@ class Result(IntEnum):
 
 
 class Flag(IntFlag):
-    """Of a packet."""
-
     SIGNALS = 1
     CONTEXT_MADE = 2
     CONTEXT_FAILED = 4
@@ -97,8 +91,6 @@ _BODY: Final = _HEAD.size
 
 
 class Packet(NamedTuple):
-    """One that came in."""
-
     version: int
     what: int
     card: int
@@ -110,7 +102,6 @@ class Packet(NamedTuple):
 
     @property
     def token(self) -> bytes:
-        """Of a HELLO."""
         return self.data[_BODY : _BODY + TOKEN_BYTES]
 
     @property
@@ -120,7 +111,6 @@ class Packet(NamedTuple):
 
     @property
     def amounts(self) -> Amounts:
-        """Of whatever carries amounts."""
         return Amounts._make(_AMOUNTS.unpack_from(self.data, _BODY))
 
     @property
@@ -179,7 +169,6 @@ def line_hint(card: int, epoch: int) -> bytes:
 
 
 def question(what: int, *, card: int = NO_CARD, number: int = 0, flags: int = 0, body: bytes = b"") -> bytes:
-    """What a client sends."""
     return (_HEAD.pack(VERSION, what, card, 0, number, flags) + body).ljust(BYTES, b"\0")
 
 

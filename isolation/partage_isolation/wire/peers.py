@@ -31,12 +31,10 @@ class NoProcess(Exception):
 
 @dataclass(frozen=True)
 class Peer:
-    """A process that connected."""
-
     pid: int
     start: int
     pidfd: int
-    """Readable when it has ended; whoever has the peer closes it."""
+    """Readable when it has ended; the holder of the peer closes it."""
 
 
 def peer_of(connection: socket.socket) -> Peer:
@@ -140,7 +138,6 @@ def namespace_of(pid: int) -> int:
 
 
 def boot_id() -> str:
-    """Of this boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
 
 

@@ -111,7 +111,6 @@ def told(  # noqa: PLR0913  all that is told
     findings: tuple[str, ...],
     terms: Terms,
 ) -> Told:
-    """All of it."""
     return Told(
         broker=version,
         library=library,

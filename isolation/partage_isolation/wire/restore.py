@@ -27,7 +27,7 @@ def restore(rows: RowsFile, ledger: Ledger, watch: Watch) -> Iterator[str]:
         known.add((own.key, own.pid, own.start))
         if not ledger.lives.restore(process):
             rows.drop(process)
-            yield f"a row of process {own.pid} is of container {own.key}, which nobody knows; it is dropped"
+            yield f"a row of process {own.pid} is of container {own.key}, which is not known; it is dropped"
             continue
         peer = _living(process)
         if peer is None:

@@ -26,8 +26,6 @@ from partage_plugins.vocabulary.names import CardId
 
 
 class Sampler:
-    """Of all cards."""
-
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         ledger: Ledger,
@@ -106,8 +104,6 @@ def _exact(before: dict[Process, Amounts], after: dict[Process, Amounts]) -> Ite
 
 
 class Unannounced:
-    """Of all containers."""
-
     def __init__(self, ledger: Ledger, registry: Registry) -> None:
         self._ledger, self._registry = ledger, registry
 

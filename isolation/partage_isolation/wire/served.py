@@ -46,8 +46,6 @@ class Session:
 
 @dataclass(slots=True, eq=False)
 class Served:
-    """One container."""
-
     spec: Spec
     container: Container
     page: Page
@@ -119,7 +117,7 @@ _HELLO_WITHIN_S: Final = 5.0
 
 
 class Talk:
-    """Nobody's, until who is there was found to be a process of the container."""
+    """Of no process, until its peer was found to be a process of the container."""
 
     __slots__ = ("_hung_up", "_patience", "connection", "served", "session")
 

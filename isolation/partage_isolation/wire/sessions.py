@@ -24,7 +24,7 @@ from partage_isolation.wire.answers import Answer, Answering
 from partage_isolation.wire.connection import HELLO_COSTS
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Flag, Packet, Result, What
-from partage_isolation.wire.parking import Parking
+from partage_isolation.wire.parked import ParkedQuestions
 from partage_isolation.wire.peers import NoProcess, Peer, namespace_of, peer_of, pids_of
 from partage_isolation.wire.served import Registry, Served, Session, Talk
 from partage_isolation.wire.watch import Watch
@@ -44,8 +44,6 @@ _TOO_MANY: Final = _Unwelcome(Result.FULL, "too many processes")
 
 
 class Arriving:
-    """Of all containers."""
-
     def __init__(self, ledger: Ledger, *, registry: Registry, counters: Counters, watch: Watch) -> None:
         self._ledger, self._registry = ledger, registry
         self._counters, self._watch = counters, watch
@@ -117,8 +115,6 @@ _DEAD: Final = State.DEAD
 
 
 class Sessions:
-    """Of all containers."""
-
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         ledger: Ledger,
@@ -127,7 +123,7 @@ class Sessions:
         hints: Hints,
         counters: Counters,
         watch: Watch,
-        parking: Parking,
+        parking: ParkedQuestions,
         leases: Mapping[int, Answer],
     ) -> None:
         """`leases`: what is said of leases, and who hears it."""

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from partage_isolation.ledger.container import CardBook, Container, State
-from partage_isolation.ledger.lending import Lent, NoRoom, Verdict, believed
+from partage_isolation.ledger.loans import Lent, NoRoom, Verdict, believed
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Packet, Result
 from partage_isolation.wire.served import Served, Session
@@ -42,7 +42,6 @@ def verdict_answer(packet: Packet, verdict: Verdict) -> bytes:
 
 
 def card_answer(packet: Packet, book: CardBook) -> bytes:
-    """What a card is."""
     body = wire.card_body(
         uuid_of(book.id), book.limit, share=book.share, limit=book.limit_milli, is_mig=is_mig(book.id)
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.lending import provable
+from partage_isolation.ledger.loans import provable
 from partage_isolation.wire.peers import Peer
 from partage_isolation.wire.sampler import Sampler
 from partage_plugins.vocabulary.names import CardId
@@ -31,7 +31,6 @@ class Chores:
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """Ends all."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -49,7 +48,7 @@ _LET_GO_AFTER_S: Final = (0.005, 0.010, 0.020, 0.040)
 
 _MEASURED_AFTER_S: Final = (0.010, 0.050, 0.100)
 _MEASURED_WITHIN_S: Final = 0.2
-"""Whoever wants to see the card then sees it with what contexts usually take."""
+"""After that the view of a card has what contexts usually take."""
 
 
 class Watch:
@@ -65,7 +64,7 @@ class Watch:
         self._measuring: dict[tuple[Process, int], list[Callable[[], None]]] = {}
 
     def close(self) -> None:
-        """Looks after nobody any more."""
+        """Watches no process any more."""
         for process in list(self._pidfds):
             self._forget(process)
 
@@ -145,7 +144,6 @@ class Watch:
         return True
 
     def prove(self, card: CardId) -> None:
-        """Takes a sample."""
         if card not in self._proving:
             self._proving.add(card)
             self._chores.start(self._proved(card))
@@ -177,6 +175,5 @@ class Watch:
 
 
 def _all(calls: list[Callable[[], None]]) -> None:
-    """Each once."""
     while calls:
         calls.pop()()

@@ -19,8 +19,6 @@ _LOOKS_NS = SECOND // 10
 
 
 class SimulatedBroker:
-    """Of one node."""
-
     def __init__(self, case: Case, events: Events, chance: Chance, *, arbiter: Callable[..., Arbiter]) -> None:
         self._case, self._events, self._chance = case, events, chance
         policy = by_name(case.policy, case.timing)
@@ -39,7 +37,6 @@ class SimulatedBroker:
         self.arbiter.put(*place, share=share, limit=limit)
 
     def knows(self, process: Process, place: Place) -> None:
-        """Whose it is."""
         self.processes[place].append(process)
         self._places[process] = place
 
@@ -51,22 +48,18 @@ class SimulatedBroker:
         self._tell(lambda: self.arbiter.joined(key, card, process, self._events.now))
 
     def left(self, process: Process) -> None:
-        """It is dead."""
         key, card = self._places[process]
         self._tell(lambda: self.arbiter.left(key, card, process, self._events.now))
 
     def wanted(self, process: Process, epoch: int) -> None:
-        """A packet."""
         key, card = self._places[process]
         self._send(lambda: self.arbiter.wanted(key, card, process, epoch, self._events.now))
 
     def drained(self, process: Process, epoch: int, at: int, *, blocked: bool) -> None:
-        """A packet."""
         key, card = self._places[process]
         self._send(lambda: self.arbiter.drained(key, card, process, epoch, at, blocked, self._events.now))
 
     def idle(self, process: Process, epoch: int) -> None:
-        """A packet."""
         key, card = self._places[process]
         self._send(lambda: self.arbiter.idle(key, card, process, epoch, self._events.now))
 

@@ -22,7 +22,6 @@ class Events:
         heapq.heappush(self._heap, (max(when, self.now), self._number, what))
 
     def run_until(self, end: int) -> None:
-        """All until then."""
         heap = self._heap
         while heap and heap[0][0] <= end:
             self.now, _, what = heapq.heappop(heap)

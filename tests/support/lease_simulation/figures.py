@@ -27,7 +27,6 @@ class Figures:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """By container, over all."""
         return tuple(sum(seconds) / len(seconds) for seconds in self.used)
 
     @property
@@ -37,7 +36,6 @@ class Figures:
 
     @property
     def total(self) -> float:
-        """Of the card's time."""
         return sum(self.shares)
 
     def quantile_ms(self, container: int, part: float) -> float:

@@ -22,7 +22,6 @@ class Meeting:
         self._here: list[tuple[Gpu, Queue]] = []
 
     def arrives(self, gpu: Gpu, queue: Queue) -> None:
-        """One of them runs."""
         self._here.append((gpu, queue))
         if len(self._here) == self._peers:
             for there, peer in self._here:
@@ -41,8 +40,6 @@ class Queue:
 
 
 class Gpu:
-    """One card."""
-
     __slots__ = ("_active", "_at", "_events", "_plan", "overlapped_ns")
 
     def __init__(self, events: Events) -> None:
@@ -53,7 +50,6 @@ class Gpu:
         self.overlapped_ns = 0
 
     def launch(self, queue: Queue, work_ns: int, meeting: Meeting | None = None) -> None:
-        """One kernel more."""
         queue.meetings.append(meeting)
         if queue.work:
             queue.work.append(inf if meeting else work_ns)
@@ -73,7 +69,6 @@ class Gpu:
             self._plan_next()
 
     def forget(self, queue: Queue) -> None:
-        """Its process is dead."""
         self._advance()
         queue.work.clear()
         queue.meetings.clear()

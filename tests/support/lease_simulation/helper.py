@@ -14,18 +14,12 @@ from support.lease_simulation.standing import Standing
 class Says(Protocol):
     """What it has to say, on its way to the broker."""
 
-    def drained(self, epoch: int, at: int, *, blocked: bool) -> None:
-        """Its work is done."""
-        ...
+    def drained(self, epoch: int, at: int, *, blocked: bool) -> None: ...
 
-    def idle(self, epoch: int) -> None:
-        """For a while already."""
-        ...
+    def idle(self, epoch: int) -> None: ...
 
 
 class Helper:
-    """Of one process."""
-
     def __init__(
         self, case: Case, events: Events, standing: Standing, *, says: Says, goes_on: Callable[[], None]
     ) -> None:
@@ -39,7 +33,6 @@ class Helper:
         self._events.at(self._events.now + self._case.wakes_ns, self.look)
 
     def look(self) -> None:
-        """At the line."""
         self._standing.when_running(self._look)
 
     def _look(self) -> None:

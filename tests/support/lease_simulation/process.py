@@ -19,24 +19,16 @@ from support.lease_simulation.workloads import Launch, Meet, Program, Step, Took
 
 
 class Broker(Protocol):
-    """Who is told."""
-
     def wanted(self, process: Process, epoch: int) -> None:
         """A thread found the gate closed."""
         ...
 
-    def drained(self, process: Process, epoch: int, at: int, *, blocked: bool) -> None:
-        """Its work is done."""
-        ...
+    def drained(self, process: Process, epoch: int, at: int, *, blocked: bool) -> None: ...
 
-    def idle(self, process: Process, epoch: int) -> None:
-        """For a while already."""
-        ...
+    def idle(self, process: Process, epoch: int) -> None: ...
 
 
 class Process:
-    """One, on one card."""
-
     def __init__(  # noqa: PLR0913 - all that there is of it
         self,
         case: Case,
@@ -64,7 +56,6 @@ class Process:
     # ---- The thread --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Its program starts."""
         self._step = next(self._program)
         self._run()
 
@@ -148,11 +139,9 @@ class Process:
     # ---- What the helper says ----------------------------------------------------------------------------------------
 
     def drained(self, epoch: int, at: int, *, blocked: bool) -> None:
-        """Its work is done."""
         self._broker.drained(self, epoch, at, blocked=blocked)
 
     def idle(self, epoch: int) -> None:
-        """For a while already."""
         self._broker.idle(self, epoch)
 
     # ---- What others see and do --------------------------------------------------------------------------------------
@@ -168,11 +157,9 @@ class Process:
         return self._standing.is_stopped
 
     def stop(self) -> None:
-        """As by a signal."""
         self._standing.is_stopped = True
 
     def go_on(self) -> None:
-        """It runs again."""
         standing = self._standing
         standing.is_stopped = False
         resumes, standing.resumes = standing.resumes, []

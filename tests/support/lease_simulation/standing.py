@@ -11,8 +11,6 @@ from support.lease_simulation.window import Line
 
 @dataclass(slots=True, eq=False)
 class Standing:
-    """Of one process."""
-
     line: Line
     queue: Queue
     last: int

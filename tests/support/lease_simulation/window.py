@@ -20,13 +20,10 @@ class Line:
         self.state, self.epoch, self.deadline = LineState.CLOSED, 0, 0
 
     def is_open(self, now: int) -> bool:
-        """Whether launches may pass."""
         return self.state >= LineState.SOLE or (self.state is LineState.LEASE and now < self.deadline)
 
 
 class Window:
-    """Of one process."""
-
     __slots__ = ("_estimate", "_launched_under", "_most_ns")
 
     def __init__(self, most_ns: int) -> None:

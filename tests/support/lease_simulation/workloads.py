@@ -35,8 +35,6 @@ class Wait(NamedTuple):
 
 
 class Until(NamedTuple):
-    """Sleeps."""
-
     when: int
 
 
@@ -53,7 +51,6 @@ Workload = Callable[[Chance, int], Program]
 
 
 def flood(kernel_ns: int) -> Workload:
-    """Launches and never waits."""
     return lambda _chance, _now: _flood(max(kernel_ns, _BATCH))
 
 

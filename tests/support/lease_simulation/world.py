@@ -21,7 +21,6 @@ _DEATH_NS = 200_000
 
 
 def run(case: Case) -> Figures:
-    """From beginning to end."""
     return World(case).run()
 
 
@@ -34,8 +33,6 @@ def _key(number: int) -> ContainerKey:
 
 
 class World:
-    """See the module."""
-
     def __init__(self, case: Case, *, arbiter: Callable[..., Arbiter] = Arbiter) -> None:
         self._case, self._events = case, Events(_BEGIN)
         self._chance = Chance(case.seed)
@@ -48,7 +45,6 @@ class World:
             self._add(number, container)
 
     def run(self) -> Figures:
-        """All of it."""
         case, broker = self._case, self.broker
         self._events.run_until(_BEGIN + case.lasts_ns)
         first, last = (_BEGIN + case.skip_ns) // BIN_NS, (_BEGIN + case.lasts_ns) // BIN_NS

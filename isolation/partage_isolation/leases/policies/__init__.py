@@ -1,4 +1,4 @@
-"""Policies: who runs next on a card, for how long, and what that costs him. Small and pure; chosen by name."""
+"""Policies: who runs next on a card, for how long, and what that costs. Small and pure; chosen by name."""
 
 from __future__ import annotations
 

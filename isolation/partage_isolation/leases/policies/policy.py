@@ -1,6 +1,6 @@
 """What a policy decides, what it remembers of a container, and the policy that meters nothing.
 
-Pure. A policy has no state of its own: all that it remembers of a container is in an `Account`, so that the same
+Pure. A policy has no state of its own: all that it remembers of a container is in an `Tally`, so that the same
 functions serve the broker and the simulator. Ranks are compared on one card only, and only between those that may run.
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 @dataclass(slots=True)
-class Account:
+class Tally:
     """Numbers alone; what they mean is the policy's."""
 
     share: int
@@ -37,11 +37,9 @@ class Account:
 
 
 class Policy(Protocol):
-    """Of one card."""
-
     @property
     def is_metering(self) -> bool:
-        """False: everybody runs whenever he likes."""
+        """False: everybody runs whenever it likes."""
         ...
 
     @property
@@ -49,31 +47,31 @@ class Policy(Protocol):
         """A lease that would go to its holder again is lengthened instead of being drained."""
         ...
 
-    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:
+    def rank(self, account: Tally, now: int, ahead_ns: int = 0) -> int:
         """Who has the least runs next; as if it had held the card for so long more."""
         ...
 
-    def came(self, account: Account, least: int) -> None:
+    def came(self, account: Tally, least: int) -> None:
         """It was away and wants the card again; `least` is how far the others are, in virtual time."""
         ...
 
-    def opens_at(self, account: Account, now: int) -> int:
+    def opens_at(self, account: Tally, now: int) -> int:
         """When its ceiling lets it run; not after now, where it may."""
         ...
 
-    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:
+    def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
         """For how long it may run; None: until somebody else wants the card."""
         ...
 
-    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:
+    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:
         """Whether one who wakes up may end the other's run before its time."""
         ...
 
-    def charge(self, account: Account, held_ns: int, now: int) -> None:
+    def charge(self, account: Tally, held_ns: int, now: int) -> None:
         """It held the card for so long until now; negative: so much was charged wrongly."""
         ...
 
-    def ended(self, account: Account, now: int) -> None:
+    def ended(self, account: Tally, now: int) -> None:
         """Its lease is over, and all of it is charged."""
         ...
 
@@ -85,27 +83,24 @@ class FreeRun:
     is_metering: bool = False
     renews: bool = False
 
-    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:  # noqa: ARG002
-        """All are equal."""
+    def rank(self, account: Tally, now: int, ahead_ns: int = 0) -> int:  # noqa: ARG002
         return 0
 
-    def came(self, account: Account, least: int) -> None:
-        """Nothing to be said."""
+    def came(self, account: Tally, least: int) -> None:
+        pass
 
-    def opens_at(self, account: Account, now: int) -> int:  # noqa: ARG002
-        """Always."""
+    def opens_at(self, account: Tally, now: int) -> int:  # noqa: ARG002
         return now
 
-    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:  # noqa: ARG002
-        """For ever."""
+    def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:  # noqa: ARG002
         return None
 
-    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:  # noqa: ARG002
+    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:  # noqa: ARG002
         """There is no turn to be ended."""
         return False
 
-    def charge(self, account: Account, held_ns: int, now: int) -> None:
-        """Nothing is charged."""
+    def charge(self, account: Tally, held_ns: int, now: int) -> None:
+        pass
 
-    def ended(self, account: Account, now: int) -> None:
-        """Nothing more."""
+    def ended(self, account: Tally, now: int) -> None:
+        pass

@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from partage_isolation.leases.durations import Timing
-from partage_isolation.leases.policies.policy import Account
+from partage_isolation.leases.policies.policy import Tally
 
 WHOLE = 1000
 """Milli of a card."""
 
 
-def _fill(account: Account, limit: int, now: int, most: int) -> int:
+def _fill(account: Tally, limit: int, now: int, most: int) -> int:
     """What the bucket holds now."""
     if now > account.room_at:
         account.room = min(most, account.room + (now - account.room_at) * limit // WHOLE)
@@ -28,13 +28,13 @@ def _fill(account: Account, limit: int, now: int, most: int) -> int:
     return account.room
 
 
-def _opens_at(account: Account, limit: int, now: int, *, on_ns: int, most: int) -> int:
+def _opens_at(account: Tally, limit: int, now: int, *, on_ns: int, most: int) -> int:
     """When a turn of that length fits."""
     missing = on_ns * (WHOLE - limit) // WHOLE - _fill(account, limit, now, most)
     return now if missing <= 0 else now - (-missing * WHOLE // limit)
 
 
-def _lasts_ns(account: Account, limit: int, now: int, most: int) -> int:
+def _lasts_ns(account: Tally, limit: int, now: int, most: int) -> int:
     """How long it may run from now on before the bucket is empty."""
     return max(0, _fill(account, limit, now, most)) * WHOLE // (WHOLE - limit)
 
@@ -51,41 +51,38 @@ class VirtualTime:
     is_metering: bool = True
     renews: bool = True
 
-    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:  # noqa: ARG002
-        """Its clock."""
+    def rank(self, account: Tally, now: int, ahead_ns: int = 0) -> int:  # noqa: ARG002
         virtual = account.virtual + ahead_ns * WHOLE // (account.share or 1)
         return virtual if account.share else virtual + _BEHIND_ALL
 
-    def came(self, account: Account, least: int) -> None:
+    def came(self, account: Tally, least: int) -> None:
         """No more than the credit ahead, or than it was when it went; debt stays."""
         account.virtual = max(account.virtual, least - max(self.timing.credit_ns, account.lead))
 
-    def opens_at(self, account: Account, now: int) -> int:
+    def opens_at(self, account: Tally, now: int) -> int:
         """At once, below a whole card when a turn fits."""
         if account.limit >= WHOLE:
             return now
         on_ns = self.timing.ceiling_on_ns
         return _opens_at(account, account.limit, now, on_ns=on_ns, most=self._most)
 
-    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:
+    def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
         """A quantum, or what the ceiling leaves of it."""
         if account.limit >= WHOLE:
             return self.timing.quantum_ns if is_contended else None
         return min(self.timing.quantum_ns, _lasts_ns(account, account.limit, now, self._most))
 
-    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:
-        """Where it is behind."""
+    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:
         return self.rank(wanter, now) < self.rank(holder, now)
 
-    def charge(self, account: Account, held_ns: int, now: int) -> None:
-        """To both clocks."""
+    def charge(self, account: Tally, held_ns: int, now: int) -> None:
         account.virtual += held_ns * WHOLE // (account.share or 1)
         if account.limit < WHOLE:
             _fill(account, account.limit, now, self._most)
             account.room -= held_ns
 
-    def ended(self, account: Account, now: int) -> None:
-        """Nothing more."""
+    def ended(self, account: Tally, now: int) -> None:
+        pass
 
     @property
     def _most(self) -> int:
@@ -101,46 +98,42 @@ class Caps:
     renews: bool = True
     order: VirtualTime = field(default=VirtualTime())
 
-    def rank(self, account: Account, now: int, ahead_ns: int = 0) -> int:
-        """By virtual time."""
+    def rank(self, account: Tally, now: int, ahead_ns: int = 0) -> int:
         return self.order.rank(account, now, ahead_ns)
 
-    def came(self, account: Account, least: int) -> None:
-        """By virtual time."""
+    def came(self, account: Tally, least: int) -> None:
         self.order.came(account, least)
 
-    def opens_at(self, account: Account, now: int) -> int:
+    def opens_at(self, account: Tally, now: int) -> int:
         """When a turn fits below its share."""
         cap = _cap(account)
         if cap >= WHOLE:
             return now
         return _opens_at(account, cap, now, on_ns=self.timing.ceiling_on_ns, most=self._most)
 
-    def run_ns(self, account: Account, now: int, *, is_contended: bool) -> int | None:
+    def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
         """What its share leaves of a quantum."""
         cap = _cap(account)
         if cap >= WHOLE:
             return self.timing.quantum_ns if is_contended else None
         return min(self.timing.quantum_ns, _lasts_ns(account, cap, now, self._most))
 
-    def may_end(self, wanter: Account, holder: Account, now: int) -> bool:
-        """Where it is behind."""
+    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:
         return self.order.may_end(wanter, holder, now)
 
-    def charge(self, account: Account, held_ns: int, now: int) -> None:
-        """To both clocks."""
+    def charge(self, account: Tally, held_ns: int, now: int) -> None:
         account.virtual += held_ns * WHOLE // (account.share or 1)
         _fill(account, _cap(account), now, self._most)
         account.room -= held_ns
 
-    def ended(self, account: Account, now: int) -> None:
-        """Nothing more."""
+    def ended(self, account: Tally, now: int) -> None:
+        pass
 
     @property
     def _most(self) -> int:
         return self.timing.ceiling_most_ns
 
 
-def _cap(account: Account) -> int:
+def _cap(account: Tally) -> int:
     """In milli; somebody without a share gets a turn now and then, so that nothing waits for ever."""
     return max(1, min(account.share, account.limit))

@@ -14,13 +14,10 @@ WITHIN_S = 20.0
 
 
 def run(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """No longer than that."""
     asyncio.run(asyncio.wait_for(scene(), WITHIN_S))
 
 
 class Rung:
-    """When it rang."""
-
     def __init__(self) -> None:
         self.times: list[int] = []
         self.event = asyncio.Event()

@@ -83,8 +83,6 @@ class FakePage:
 
 
 class FakeBucket:
-    """Counts what was taken."""
-
     def __init__(self) -> None:
         self.cost = 0
 

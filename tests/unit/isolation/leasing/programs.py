@@ -51,8 +51,6 @@ class Line:
 
 
 class Programs(RuleBasedStateMachine):
-    """See the module."""
-
     policy = "virtual-time"
 
     def __init__(self) -> None:

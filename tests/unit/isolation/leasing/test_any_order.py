@@ -20,8 +20,6 @@ _steps = st.sampled_from([0, 1, 20_000, MS, 3 * MS, 7 * MS, 25 * MS, 120 * MS, 3
 
 
 class World(Programs):
-    """See the module."""
-
     @rule(which=WHICH, epoch=st.integers(0, EPOCHS - 1), what=st.integers(0, 2))
     def forge(self, which: int, epoch: int, what: int) -> None:
         """An epoch that is not the line's own says nothing."""
@@ -125,7 +123,7 @@ class StrictCaps(World):
     policy = "caps"
 
     def teardown(self) -> None:
-        """Nothing."""
+        pass
 
 
 class Gemini(World):
@@ -134,7 +132,7 @@ class Gemini(World):
     policy = "gemini"
 
     def teardown(self) -> None:
-        """Nothing."""
+        pass
 
 
 World.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from partage_isolation.leases.durations import MS, SECOND
 from partage_isolation.leases.policies import DEFAULT, NAMES, by_name
 from partage_isolation.leases.policies.gemini import Gemini
-from partage_isolation.leases.policies.policy import Account
+from partage_isolation.leases.policies.policy import Tally
 from partage_isolation.leases.policies.virtual_time import VirtualTime
 
 NOW = 1000 * SECOND
@@ -24,27 +24,27 @@ def test_each_is_chosen_by_its_name() -> None:
 
 
 def test_who_held_the_card_as_long_as_his_share_says_stands_level() -> None:
-    small, large = Account(300, 1000), Account(700, 1000)
+    small, large = Tally(300, 1000), Tally(700, 1000)
     OURS.charge(small, 30 * MS, NOW)
     OURS.charge(large, 70 * MS, NOW)
     assert OURS.rank(small, NOW) == OURS.rank(large, NOW)
 
 
 def test_without_a_share_one_is_behind_everybody_with_one() -> None:
-    none, tiny = Account(0, 1000), Account(1, 1000)
+    none, tiny = Tally(0, 1000), Tally(1, 1000)
     OURS.charge(tiny, 3600 * SECOND, NOW)
     assert OURS.rank(tiny, NOW) < OURS.rank(none, NOW)
 
 
 def test_debt_stays_and_credit_ends() -> None:
-    owing, rested = Account(500, 1000, virtual=10 * SECOND), Account(500, 1000, virtual=0)
+    owing, rested = Tally(500, 1000, virtual=10 * SECOND), Tally(500, 1000, virtual=0)
     OURS.came(owing, SECOND)
     OURS.came(rested, SECOND)
     assert (owing.virtual, rested.virtual) == (10 * SECOND, 700 * MS)
 
 
 def test_only_who_is_behind_may_end_a_turn() -> None:
-    behind, ahead = Account(500, 1000, virtual=1), Account(500, 1000, virtual=2)
+    behind, ahead = Tally(500, 1000, virtual=1), Tally(500, 1000, virtual=2)
     assert OURS.may_end(behind, ahead, NOW)
     assert not OURS.may_end(ahead, behind, NOW)
     assert not OURS.may_end(behind, behind, NOW)
@@ -53,7 +53,7 @@ def test_only_who_is_behind_may_end_a_turn() -> None:
 @given(st.integers(1, 999), st.lists(st.integers(0, 20), min_size=1, max_size=30))
 def test_nobody_gets_above_the_ceiling_for_long(limit: int, waits: list[int]) -> None:
     """Turns as long as they may be, as often as they may: the sum stays below the limit and one burst."""
-    account, now, held = Account(0, limit), NOW, 0
+    account, now, held = Tally(0, limit), NOW, 0
     for wait in waits:
         now = max(now + wait * MS, OURS.opens_at(account, now + wait * MS))
         run = OURS.run_ns(account, now, is_contended=True)
@@ -65,22 +65,22 @@ def test_nobody_gets_above_the_ceiling_for_long(limit: int, waits: list[int]) ->
 
 
 def test_caps_hold_even_where_nobody_else_wants_the_card() -> None:
-    caps, account = by_name("caps"), Account(250, 1000)
+    caps, account = by_name("caps"), Tally(250, 1000)
     assert caps.run_ns(account, caps.opens_at(account, NOW), is_contended=False) is not None
     caps.charge(account, SECOND, NOW + SECOND)
     assert caps.opens_at(account, NOW + SECOND) > NOW + 2 * SECOND
-    whole = Account(1000, 1000)
+    whole = Tally(1000, 1000)
     assert caps.run_ns(whole, NOW, is_contended=False) is None
 
 
-def used(account: Account, gemini: Gemini, held: int, now: int) -> None:
+def used(account: Tally, gemini: Gemini, held: int, now: int) -> None:
     gemini.charge(account, held, now)
     gemini.ended(account, now)
 
 
 def test_gemini_runs_those_first_who_are_furthest_below_their_share() -> None:
     gemini = Gemini()
-    far, near, over = Account(500, 1000), Account(500, 1000), Account(100, 1000)
+    far, near, over = Tally(500, 1000), Tally(500, 1000), Tally(100, 1000)
     used(far, gemini, SECOND, NOW)
     used(near, gemini, 3 * SECOND, NOW)
     used(over, gemini, 2 * SECOND, NOW)
@@ -88,7 +88,7 @@ def test_gemini_runs_those_first_who_are_furthest_below_their_share() -> None:
 
 
 def test_gemini_gives_tokens_by_what_was_held_within_its_bounds() -> None:
-    gemini, account = Gemini(), Account(500, 1000)
+    gemini, account = Gemini(), Tally(500, 1000)
     assert gemini.run_ns(account, NOW, is_contended=False) == 250 * MS
     used(account, gemini, 50 * MS, NOW)
     assert gemini.run_ns(account, NOW, is_contended=True) == 150 * MS
@@ -98,7 +98,7 @@ def test_gemini_gives_tokens_by_what_was_held_within_its_bounds() -> None:
 
 
 def test_gemini_lets_nobody_above_his_limit_in_its_window() -> None:
-    gemini, account = Gemini(), Account(100, 200)
+    gemini, account = Gemini(), Tally(100, 200)
     used(account, gemini, 3 * SECOND, NOW)
     opens = gemini.opens_at(account, NOW)
     assert NOW + 9 * SECOND < opens <= NOW + 11 * SECOND

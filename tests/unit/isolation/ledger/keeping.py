@@ -26,8 +26,6 @@ MIB = 1 << 20
 
 
 class Kept:
-    """A `Keeper`."""
-
     def __init__(self, room: int = 10_000) -> None:
         self.rows: dict[tuple[str, int, int, int], bytes] = {}
         self.room = room

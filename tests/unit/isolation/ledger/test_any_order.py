@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Container, Process, State
-from partage_isolation.ledger.lending import Lent, NoRoom, Park, Patience, Refused, Verdict
+from partage_isolation.ledger.loans import Lent, NoRoom, Park, Patience, Refused, Verdict
 from partage_isolation.ledger.samples import Beginning
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
@@ -55,8 +55,6 @@ class Program:
 
 
 class World(RuleBasedStateMachine):
-    """See the module."""
-
     def __init__(self) -> None:
         super().__init__()
         self.kept = Kept()

@@ -8,7 +8,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
-from partage_isolation.ledger.lending import Lent, NoRoom, Park, Refused
+from partage_isolation.ledger.loans import Lent, NoRoom, Park, Refused
 from partage_isolation.ledger.pieces import Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
 

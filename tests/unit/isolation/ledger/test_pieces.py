@@ -8,7 +8,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.lending import Patience, Refused
+from partage_isolation.ledger.loans import Patience, Refused
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 

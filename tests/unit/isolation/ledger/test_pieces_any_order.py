@@ -16,7 +16,7 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.lending import Patience
+from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
 
@@ -37,8 +37,6 @@ class Made:
 
 
 class World(RuleBasedStateMachine):
-    """See the module."""
-
     def __init__(self) -> None:
         super().__init__()
         self.kept = Kept()

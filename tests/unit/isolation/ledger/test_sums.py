@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import NOTHING, Amounts, Charge, Charges
 from partage_isolation.ledger.container import Container, Process
-from partage_isolation.ledger.lending import Patience
+from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
 from partage_plugins.vocabulary.names import CardId
 from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
@@ -33,8 +33,6 @@ def anew(container: Container, card: int) -> Charge:
 
 
 class World(RuleBasedStateMachine):
-    """See the module."""
-
     @initialize(room=st.sampled_from((4, 8, 10_000)))
     def begins(self, room: int) -> None:
         self.kept = Kept(room)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from partage_isolation.audit import nvml_messages as speech
 from partage_isolation.audit.nvml_messages import (
-    Ask,
+    AskUse,
+    CardRefused,
     Ended,
     NotUnderstood,
     Ready,
-    Refused,
     Told,
     Unseen,
     Used,
@@ -31,7 +31,7 @@ MESSAGES: st.SearchStrategy[Told] = st.one_of(
     st.just(Ready()),
     st.builds(Used, CARDS, U64, st.dictionaries(U32, st.none() | KNOWN, max_size=20)),
     st.builds(Unseen, CARDS, U64),
-    st.builds(Refused, CARDS, WORDS),
+    st.builds(CardRefused, CARDS, WORDS),
     st.builds(Ended, WORDS, st.booleans()),
 )
 
@@ -43,7 +43,7 @@ def test_what_is_said_is_understood(message: Told) -> None:
 
 @given(CARDS)
 def test_what_is_asked_is_understood(card: str) -> None:
-    assert speech.question(speech.asked(Ask(card))) == Ask(card)
+    assert speech.question(speech.asked(AskUse(card))) == AskUse(card)
 
 
 def test_the_most_that_can_be_said_fits_into_a_packet() -> None:
@@ -82,6 +82,6 @@ def test_a_process_that_is_named_twice_is_refused() -> None:
 
 def test_a_question_is_no_answer_and_an_answer_no_question() -> None:
     with pytest.raises(NotUnderstood):
-        told(speech.asked(Ask("GPU-1")))
+        told(speech.asked(AskUse("GPU-1")))
     with pytest.raises(NotUnderstood):
         speech.question(encoded(Ready()))

@@ -117,8 +117,6 @@ ContextSize = Callable[[CardId], int | None]
 
 
 class Lending:
-    """In all containers."""
-
     def __init__(self, entries: Entries, context_size: ContextSize) -> None:
         self.is_settling = False
         """The books were lost a moment ago: who holds what is being found out, and nothing more is lent meanwhile."""

@@ -1,4 +1,4 @@
-"""Questions that wait a moment, while nobody else does.
+"""Questions that wait a moment, and hold up no other.
 
 Siblings give back what they don't use, a sample shows what is really free; then they are decided, whichever way.
 """
@@ -14,7 +14,7 @@ from partage_isolation.audit.facts import Sample
 from partage_isolation.audit.metrics import Counters
 from partage_isolation.ledger.container import Container
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.lending import Decide, Park, Patience, Refused, Verdict
+from partage_isolation.ledger.loans import Decide, Park, Patience, Refused, Verdict
 from partage_isolation.wire.hints import Hints
 from partage_isolation.wire.packets import Packet
 from partage_isolation.wire.sampler import Sampler
@@ -28,14 +28,12 @@ LONGEST_S: Final = 0.100
 _AGAIN_S: Final = (0.002, 0.005, 0.010, 0.020, 0.040)
 """Between samples: a driver takes a moment to free what it was told to."""
 _AWAKE_S: Final = 3.0
-"""After a start, before NVML has ever answered: nobody can say what is free, and a refusal might be wrong."""
+"""After a start, before NVML has ever answered: what is free is not known, and a refusal might be wrong."""
 _SHORTEST_S: Final = 0.020
 """For a sample, also where siblings took long to give back."""
 
 
-class Parking:
-    """All that wait."""
-
+class ParkedQuestions:
     def __init__(  # noqa: PLR0913  its parts, by name
         self,
         ledger: Ledger,
@@ -72,11 +70,11 @@ class Parking:
         self._chores.start(self._wait(session, packet, card, verdict, decide))
 
     async def recall(self, container: Container, card: int) -> None:
-        """Whoever has credit gives it back, or is silent."""
+        """Processes with credit give it back, or are silent."""
         lent = [process for process, account in container.accounts(card) if account.lent and not process.is_waiting]
         lenders = [(process, signals) for process in lent if (signals := self._signals_of(process))]
         if lenders:
-            await self._hints.recall(lenders, card, anew=True)
+            await self._hints.recall(lenders, card, lately_too=True)
 
     async def _wait(self, session: Session, packet: Packet, card: CardId, verdict: Park, decide: Decide) -> None:
         session.process.is_waiting = True

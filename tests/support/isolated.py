@@ -38,7 +38,7 @@ from partage_simgpu.node import SimulatedNode
 from support.broker_client import Client
 from support.simgpu import NODE, Card, simulated_node
 
-READY_WITHIN_S: Final = 30.0
+READY_WITHIN_S: Final = 90.0
 _LIBRARY: Final = "library"
 _DRIVER: Final = "root"
 

@@ -60,7 +60,7 @@ def told(
     LOOPS[loop](whole())
 
 
-async def until(condition: Callable[[], object], *, within_s: float = 10.0) -> None:
+async def until(condition: Callable[[], object], *, within_s: float = 60.0) -> None:
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110  (conditions of all kinds, and no one who would set an event)
             await asyncio.sleep(0.005)

@@ -33,7 +33,7 @@ from partage_isolation.wire.packets import Flag, Packet, Result, What
 MIB: Final = 1 << 20
 CREDIT_MOST: Final = 32 * MIB
 CREDIT_PART: Final = 16
-ANSWERED_WITHIN_S: Final = 10.0
+ANSWERED_WITHIN_S: Final = 60.0
 _ONE_WAY: Final = (What.RETURN, What.AMOUNTS)
 _CREDENTIALS: Final = struct.Struct("3i")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from rig.errors import NeverHappened
 
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 90.0
 _LOOK_EVERY_S: Final = 0.05
 
 

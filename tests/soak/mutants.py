@@ -217,8 +217,8 @@ def judge(name: str) -> list[str]:
 
 def worse(before: Sequence[str], now: Sequence[str]) -> list[str]:
     """What was killed and lives, and each module of which a smaller part is killed."""
-    was_killed = {line for line in before if line.split()[1] == "killed"}
-    found = [line for line in now if line.replace(" survived ", " killed ", 1) in was_killed and line not in was_killed]
+    was_killed = {line.partition(" killed ")[::2] for line in before if line.split()[1] == "killed"}
+    found = [line for line in now if line.partition(" survived ")[::2] in was_killed]
     parts = {name: (_part(name, before), _part(name, now)) for name in MODELS}
     less = [f"{name}: {now:.1%} are killed; it was {then:.1%}" for name, (then, now) in parts.items() if now < then]
     return found + less
@@ -239,16 +239,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.chdir(ROOT)
     os.environ["HYPOTHESIS_PROFILE"] = "quick"
     names = options.modules or list(MODELS)
+    known = RECORD.read_text(encoding="utf-8").splitlines()
+    unrecorded = set(names) - {line.split()[0] for line in known}
+    if unrecorded and not options.record:
+        raise SystemExit(f"{RECORD.name} has no line of {', '.join(sorted(unrecorded))}; --record writes them")
     now = [line for name in names for line in judge(name)]
     if options.record:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-        RECORD.write_text("\n".join([f"# at {commit.stdout.strip()}", *now]) + "\n", encoding="utf-8")
+        others = [line for line in known if line.split()[0] not in {"#", *names}]
+        RECORD.write_text("\n".join([_commit(), *others, *now]) + "\n", encoding="utf-8")
         return 0
-    before = [line for line in RECORD.read_text(encoding="utf-8").splitlines() if line.split()[0] in names]
     _say(*(line for line in now if line.split()[1] == "survived"))
-    found = worse(before, now)
+    found = worse([line for line in known if line.split()[0] in names], now)
     _say(*(f"WORSE {line}" for line in found))
     return EXIT_WORSE if found else 0
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+    return f"# at {done.stdout.strip()}"
 
 
 def _say(*lines: str) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-MARK: Final = "PARTAGE_TEST_RUN"
+MARK: Final = "TEST_RUN_MARK"
 
 
 def watch(run: int, mark: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -176,14 +178,19 @@ def test_a_closed_stdout_is_no_defect(tmp_path: Path) -> None:
 
 
 def test_a_real_interrupt_ends_with_130(tmp_path: Path) -> None:
-    (tmp_path / "etc/partage/signing.d").mkdir(parents=True, mode=0o700)
-    code = (
-        "import os, signal, sys; from partage_base.keyring import writing; from partage_cli.main import main\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs are born without
-        "writing.fcntl.flock = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.argv[0] = 'partage'; main()"
-    )
-    arguments = [sys.executable, "-c", code, "--root", str(tmp_path), "keys", "new"]
-    done = subprocess.run(arguments, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 128 + signal.SIGINT
-    assert "Traceback" not in done.stderr
+    folder = tmp_path / "etc/partage/signing.d"
+    folder.mkdir(parents=True, mode=0o700)
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    argv = [*PARTAGE, "--root", str(tmp_path), "keys", "new"]
+    with subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE, text=True) as program:
+        while not any(
+            "->" in line and f" {program.pid} " in line for line in Path("/proc/locks").read_text().splitlines()
+        ):
+            assert program.poll() is None
+            time.sleep(0.01)
+        program.send_signal(signal.SIGINT)
+        _, said = program.communicate()
+    os.close(held)
+    assert program.returncode == 128 + signal.SIGINT
+    assert "Traceback" not in said

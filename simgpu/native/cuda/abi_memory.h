@@ -11,46 +11,6 @@ typedef struct array *CUarray;
 typedef struct mipmaps *CUmipmappedArray;
 typedef struct pool *CUmemoryPool;
 typedef unsigned long long CUmemGenericAllocationHandle;
-typedef unsigned long long CUtexObject;
-typedef unsigned long long CUsurfObject;
-
-/* Where one side of a copy lies. */
-enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_ARRAY = 3, CU_MEMORYTYPE_UNIFIED = 4 };
-
-typedef struct {
-    size_t source_x, source_y;
-    u32 source_type;
-    const void *source_host;
-    CUdeviceptr source_device;
-    CUarray source_array;
-    size_t source_pitch;
-    size_t target_x, target_y;
-    u32 target_type;
-    void *target_host;
-    CUdeviceptr target_device;
-    CUarray target_array;
-    size_t target_pitch;
-    size_t width, height;
-} CUDA_MEMCPY2D;
-
-/* The form between contexts has the same layout, with contexts where this one has reserved words. */
-typedef struct {
-    size_t source_x, source_y, source_z, source_level;
-    u32 source_type;
-    const void *source_host;
-    CUdeviceptr source_device;
-    CUarray source_array;
-    void *source_context;
-    size_t source_pitch, source_height;
-    size_t target_x, target_y, target_z, target_level;
-    u32 target_type;
-    void *target_host;
-    CUdeviceptr target_device;
-    CUarray target_array;
-    void *target_context;
-    size_t target_pitch, target_height;
-    size_t width, height, depth;
-} CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER;
 
 typedef struct {
     CUdeviceptr target;
@@ -92,35 +52,6 @@ typedef struct {
     size_t bytes, alignment;
     u32 reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;
-
-enum {
-    CU_RESOURCE_TYPE_ARRAY = 0,
-    CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
-    CU_RESOURCE_TYPE_LINEAR = 2,
-    CU_RESOURCE_TYPE_PITCH2D = 3
-};
-
-/* What a texture or surface object shows; only as much as is checked. */
-typedef struct {
-    u32 type;
-    union {
-        CUarray array;
-        CUmipmappedArray mipmaps;
-        CUdeviceptr address;
-        int reserved[32];
-    } resource;
-    u32 flags;
-} CUDA_RESOURCE_DESC;
-
-typedef struct {
-    u32 words[26];
-} CUDA_TEXTURE_DESC;
-
-typedef struct {
-    u32 format, pad;
-    size_t width, height, depth;
-    u32 levels_and_layers[4], reserved[16];
-} CUDA_RESOURCE_VIEW_DESC;
 
 enum {
     CU_MEM_LOCATION_TYPE_INVALID = 0,
@@ -222,10 +153,6 @@ typedef enum {
     CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID = 20,
 } CUpointer_attribute;
 
-_Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "copy in two dimensions");
-_Static_assert(offsetof(CUDA_MEMCPY2D, width) == 112, "copy in two dimensions");
-_Static_assert(sizeof(CUDA_MEMCPY3D) == 200, "copy in three dimensions");
-_Static_assert(offsetof(CUDA_MEMCPY3D, target_pitch) == 160, "copy in three dimensions");
 _Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS) == 40, "memset");
 _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR) == 24, "array");
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40, "array");

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { CUBE_FACES = 6, PLANES = 2 };
+enum { CUBE_FACES = 6 };
 
 struct mipmaps {
     struct array whole;      /* its memory: all levels, one after the other */
@@ -159,19 +159,6 @@ void array_free(struct array *array) {
     free(array);
 }
 
-CUresult array_part(struct array *whole, struct array like, u64 first, CUarray *made) {
-    for (struct array *part = whole->parts; part; part = part->parts)
-        if (part->first == first) return *made = part, CUDA_SUCCESS;
-    like.part = true;
-    like.first = first;
-    like.address = whole->address ? whole->address + first : 0;
-    like.parts = whole->parts;
-    struct array *part = array_add(&like);
-    if (!part) return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = whole->parts = part;
-    return CUDA_SUCCESS;
-}
-
 /* Those that have memory went with their ranges. */
 void arrays_context_gone(const struct context *context) {
     for (struct array *array = arrays, *next; array; array = next) {
@@ -220,14 +207,6 @@ CALL(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray arr
     return CUDA_SUCCESS;
 }
 
-CALL(cuArrayGetDescriptor_v2, CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array) {
-    CUDA_ARRAY3D_DESCRIPTOR all;
-    TRY(cuArray3DGetDescriptor_v2(&all, array));
-    if (!descriptor) return CUDA_ERROR_INVALID_VALUE;
-    *descriptor = (CUDA_ARRAY_DESCRIPTOR){all.width, all.height, all.format, all.channels};
-    return CUDA_SUCCESS;
-}
-
 /* Documented to answer only for deferred arrays. */
 CUresult array_requirements(const struct array *array, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
     if (!answer || !(array->descriptor.flags & CUDA_ARRAY3D_DEFERRED)) return CUDA_ERROR_INVALID_VALUE;
@@ -240,19 +219,4 @@ CALL(cuArrayGetMemoryRequirements, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer, CUarr
     TRY(device_of(ordinal, &device));
     LOCKED;
     return array_valid(array) ? array_requirements(array, answer) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CALL(cuArrayGetPlane, CUarray *made, CUarray array, unsigned plane) {
-    struct context *context;
-    TRY(context_current(&context));
-    LOCKED;
-    if (!array_valid(array)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!made || !planar(&array->descriptor) || plane >= PLANES) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR like = array->descriptor;
-    like.format = CU_AD_FORMAT_UNSIGNED_INT8;
-    like.channels = plane + 1;
-    like.width >>= plane;
-    like.height >>= plane;
-    return array_part(array, array_shape(context, &like), plane * array->pitch * at_least_1(array->descriptor.height),
-                      made);
 }

@@ -36,7 +36,6 @@ CUresult array_range(struct array *array, struct array *owner);
 void array_memory_give(const struct array *array);
 
 /* An array that shows what of `whole` begins at `first`: made once for each place, gone with all of them. */
-CUresult array_part(struct array *whole, struct array like, u64 first, CUarray *made);
 void array_parts_free(struct array *parts);
 
 CUresult array_requirements(const struct array *array, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer);

@@ -199,48 +199,6 @@ static CUresult tell(CUstream stream, const struct answers *to, bool per_thread)
 CAPTURE_INFO(, false)
 CAPTURE_INFO(_ptsz, true)
 
-/* ---- changes ----------------------------------------------------------------------------------------------------- */
-
-enum { ADD_DEPENDENCIES, SET_DEPENDENCIES };
-
-static CUresult change(struct stream *stream, const struct nodes *nodes, unsigned how) {
-    const struct capture *capture = stream->capture;
-    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
-    if (capture->status == CAPTURE_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    for (size_t i = 0; i < nodes->count; i++)
-        if (!nodes_has(&capture->graph->nodes, nodes->node[i])) return CUDA_ERROR_INVALID_VALUE;
-    if (how == SET_DEPENDENCIES) nodes_clear(&stream->captured);
-    return nodes_add_all(&stream->captured, nodes);
-}
-
-static CUresult update(CUstream handle, CUgraphNode *nodes, size_t count, unsigned how, bool per_thread) {
-    struct stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
-    if (how > SET_DEPENDENCIES || (count && !nodes)) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&captures_lock);
-    result = change(stream, &(struct nodes){nodes, count}, how);
-    pthread_mutex_unlock(&captures_lock);
-    return result;
-}
-
-CALL(cuStreamUpdateCaptureDependencies, CUstream stream, CUgraphNode *nodes, size_t count, unsigned how) {
-    return update(stream, nodes, count, how, false);
-}
-CALL(cuStreamUpdateCaptureDependencies_ptsz, CUstream stream, CUgraphNode *nodes, size_t count, unsigned how) {
-    return update(stream, nodes, count, how, true);
-}
-CALL(cuStreamUpdateCaptureDependencies_v2, CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
-     size_t count, unsigned how) {
-    (void)data;
-    return update(stream, nodes, count, how, false);
-}
-CALL(cuStreamUpdateCaptureDependencies_v2_ptsz, CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
-     size_t count, unsigned how) {
-    (void)data;
-    return update(stream, nodes, count, how, true);
-}
-
 CALL(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode *mode) {
     CUresult ready = driver_ready();
     if (ready) return ready;

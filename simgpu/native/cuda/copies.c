@@ -2,13 +2,19 @@
  *
  * Data move when the copy is issued (or its graph launched), time passes as if the card had moved them. That is the
  * same to a program that waits before it looks. What has no data reads as zeros and swallows what is written. */
-#include "copies.h"
-#include "arrays.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define OVERHEAD_NS 2000
+
+struct copy {
+    u64 target, source, bytes;
+};
+
+/* What a copy may begin or end in. */
+enum side { ON_HOST, ON_DEVICE };
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
@@ -19,64 +25,37 @@ u64 transfer_ns(const struct device *device, u64 bytes, bool bus) {
     return OVERHEAD_NS + (u64)((unsigned __int128)bytes * SIM_NS_PER_S / rate);
 }
 
-static u64 copy_bytes(const struct copy *copy) { return copy->width * copy->height * copy->depth; }
-
-/* ---- places ------------------------------------------------------------------------------------------------------ */
-
-/* Locked: says where in an array the box is, as if it were linear memory. */
-static CUresult enter_array(struct place *place) {
-    const struct array *array = array_valid(place->array);
-    if (!array) return CUDA_ERROR_INVALID_HANDLE;
-    if (!array->address) return CUDA_ERROR_INVALID_VALUE;
-    place->address = array->address;
-    place->pitch = array->pitch;
-    place->rows = array->rows;
-    return CUDA_SUCCESS;
-}
-
-/* Whether the box's beginning and end can be told in 64 bits, and where they are. */
-static bool extent(const struct place *place, const struct copy *copy, u64 *first, u64 *last) {
-    u64 row, slice;
-    if (__builtin_mul_overflow(place->pitch, place->y, &row)) return false;
-    if (__builtin_mul_overflow(place->pitch * place->rows, place->z, &slice)) return false;
-    *first = place->address + place->x + row + slice;
-    *last = *first + (copy->depth - 1) * place->pitch * place->rows + (copy->height - 1) * place->pitch + copy->width;
-    return *last > *first;
-}
-
-/* Locked: the box lies in memory that may be used, on the host or not. */
-static CUresult check_place(struct place *place, const struct copy *copy) {
-    u64 first, last;
-    if (place->type == CU_MEMORYTYPE_ARRAY) TRY(enter_array(place));
-    if (!place->pitch) place->pitch = copy->width;
-    if (!place->rows) place->rows = copy->height;
-    if (copy->height > 1 && place->pitch < copy->width) return CUDA_ERROR_INVALID_VALUE;
-    if (!extent(place, copy, &first, &last)) return CUDA_ERROR_INVALID_VALUE;
-    const bool host = place->type == CU_MEMORYTYPE_HOST || place->type == CU_MEMORYTYPE_UNIFIED;
-    if (host && !arena_has(first) && !range_at(first)) return first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    return ranges_cover(first, last - first) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* Checks the copy and makes it independent of arrays' handles. */
-static CUresult make_ready(struct copy *copy) {
-    u64 all;
-    if (__builtin_mul_overflow(copy->width, copy->height, &all) || __builtin_mul_overflow(all, copy->depth, &all))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!all) return CUDA_SUCCESS;
-    LOCKED;
-    TRY(check_place(&copy->source, copy));
-    return check_place(&copy->target, copy);
-}
-
 /* Locked: whether the bytes come over the bus. */
-static bool beyond_bus(const struct place *place) {
-    const struct range *range = range_at(place->address);
+static bool beyond_bus(u64 address) {
+    const struct range *range = range_at(address);
     return !range || range_on_host(range);
 }
 
 static bool on_bus(const struct copy *copy) {
     LOCKED;
-    return beyond_bus(&copy->source) || beyond_bus(&copy->target);
+    return beyond_bus(copy->source) || beyond_bus(copy->target);
+}
+
+static u64 duration(const struct device *device, const struct copy *copy) {
+    return transfer_ns(device, copy->bytes, on_bus(copy));
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* Locked: the bytes lie in memory that may be used; the program's own memory is taken at its word. */
+static CUresult check_side(u64 address, u64 bytes, enum side side) {
+    u64 end;
+    if (__builtin_add_overflow(address, bytes, &end)) return CUDA_ERROR_INVALID_VALUE;
+    if (side == ON_HOST && !arena_has(address) && !range_at(address))
+        return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return ranges_cover(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult check(const struct copy *copy, enum side to, enum side from) {
+    if (!copy->bytes) return CUDA_SUCCESS;
+    LOCKED;
+    TRY(check_side(copy->source, copy->bytes, from));
+    return check_side(copy->target, copy->bytes, to);
 }
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
@@ -92,92 +71,83 @@ static char *reach(u64 address, size_t *length) {
     return data;
 }
 
-static void move_row(u64 target, u64 source, u64 bytes) {
-    while (bytes) {
+static CUresult move(void *argument) {
+    struct copy left = *(const struct copy *)argument;
+    while (left.bytes) {
         size_t here, there;
-        char *to = reach(target, &here);
-        const char *from = reach(source, &there);
+        char *to = reach(left.target, &here);
+        const char *from = reach(left.source, &there);
         size_t length = here < there ? here : there;
-        if (!length) return; /* freed since the copy was written down */
-        if (length > bytes) length = bytes;
+        if (!length) break; /* freed since the copy was written down */
+        if (length > left.bytes) length = left.bytes;
         if (to && from)
             memmove(to, from, length);
         else if (to)
             memset(to, 0, length);
-        target += length, source += length, bytes -= length;
+        left.target += length, left.source += length, left.bytes -= length;
     }
-}
-
-static u64 row_at(const struct place *place, u64 row, u64 slice) {
-    return place->address + place->x + (place->y + row) * place->pitch +
-           (place->z + slice) * place->pitch * place->rows;
-}
-
-static void move(const struct copy *copy) {
-    if (!copy_bytes(copy)) return;
-    for (u64 slice = 0; slice < copy->depth; slice++)
-        for (u64 row = 0; row < copy->height; row++)
-            move_row(row_at(&copy->target, row, slice), row_at(&copy->source, row, slice), copy->width);
+    return CUDA_SUCCESS;
 }
 
 /* ---- doing ------------------------------------------------------------------------------------------------------- */
 
-static CUresult move_captured(void *argument) {
-    move(argument);
-    return CUDA_SUCCESS;
-}
-
-/* The copy must be ready. */
-static CUresult copy_work(const struct device *device, const struct copy *copy, struct work *work) {
+static CUresult capture(const struct copy *copy, struct stream *stream) {
     struct copy *kept = malloc(sizeof *kept);
     if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
     *kept = *copy;
-    *work = (struct work){
+    const struct work work = {
         .kind = NODE_MEMCPY,
-        .duration_ns = transfer_ns(device, copy_bytes(copy), on_bus(copy)),
-        .run = move_captured,
+        .duration_ns = duration(stream_device(stream), copy),
+        .run = move,
         .drop = free,
         .argument = kept,
     };
-    return CUDA_SUCCESS;
-}
-
-CUresult memory_copy_work(struct context *context, const void *copy, struct work *work) {
-    struct copy ready = copy_of_3d(copy);
-    TRY(make_ready(&ready));
-    return copy_work(context->device, &ready, work);
-}
-
-static CUresult capture(const struct copy *copy, struct stream *stream) {
-    struct work work;
-    TRY(copy_work(stream_device(stream), copy, &work));
     return capture_add(stream, &work);
 }
 
-static CUresult issue(const struct copy *copy, struct stream *stream) {
-    const struct device *device = stream_device(stream);
-    TRY(stream_enqueue(stream, transfer_ns(device, copy_bytes(copy), on_bus(copy)), NULL));
-    move(copy);
-    return CUDA_SUCCESS;
+static CUresult issue(struct copy *copy, struct stream *stream) {
+    TRY(stream_enqueue(stream, duration(stream_device(stream), copy), NULL));
+    return move(copy);
 }
 
-CUresult copy_later(struct copy copy, CUstream handle, bool own) {
+static CUresult copy_later(struct copy copy, enum side to, enum side from, CUstream handle, bool own) {
     struct stream *stream;
     bool capturing;
     TRY(stream_of(handle, own, &stream));
-    TRY(make_ready(&copy));
+    TRY(check(&copy, to, from));
     TRY(stream_begin(stream, &capturing));
     if (capturing) return capture(&copy, stream);
-    return copy_bytes(&copy) ? issue(&copy, stream) : CUDA_SUCCESS;
+    return copy.bytes ? issue(&copy, stream) : CUDA_SUCCESS;
 }
 
 /* Between memories of cards the host does not wait, as documented. */
-CUresult copy_now(struct copy copy, bool own) {
+static CUresult copy_now(struct copy copy, enum side to, enum side from, bool own) {
     struct stream *stream;
     TRY(stream_of(NULL, own, &stream));
-    TRY(make_ready(&copy));
+    TRY(check(&copy, to, from));
     TRY(capture_forbids_unsafe());
-    if (!copy_bytes(&copy)) return CUDA_SUCCESS;
+    if (!copy.bytes) return CUDA_SUCCESS;
     TRY(issue(&copy, stream));
     return on_bus(&copy) ? stream_finish(stream) : CUDA_SUCCESS;
+}
+
+/* ---- the driver's names, each with its form for the thread's own default stream ---------------------------------- */
+
+#define COPY(name, to_type, to_side, from_type, from_side)                                                             \
+    CALL(name##_v2, to_type to, from_type from, size_t bytes) {                                                        \
+        return copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, false);                          \
+    }                                                                                                                  \
+    CALL(name##_v2_ptds, to_type to, from_type from, size_t bytes) {                                                   \
+        return copy_now((struct copy){(u64)to, (u64)from, bytes}, to_side, from_side, true);                           \
+    }
+
+COPY(cuMemcpyHtoD, CUdeviceptr, ON_DEVICE, const void *, ON_HOST)
+COPY(cuMemcpyDtoH, void *, ON_HOST, CUdeviceptr, ON_DEVICE)
+COPY(cuMemcpyDtoD, CUdeviceptr, ON_DEVICE, CUdeviceptr, ON_DEVICE)
+
+CALL(cuMemcpyHtoDAsync_v2, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    return copy_later((struct copy){to, (u64)from, bytes}, ON_DEVICE, ON_HOST, stream, false);
+}
+CALL(cuMemcpyHtoDAsync_v2_ptsz, CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    return copy_later((struct copy){to, (u64)from, bytes}, ON_DEVICE, ON_HOST, stream, true);
 }

@@ -170,9 +170,8 @@ void memory_context_gone(struct context *context);
 CUresult memory_for_module(struct device *device, u64 *piece);
 void memory_give_back(u64 piece);
 
-/* The work of graph nodes that touch memory; `copy` is a CUDA_MEMCPY3D, `set` a CUDA_MEMSET_NODE_PARAMS: the work keeps
- * what it needs of them. */
-CUresult memory_copy_work(struct context *context, const void *copy, struct work *work);
+/* The work of a graph node that sets memory; `set` is a CUDA_MEMSET_NODE_PARAMS, of which the work keeps
+ * what it needs. */
 CUresult memory_set_work(struct context *context, const void *set, struct work *work);
 
 /* `params` is a CUDA_MEM_ALLOC_NODE_PARAMS whose address the call sets. Nothing is taken before the work runs. */

@@ -166,12 +166,6 @@ static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thr
 
 CALL(cuEventRecord, CUevent event, CUstream stream) { return record(event, stream, 0, false); }
 CALL(cuEventRecord_ptsz, CUevent event, CUstream stream) { return record(event, stream, 0, true); }
-CALL(cuEventRecordWithFlags, CUevent event, CUstream stream, unsigned flags) {
-    return record(event, stream, flags, false);
-}
-CALL(cuEventRecordWithFlags_ptsz, CUevent event, CUstream stream, unsigned flags) {
-    return record(event, stream, flags, true);
-}
 
 CUresult event_done(struct event *event) {
     if (!event->recorded) return CUDA_SUCCESS;

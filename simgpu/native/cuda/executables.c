@@ -114,24 +114,6 @@ CALL(cuGraphExecDestroy, CUgraphExec handle) {
     return CUDA_SUCCESS;
 }
 
-CALL(cuGraphExecGetFlags, CUgraphExec handle, unsigned long long *flags) {
-    struct executable *executable;
-    CUresult result = executable_of(handle, &executable);
-    if (result) return result;
-    if (!flags) return CUDA_ERROR_INVALID_VALUE;
-    *flags = executable->flags;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuGraphExecGetId, CUgraphExec handle, unsigned *id) {
-    struct executable *executable;
-    CUresult result = executable_of(handle, &executable);
-    if (result) return result;
-    if (!id) return CUDA_ERROR_INVALID_VALUE;
-    *id = (unsigned)executable->id;
-    return CUDA_SUCCESS;
-}
-
 /* ---- launching --------------------------------------------------------------------------------------------------- */
 
 /* What is real about the steps happens when the graph is launched, in order: code is loaded, memory taken and moved. */

@@ -25,7 +25,6 @@ struct function {
     struct image *image;
     u64 duration_ns;
     struct function *next;
-    int max_dynamic_shared, carveout;
     unsigned block[3], shared_bytes; /* of the launch functions before CUDA 4 */
     unsigned char params[4096]; /* theirs, too */
     char name[];
@@ -39,7 +38,7 @@ CUresult function_duration(const struct function *function, void *const *params,
 /* Loads the function's code onto the device at its first launch there. */
 CUresult function_load(const struct function *function, struct device *device);
 
-/* Whether these numbers can be launched on the device: as the function is set, or (NULL) at all. */
+/* Whether these numbers can be launched on the device: by the function, or (NULL) at all. */
 CUresult shape_check(const struct function *function, const struct shape *shape);
 
 CUresult image_new(struct context *context, struct image **made);

@@ -244,18 +244,3 @@ CALL(cuDeviceGetGraphMemAttribute, CUdevice ordinal, CUgraphMem_attribute attrib
     }
     return CUDA_SUCCESS;
 }
-
-/* Only the high-water marks, and only back to what is now. */
-CALL(cuDeviceSetGraphMemAttribute, CUdevice ordinal, CUgraphMem_attribute attribute, const void *value) {
-    struct device *device;
-    TRY(device_of(ordinal, &device));
-    LOCKED;
-    struct account *account = &accounts[device->ordinal];
-    if (!value || *(const u64 *)value) return CUDA_ERROR_INVALID_VALUE;
-    switch (attribute) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: account->used_high = account->used; break;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: account->reserved_high = account->reserved; break;
-    default: return CUDA_ERROR_INVALID_VALUE;
-    }
-    return CUDA_SUCCESS;
-}

@@ -241,15 +241,6 @@ CALL(cuGraphNodeFindInClone, CUgraphNode *found, CUgraphNode original, CUgraph h
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-CALL(cuGraphGetId, CUgraph handle, unsigned *id) {
-    struct graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
-    if (!id) return CUDA_ERROR_INVALID_VALUE;
-    *id = (unsigned)graph->id;
-    return CUDA_SUCCESS;
-}
-
 CALL(cuGraphGetNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
     struct graph *graph;
     CUresult result = graph_of(handle, &graph);

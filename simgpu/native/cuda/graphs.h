@@ -64,7 +64,6 @@ void task_drop(struct task *task);
 struct task *task_of_child(const struct graph *child);
 
 CUresult task_kernel(struct function *function, const struct shape *shape, u64 duration_ns, struct task **made);
-CUresult task_of_params(const CUgraphNodeParams *params, struct task **made);
 
 bool nodes_has(const struct nodes *nodes, const struct node *node);
 CUresult nodes_add(struct nodes *nodes, struct node *node);

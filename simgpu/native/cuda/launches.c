@@ -121,19 +121,6 @@ CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
     return result;
 }
 
-CALL(cuFuncSetSharedSize, CUfunction handle, unsigned bytes) {
-    struct function *function;
-    CUresult result = function_of(handle, &function);
-    if (!result) function->shared_bytes = bytes;
-    return result;
-}
-
-CALL(cuParamSetSize, CUfunction handle, unsigned bytes) {
-    struct function *function;
-    CUresult result = function_of(handle, &function);
-    return result ? result : bytes > sizeof function->params ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
 CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned bytes) {
     struct function *function;
     CUresult result = function_of(handle, &function);
@@ -143,9 +130,6 @@ CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned byt
     memcpy(function->params + offset, value, bytes);
     return CUDA_SUCCESS;
 }
-
-CALL(cuParamSeti, CUfunction f, int offset, unsigned value) { return cuParamSetv(f, offset, &value, sizeof value); }
-CALL(cuParamSetf, CUfunction f, int offset, float value) { return cuParamSetv(f, offset, &value, sizeof value); }
 
 static CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream) {
     struct function *function;

@@ -130,7 +130,6 @@ void memory_context_gone(struct context *context) {
     for (struct range *range; (range = range_of_context(context));) range_gone(range);
     heap_gone(context);
     arrays_context_gone(context);
-    textures_context_gone(context);
     if (context->device->contexts > 1) return;
     pools_device_gone(context->device);
     graph_memory_device_gone(context->device);

@@ -157,7 +157,6 @@ void host_free(struct range *range);
 void import_free(struct range *range);
 void array_free(struct array *array);
 void arrays_context_gone(const struct context *context);
-void textures_context_gone(const struct context *context);
 void pools_device_gone(const struct device *device);
 void graph_memory_device_gone(const struct device *device);
 void vmm_device_gone(const struct device *device);

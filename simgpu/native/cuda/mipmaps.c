@@ -99,18 +99,6 @@ CALL(cuMipmappedArrayCreate, CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPT
     return mipmaps_new(context, like, levels < 1 ? 1 : levels > most ? most : levels, made);
 }
 
-CALL(cuMipmappedArrayGetLevel, CUarray *made, CUmipmappedArray mipmaps, unsigned level) {
-    struct context *context;
-    TRY(context_current(&context));
-    LOCKED;
-    if (!mipmaps_valid(mipmaps)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!made || level >= mipmaps->levels) return CUDA_ERROR_INVALID_VALUE;
-    const CUDA_ARRAY3D_DESCRIPTOR like = level_like(&mipmaps->whole.descriptor, level);
-    struct array at = array_shape(context, &like);
-    at.mipmaps = mipmaps;
-    return array_part(&mipmaps->whole, at, levels_bytes(&mipmaps->whole.descriptor, level), made);
-}
-
 CALL(cuMipmappedArrayDestroy, CUmipmappedArray mipmaps) {
     struct context *context;
     TRY(context_current(&context));

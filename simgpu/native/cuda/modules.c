@@ -165,38 +165,6 @@ CALL(cuModuleGetGlobal_v2, CUdeviceptr *address, size_t *bytes, CUmodule handle,
     return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }
 
-CALL(cuModuleGetFunctionCount, unsigned *count, CUmodule handle) {
-    struct image *image;
-    CUresult result = image_of(handle, false, &image);
-    if (result) return result;
-    if (!count) return CUDA_ERROR_INVALID_VALUE;
-    *count = image->count;
-    return CUDA_SUCCESS;
-}
-
-static CUresult enumerate(CUfunction *functions, unsigned count, struct image *image) {
-    if (!functions && count) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
-    for (struct function *each = image->functions; each && count; each = each->next, count--) *functions++ = each;
-    pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
-}
-
-CALL(cuModuleEnumerateFunctions, CUfunction *functions, unsigned count, CUmodule handle) {
-    struct image *image;
-    CUresult result = image_of(handle, false, &image);
-    return result ? result : enumerate(functions, count, image);
-}
-
-CALL(cuModuleGetLoadingMode, int *mode) {
-    enum { LAZY = 2 };
-    CUresult ready = driver_ready();
-    if (ready) return ready;
-    if (!mode) return CUDA_ERROR_INVALID_VALUE;
-    *mode = LAZY;
-    return CUDA_SUCCESS;
-}
-
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
 
 CALL(cuLibraryLoadData, CUlibrary *made, const void *code, const int *jit, void **jit_values, unsigned jit_count,
@@ -219,51 +187,4 @@ CALL(cuLibraryUnload, CUlibrary handle) {
     CUresult result = image_of(handle, true, &image);
     if (!result) image_drop(image);
     return result;
-}
-
-CALL(cuLibraryGetKernel, CUkernel *found, CUlibrary handle, const char *name) {
-    struct image *image;
-    CUresult result = image_of(handle, true, &image);
-    return result ? result : image_function(image, name, found);
-}
-
-CALL(cuLibraryGetKernelCount, unsigned *count, CUlibrary handle) {
-    struct image *image;
-    CUresult result = image_of(handle, true, &image);
-    return result ? result : cuModuleGetFunctionCount(count, image);
-}
-
-CALL(cuLibraryEnumerateKernels, CUkernel *kernels, unsigned count, CUlibrary handle) {
-    struct image *image;
-    CUresult result = image_of(handle, true, &image);
-    return result ? result : enumerate(kernels, count, image);
-}
-
-/* A library serves as its own module in every context. */
-CALL(cuLibraryGetModule, CUmodule *found, CUlibrary handle) {
-    struct context *context;
-    struct image *image;
-    CUresult result = context_current(&context);
-    if (!result) result = image_of(handle, true, &image);
-    if (result) return result;
-    if (!found) return CUDA_ERROR_INVALID_VALUE;
-    *found = image;
-    return CUDA_SUCCESS;
-}
-
-static CUresult no_variable(CUlibrary handle, const char *name) {
-    struct image *image;
-    CUresult result = image_of(handle, true, &image);
-    if (result) return result;
-    return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
-}
-
-CALL(cuLibraryGetGlobal, CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name) {
-    (void)address, (void)bytes;
-    return no_variable(handle, name);
-}
-
-CALL(cuLibraryGetManaged, CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name) {
-    (void)address, (void)bytes;
-    return no_variable(handle, name);
 }

@@ -69,14 +69,6 @@ static CUresult memory(const struct work *work, const void *given, size_t bytes,
     return CUDA_SUCCESS;
 }
 
-static CUresult copy(CUcontext handle, const void *params, struct task **made) {
-    struct context *context;
-    struct work work;
-    CUresult result = context_of(handle, &context);
-    if (!result) result = memory_copy_work(context, params, &work);
-    return result ? result : memory(&work, params, sizeof(CUDA_MEMCPY3D), made);
-}
-
 static CUresult set(CUcontext handle, const void *params, struct task **made) {
     struct context *context;
     struct work work;
@@ -152,10 +144,6 @@ CALL(cuGraphAddEventWaitNode, CUgraphNode *made, CUgraph graph, const CUgraphNod
      CUevent about) {
     ADD(event(about, NODE_WAIT_EVENT, &task));
 }
-CALL(cuGraphAddMemcpyNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     const CUDA_MEMCPY3D *params, CUcontext context) {
-    ADD(params ? copy(context, params, &task) : CUDA_ERROR_INVALID_VALUE);
-}
 CALL(cuGraphAddMemsetNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
      const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context) {
     ADD(params ? set(context, params, &task) : CUDA_ERROR_INVALID_VALUE);
@@ -184,61 +172,58 @@ CALL(cuGraphAddChildGraphNode, CUgraphNode *made, CUgraph graph, const CUgraphNo
     ADD(child_of(child, 0, &task));
 }
 
-/* ---- nodes of any kind ------------------------------------------------------------------------------------------- */
+/* ---- edges and questions ----------------------------------------------------------------------------------------- */
 
-CUresult task_of_params(const CUgraphNodeParams *params, struct task **made) {
-    switch (params->type) {
-    case NODE_KERNEL: return kernel(&params->kernel, true, made);
-    case NODE_MEMCPY: return copy(params->memcpy.context, params->memcpy.copy, made);
-    case NODE_MEMSET: return set(params->memset.context, params->memset.set, made);
-    case NODE_HOST: return host(&params->host, made);
-    case NODE_CHILD: return child_of(params->child.graph, params->child.ownership, made);
-    case NODE_EMPTY: *made = task_of_kind(NODE_EMPTY); return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    case NODE_WAIT_EVENT:
-    case NODE_RECORD_EVENT: return event(params->event, (enum node_kind)params->type, made);
-    case NODE_ALLOC: return alloc((CUDA_MEM_ALLOC_NODE_PARAMS *)params->words, made);
-    case NODE_FREE: return release((CUdeviceptr)params->words[0], made);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
-    }
+static bool both_in(const struct graph *graph, const struct node *from, const struct node *to) {
+    return from && to && from != to && nodes_has(&graph->nodes, from) && nodes_has(&graph->nodes, to);
 }
 
-CALL(cuGraphAddNode, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, size_t count,
-     CUgraphNodeParams *params) {
-    ADD(params ? task_of_params(params, &task) : CUDA_ERROR_INVALID_VALUE);
-}
-CALL(cuGraphAddNode_v2, CUgraphNode *made, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *data,
-     size_t count, CUgraphNodeParams *params) {
-    (void)data;
-    ADD(params ? task_of_params(params, &task) : CUDA_ERROR_INVALID_VALUE);
-}
-
-static CUresult replace(CUgraphNode handle, struct task *task) {
-    struct node *node;
-    CUresult result = node_of(handle, &node);
-    if (!result && node->task->work.kind != task->work.kind) result = CUDA_ERROR_INVALID_VALUE;
-    task_drop(result ? task : node->task);
-    if (!result) node->task = task;
+/* Edges with data (ports, programmatic launch) count as plain ones. */
+static CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+    struct graph *graph;
+    CUresult result = graph_of(handle, &graph);
+    if (result) return result;
+    if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (!both_in(graph, from[i], to[i]) || nodes_has(&to[i]->before, from[i])) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && !result; i++) result = nodes_add(&to[i]->before, from[i]);
     return result;
 }
 
-#define REPLACE(made_by)                                                                                               \
-    struct task *task = NULL;                                                                                          \
-    CUresult result = params ? made_by : CUDA_ERROR_INVALID_VALUE;                                                     \
-    return result ? result : replace(node, task)
+CALL(cuGraphAddDependencies, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
+    return add_edges(graph, from, to, count);
+}
+CALL(cuGraphAddDependencies_v2, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+     const CUgraphEdgeData *data, size_t count) {
+    (void)data;
+    return add_edges(graph, from, to, count);
+}
 
-CALL(cuGraphNodeSetParams, CUgraphNode node, CUgraphNodeParams *params) { REPLACE(task_of_params(params, &task)); }
-CALL(cuGraphKernelNodeSetParams, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
-    REPLACE(kernel(params, false, &task));
+static CUresult of_kind(CUgraphNode handle, enum node_kind kind, const void *out, struct node **found) {
+    CUresult result = node_of(handle, found);
+    if (result) return result;
+    return out && (*found)->task->work.kind == kind ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CALL(cuGraphKernelNodeSetParams_v2, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
-    REPLACE(kernel(params, true, &task));
+
+CALL(cuGraphNodeGetType, CUgraphNode handle, int *type) {
+    struct node *node;
+    CUresult result = node_of(handle, &node);
+    if (result) return result;
+    if (!type) return CUDA_ERROR_INVALID_VALUE;
+    *type = (int)node->task->work.kind;
+    return CUDA_SUCCESS;
 }
-CALL(cuGraphHostNodeSetParams, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params) { REPLACE(host(params, &task)); }
-CALL(cuGraphMemcpyNodeSetParams, CUgraphNode node, const CUDA_MEMCPY3D *params) { REPLACE(copy(NULL, params, &task)); }
-CALL(cuGraphMemsetNodeSetParams, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params) {
-    REPLACE(set(NULL, params, &task));
+
+CALL(cuGraphMemAllocNodeGetParams, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *out) {
+    struct node *node;
+    CUresult result = of_kind(handle, NODE_ALLOC, out, &node);
+    if (!result) memcpy(out, node->task->given, sizeof *out);
+    return result;
 }
-CALL(cuGraphEventRecordNodeSetEvent, CUgraphNode node, CUevent params) {
-    REPLACE(event(params, NODE_RECORD_EVENT, &task));
+
+CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode handle, CUgraph *out) {
+    struct node *node;
+    CUresult result = of_kind(handle, NODE_CHILD, out, &node);
+    if (!result) *out = node->task->child;
+    return result;
 }
-CALL(cuGraphEventWaitNodeSetEvent, CUgraphNode node, CUevent params) { REPLACE(event(params, NODE_WAIT_EVENT, &task)); }

@@ -54,21 +54,6 @@ static CUresult answer(const struct range *range, u32 attribute, u64 address, vo
     return CUDA_SUCCESS;
 }
 
-/* What a pointer that nobody knows is told to be, when many attributes are asked at once. */
-static void answer_unknown(u32 attribute, void *data) {
-    switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = -2; break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(u32 *)data = 0; break;
-    default: *(u64 *)data = 0;
-    }
-}
-
 /* Locked: what programs may know of; arrays have no address for them. */
 static struct range *known(u64 address) {
     struct range *range = range_at(address);
@@ -80,29 +65,4 @@ CALL(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
     LOCKED;
     const struct range *range = known(address);
     return data && range ? answer(range, attribute, address, data) : CUDA_ERROR_INVALID_VALUE;
-}
-
-CALL(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
-    TRY(driver_ready());
-    if (!count || !attributes || !data) return CUDA_ERROR_INVALID_VALUE;
-    LOCKED;
-    const struct range *range = known(address);
-    for (unsigned n = 0; n < count; n++) {
-        if (attributes[n] < CU_POINTER_ATTRIBUTE_CONTEXT || attributes[n] > CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (!range)
-            answer_unknown(attributes[n], data[n]);
-        else
-            answer(range, attributes[n], address, data[n]);
-    }
-    return CUDA_SUCCESS;
-}
-
-CALL(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
-    TRY(driver_ready());
-    LOCKED;
-    struct range *range = known(address);
-    if (!value || !range || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    range->sync_memops = *(const u32 *)value;
-    return CUDA_SUCCESS;
 }

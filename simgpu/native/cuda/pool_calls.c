@@ -150,32 +150,3 @@ CALL(cuMemPoolGetAttribute, CUmemoryPool pool, CUmemPool_attribute attribute, vo
 }
 
 /* ---- access ------------------------------------------------------------------------------------------------------ */
-
-/* The device itself can't be shut out of its pool. */
-static bool access_valid(u32 access, bool own) {
-    if (own) return access == CU_MEM_ACCESS_READWRITE;
-    return access == CU_MEM_ACCESS_NONE || access == CU_MEM_ACCESS_READ || access == CU_MEM_ACCESS_READWRITE;
-}
-
-CALL(cuMemPoolSetAccess, CUmemoryPool pool, const CUmemAccessDesc *wanted, size_t count) {
-    TRY(driver_ready());
-    struct device *device[SIM_CARDS];
-    if (!wanted || !count || count > SIM_CARDS) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t n = 0; n < count; n++) TRY(location_device(&wanted[n].location, &device[n]));
-    LOCKED;
-    if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t n = 0; n < count; n++)
-        if (!access_valid(wanted[n].access, device[n] == pool->heap.device)) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t n = 0; n < count; n++) pool->access[device[n]->ordinal] = wanted[n].access;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuMemPoolGetAccess, u32 *access, CUmemoryPool pool, const CUmemLocation *location) {
-    struct device *device;
-    TRY(driver_ready());
-    TRY(location_device(location, &device));
-    LOCKED;
-    if (!access || !pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
-    *access = pool->access[device->ordinal];
-    return CUDA_SUCCESS;
-}

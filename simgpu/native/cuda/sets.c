@@ -54,36 +54,19 @@ static u64 duration(const struct device *device, const struct set *set) {
     return transfer_ns(device, row_bytes(set) * set->height, false);
 }
 
-static CUresult set_work(const struct device *device, const struct set *set, struct work *work) {
-    struct set *kept = malloc(sizeof *kept);
-    if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
-    *kept = *set;
-    *work = (struct work){
-        .kind = NODE_MEMSET, .duration_ns = duration(device, set), .run = run, .drop = free, .argument = kept};
-    return CUDA_SUCCESS;
-}
-
 CUresult memory_set_work(struct context *context, const void *params, struct work *work) {
     const CUDA_MEMSET_NODE_PARAMS *like = params;
     struct set set = {like->target, like->pitch, like->value, like->element_bytes, like->width, like->height};
     TRY(check(&set));
-    return set_work(context->device, &set, work);
-}
-
-static CUresult set_later(struct set set, CUstream handle, bool own) {
-    struct stream *stream;
-    struct work work;
-    bool capturing;
-    TRY(stream_of(handle, own, &stream));
-    TRY(check(&set));
-    TRY(stream_begin(stream, &capturing));
-    if (capturing) {
-        TRY(set_work(stream_device(stream), &set, &work));
-        return capture_add(stream, &work);
-    }
-    if (!set.width || !set.height) return CUDA_SUCCESS;
-    TRY(stream_enqueue(stream, duration(stream_device(stream), &set), NULL));
-    return run(&set);
+    struct set *kept = malloc(sizeof *kept);
+    if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
+    *kept = set;
+    *work = (struct work){.kind = NODE_MEMSET,
+                          .duration_ns = duration(context->device, &set),
+                          .run = run,
+                          .drop = free,
+                          .argument = kept};
+    return CUDA_SUCCESS;
 }
 
 static bool on_host_side(const struct set *set) {
@@ -104,35 +87,14 @@ static CUresult set_now(struct set set, bool own) {
     return on_host_side(&set) ? stream_finish(stream) : CUDA_SUCCESS;
 }
 
-#define ROW(type) ((struct set){address, 0, value, sizeof(type), count, 1})
-#define ROWS(type) ((struct set){address, pitch, value, sizeof(type), width, height})
-
-#define SETS(bits, type)                                                                                               \
-    CALL(cuMemsetD##bits##_v2, CUdeviceptr address, type value, size_t count) { return set_now(ROW(type), false); }    \
+#define SET(bits, type)                                                                                                \
+    CALL(cuMemsetD##bits##_v2, CUdeviceptr address, type value, size_t count) {                                        \
+        return set_now((struct set){address, 0, value, sizeof(type), count, 1}, false);                                \
+    }                                                                                                                  \
     CALL(cuMemsetD##bits##_v2_ptds, CUdeviceptr address, type value, size_t count) {                                   \
-        return set_now(ROW(type), true);                                                                               \
-    }                                                                                                                  \
-    CALL(cuMemsetD##bits##Async, CUdeviceptr address, type value, size_t count, CUstream stream) {                     \
-        return set_later(ROW(type), stream, false);                                                                    \
-    }                                                                                                                  \
-    CALL(cuMemsetD##bits##Async_ptsz, CUdeviceptr address, type value, size_t count, CUstream stream) {                \
-        return set_later(ROW(type), stream, true);                                                                     \
-    }                                                                                                                  \
-    CALL(cuMemsetD2D##bits##_v2, CUdeviceptr address, size_t pitch, type value, size_t width, size_t height) {         \
-        return set_now(ROWS(type), false);                                                                             \
-    }                                                                                                                  \
-    CALL(cuMemsetD2D##bits##_v2_ptds, CUdeviceptr address, size_t pitch, type value, size_t width, size_t height) {    \
-        return set_now(ROWS(type), true);                                                                              \
-    }                                                                                                                  \
-    CALL(cuMemsetD2D##bits##Async, CUdeviceptr address, size_t pitch, type value, size_t width, size_t height,         \
-         CUstream stream) {                                                                                            \
-        return set_later(ROWS(type), stream, false);                                                                   \
-    }                                                                                                                  \
-    CALL(cuMemsetD2D##bits##Async_ptsz, CUdeviceptr address, size_t pitch, type value, size_t width, size_t height,    \
-         CUstream stream) {                                                                                            \
-        return set_later(ROWS(type), stream, true);                                                                    \
+        return set_now((struct set){address, 0, value, sizeof(type), count, 1}, true);                                 \
     }
 
-SETS(8, unsigned char)
-SETS(16, unsigned short)
-SETS(32, unsigned)
+SET(8, unsigned char)
+SET(16, unsigned short)
+SET(32, unsigned)

@@ -11,30 +11,12 @@ CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
     return CUDA_SUCCESS;
 }
 
-CALL(cuCtxGetId, CUcontext handle, unsigned long long *id) {
-    struct context *context;
-    CUresult result = context_of(handle, &context);
-    if (result) return result;
-    if (!id) return CUDA_ERROR_INVALID_VALUE;
-    *id = context->id;
-    return CUDA_SUCCESS;
-}
-
 CALL(cuCtxGetFlags, unsigned *flags) {
     struct context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = context->flags;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuCtxSetFlags, unsigned flags) {
-    struct context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
-    if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
-    context->flags = flags;
     return CUDA_SUCCESS;
 }
 
@@ -63,28 +45,3 @@ CALL(cuCtxSetLimit, int limit, size_t value) {
     if (!result) context->limits[limit] = value;
     return result;
 }
-
-static CUresult put(int *out, int value) {
-    struct context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
-    if (!out) return CUDA_ERROR_INVALID_VALUE;
-    *out = value;
-    return CUDA_SUCCESS;
-}
-
-static CUresult accept(int value, int most) {
-    struct context *context;
-    CUresult result = context_current(&context);
-    return result ? result : value < 0 || value > most ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CALL(cuCtxGetCacheConfig, int *split) { return put(split, 0); }
-CALL(cuCtxSetCacheConfig, int split) { return accept(split, 3); }
-CALL(cuCtxGetSharedMemConfig, int *bank) { return put(bank, 1); }
-CALL(cuCtxSetSharedMemConfig, int bank) { return accept(bank, 2); }
-CALL(cuCtxResetPersistingL2Cache, void) { return accept(0, 0); }
-
-/* A profiler would be told to begin and end; there is none. */
-CALL(cuProfilerStart, void) { return accept(0, 0); }
-CALL(cuProfilerStop, void) { return accept(0, 0); }

@@ -87,30 +87,6 @@ static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
 CALL(cuStreamGetPriority, CUstream stream, int *priority) { return get_priority(stream, priority, false); }
 CALL(cuStreamGetPriority_ptsz, CUstream stream, int *priority) { return get_priority(stream, priority, true); }
 
-static CUresult get_id(CUstream handle, unsigned long long *id, bool per_thread) {
-    struct stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
-    if (!id) return CUDA_ERROR_INVALID_VALUE;
-    *id = stream->id;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuStreamGetId, CUstream stream, unsigned long long *id) { return get_id(stream, id, false); }
-CALL(cuStreamGetId_ptsz, CUstream stream, unsigned long long *id) { return get_id(stream, id, true); }
-
-static CUresult get_device(CUstream handle, CUdevice *ordinal, bool per_thread) {
-    struct stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
-    if (!ordinal) return CUDA_ERROR_INVALID_VALUE;
-    *ordinal = stream->context->device->ordinal;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuStreamGetDevice, CUstream stream, CUdevice *ordinal) { return get_device(stream, ordinal, false); }
-CALL(cuStreamGetDevice_ptsz, CUstream stream, CUdevice *ordinal) { return get_device(stream, ordinal, true); }
-
 /* A green context is not told from others: the second version's answer is always a plain one. */
 static CUresult get_context(CUstream handle, CUcontext *found, void **green, bool per_thread) {
     struct stream *stream;
@@ -132,47 +108,3 @@ CALL(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext *found, void **green) {
 }
 
 /* Of the attributes only the priority means anything here; the others are kept by nobody. */
-enum { ATTRIBUTE_PRIORITY = 8, ATTRIBUTE_BYTES = 64 };
-
-static CUresult get_attribute(CUstream handle, int attribute, void *value, bool per_thread) {
-    struct stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
-    if (!value) return CUDA_ERROR_INVALID_VALUE;
-    memset(value, 0, ATTRIBUTE_BYTES);
-    if (attribute == ATTRIBUTE_PRIORITY) *(int *)value = stream->priority;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuStreamGetAttribute, CUstream stream, int attribute, void *value) {
-    return get_attribute(stream, attribute, value, false);
-}
-CALL(cuStreamGetAttribute_ptsz, CUstream stream, int attribute, void *value) {
-    return get_attribute(stream, attribute, value, true);
-}
-
-static CUresult set_attribute(CUstream handle, int attribute, const void *value, bool per_thread) {
-    struct stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
-    if (!value) return CUDA_ERROR_INVALID_VALUE;
-    if (attribute == ATTRIBUTE_PRIORITY) stream->priority = *(const int *)value;
-    return CUDA_SUCCESS;
-}
-
-CALL(cuStreamSetAttribute, CUstream stream, int attribute, const void *value) {
-    return set_attribute(stream, attribute, value, false);
-}
-CALL(cuStreamSetAttribute_ptsz, CUstream stream, int attribute, const void *value) {
-    return set_attribute(stream, attribute, value, true);
-}
-
-static CUresult copy_attributes(CUstream to, CUstream from, bool per_thread) {
-    struct stream *target, *source;
-    CUresult result = stream_of(to, per_thread, &target);
-    if (!result) result = stream_of(from, per_thread, &source);
-    return result;
-}
-
-CALL(cuStreamCopyAttributes, CUstream to, CUstream from) { return copy_attributes(to, from, false); }
-CALL(cuStreamCopyAttributes_ptsz, CUstream to, CUstream from) { return copy_attributes(to, from, true); }

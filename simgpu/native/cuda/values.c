@@ -1,4 +1,4 @@
-/* Streams that wait for a word of memory, or write one. Both versions of each function do the same. */
+/* Streams that wait for a word of memory. Both versions of the function do the same. */
 #include "streams.h"
 
 #include <stdlib.h>
@@ -32,18 +32,7 @@ static bool arrived(const void *argument) {
     }
 }
 
-static CUresult write_word(void *argument, CUresult status) {
-    struct word *word = argument;
-    void *data = status ? NULL : data_of(word);
-    if (data && word->bytes == 4)
-        __atomic_store_n((u32 *)data, (u32)word->value, __ATOMIC_RELEASE);
-    else if (data)
-        __atomic_store_n((u64 *)data, word->value, __ATOMIC_RELEASE);
-    free(word);
-    return CUDA_SUCCESS;
-}
-
-static CUresult add(CUstream handle, const struct word *word, bool waits, bool per_thread) {
+static CUresult hold(CUstream handle, const struct word *word, bool per_thread) {
     struct stream *stream;
     bool capturing;
     CUresult result = stream_of(handle, per_thread, &stream);
@@ -54,21 +43,14 @@ static CUresult add(CUstream handle, const struct word *word, bool waits, bool p
     struct word *kept = malloc(sizeof *kept);
     if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
     *kept = *word;
-    struct held held = {.kind = HELD_CALL, .call = write_word, .argument = kept};
-    if (waits) held = (struct held){.kind = HELD_VALUE, .ready = arrived, .argument = kept};
-    result = stream_hold(stream, &held);
+    result = stream_hold(stream, &(struct held){.kind = HELD_VALUE, .ready = arrived, .argument = kept});
     if (result) free(kept);
     return result;
 }
 
 static CUresult wait(CUstream stream, CUdeviceptr address, u64 value, unsigned bytes, unsigned flags, bool per_thread) {
     if (flags & ~(unsigned)(WAIT_KIND | WAIT_FLUSH)) return CUDA_ERROR_INVALID_VALUE;
-    return add(stream, &(struct word){address, value, bytes, flags}, true, per_thread);
-}
-
-static CUresult put(CUstream stream, CUdeviceptr address, u64 value, unsigned bytes, unsigned flags, bool per_thread) {
-    if (flags & ~1u) return CUDA_ERROR_INVALID_VALUE;
-    return add(stream, &(struct word){address, value, bytes, 0}, false, per_thread);
+    return hold(stream, &(struct word){address, value, bytes, flags}, per_thread);
 }
 
 #define BOTH_VERSIONS(name, does, type, per_thread, suffix)                                                            \
@@ -81,9 +63,3 @@ static CUresult put(CUstream stream, CUdeviceptr address, u64 value, unsigned by
 
 BOTH_VERSIONS(cuStreamWaitValue32, wait, u32, false, )
 BOTH_VERSIONS(cuStreamWaitValue32, wait, u32, true, _ptsz)
-BOTH_VERSIONS(cuStreamWaitValue64, wait, u64, false, )
-BOTH_VERSIONS(cuStreamWaitValue64, wait, u64, true, _ptsz)
-BOTH_VERSIONS(cuStreamWriteValue32, put, u32, false, )
-BOTH_VERSIONS(cuStreamWriteValue32, put, u32, true, _ptsz)
-BOTH_VERSIONS(cuStreamWriteValue64, put, u64, false, )
-BOTH_VERSIONS(cuStreamWriteValue64, put, u64, true, _ptsz)

@@ -39,22 +39,6 @@ struct nvml_pci {
     char bus_id[32];
 };
 
-struct nvml_pci_ext {
-    u32 version;
-    u32 domain, bus, device;
-    u32 device_id, subsystem_id;
-    u32 base_class, sub_class;
-    char bus_id[32];
-};
-
-struct nvml_uuid {
-    u32 version, type;                                     /* 1: text, 2: the 16 bytes of a whole card's */
-    union {
-        char text[41];
-        unsigned char bytes[16];
-    } value;
-};
-
 struct nvml_memory {
     u64 total, free, used;
 };
@@ -197,51 +181,6 @@ struct nvml_compute_instance_info {
     struct nvml_placement placement;
 };
 
-struct nvml_ecc_counts {
-    u64 l1, l2, memory, registers;
-};
-
-struct nvml_row_histogram {
-    u32 max, high, partial, low, none;
-};
-
-struct nvml_temperature {
-    u32 version, sensor;
-    int32_t celsius;
-};
-
-struct nvml_margin {
-    u32 version;
-    int32_t celsius;
-};
-
-struct nvml_thermal {
-    u32 count;
-    struct {
-        int32_t controller, lowest, highest, celsius, target;
-    } sensor[3];
-};
-
-struct nvml_fan_speed {
-    u32 version, fan, rpm;
-};
-
-struct nvml_pstates {
-    u32 flags;
-    struct {
-        u32 present, percent, raise_at, lower_at;
-    } domain[8];
-};
-
-struct nvml_violation {
-    u64 reference_ns, violation_ns;
-};
-
-struct nvml_branch {
-    u32 version;
-    char name[80];
-};
-
 struct nvml_fabric {
     unsigned char cluster[16];
     u32 status, clique;
@@ -256,16 +195,4 @@ struct nvml_fabric_v3 {
     unsigned char state;
     u32 health;
     unsigned char summary;
-};
-
-struct nvml_confidential {
-    u32 cpu, gpus;
-};
-
-struct nvml_confidential_state {
-    u32 environment, feature, tools;
-};
-
-struct nvml_buffer_sessions {
-    u32 sessions, frames_per_s, latency_us;
 };

@@ -126,39 +126,6 @@ NVML(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice *device) {
     return by_match(call.session, has_uuid, uuid, device);
 }
 
-/* The 16 bytes that the hexadecimal digits of a UUID say. */
-static bool has_uuid_bytes(const struct sim_model *model, const void *bytes) {
-    const char *text = strchr(model->uuid, '-');
-    for (u32 i = 0; i < 32 && text != NULL; i++) {
-        do text++;
-        while (*text == '-');
-        const u32 byte = ((const unsigned char *)bytes)[i / 2];
-        const u32 digit = i % 2 == 0 ? byte >> 4 : byte & 15;
-        if (tolower((unsigned char)*text) != "0123456789abcdef"[digit]) return false;
-    }
-    return text != NULL;
-}
-
-NVML(nvmlDeviceGetHandleByUUIDV, const struct nvml_uuid *uuid, nvmlDevice *device) {
-    CALL;
-    NEEDS(uuid != NULL && device != NULL);
-    TRY(check_version(uuid->version, NVML_VERSION_OF(struct nvml_uuid, 1)));
-    NEEDS(uuid->type == 1 || uuid->type == 2);
-    if (uuid->type == 2) return by_match(call.session, has_uuid_bytes, uuid->value.bytes, device);
-    NEEDS(memchr(uuid->value.text, 0, sizeof(uuid->value.text)) != NULL);
-    return by_match(call.session, has_uuid, uuid->value.text, device);
-}
-
-static bool has_serial(const struct sim_model *model, const void *serial) {
-    return model->parent == SIM_NO_PARENT && model->serial[0] != 0 && strcmp(model->serial, serial) == 0;
-}
-
-NVML(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice *device) {
-    CALL;
-    NEEDS(serial != NULL && device != NULL);
-    return by_match(call.session, has_serial, serial, device);
-}
-
 struct bus_id {
     u32 domain, bus, device;
 };

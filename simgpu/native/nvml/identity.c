@@ -1,4 +1,4 @@
-/* What a card is called and made of. */
+/* What a card is called and made of, the modes that it is in, and its memory errors. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -12,16 +12,6 @@ NVML(nvmlDeviceGetName, nvmlDevice device, char *name, u32 length) {
 NVML(nvmlDeviceGetUUID, nvmlDevice device, char *uuid, u32 length) {
     CALL_ANY;
     return give_text(model_of(call.session, card)->uuid, uuid, length);
-}
-
-NVML(nvmlDeviceGetSerial, nvmlDevice device, char *serial, u32 length) {
-    CALL_CARD_OUT(serial);
-    return model->serial[0] != 0 ? give_text(model->serial, serial, length) : NVML_NOT_SUPPORTED;
-}
-
-NVML(nvmlDeviceGetBoardPartNumber, nvmlDevice device, char *number, u32 length) {
-    CALL_CARD_OUT(number);
-    return model->board[0] != 0 ? give_text(model->board, number, length) : NVML_NOT_SUPPORTED;
 }
 
 /* No card of ours has firmware; what a card reports here has the architecture's usual beginning. */
@@ -55,24 +45,6 @@ NVML(nvmlDeviceGetMinorNumber, nvmlDevice device, u32 *minor) {
     return NVML_OK;
 }
 
-NVML(nvmlDeviceGetModuleId, nvmlDevice device, u32 *module) {
-    CALL_CARD_OUT(module);
-    *module = model->minor + 1;
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetBoardId, nvmlDevice device, u32 *board) {
-    CALL_CARD_OUT(board);
-    *board = model->domain << 16 | model->bus << 8 | model->device;
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetMultiGpuBoard, nvmlDevice device, u32 *several) {
-    CALL_CARD_OUT(several);
-    *several = 0;
-    return NVML_OK;
-}
-
 NVML(nvmlDeviceGetArchitecture, nvmlDevice device, u32 *architecture) {
     CALL_ANY;
     NEEDS(architecture != NULL);
@@ -88,35 +60,39 @@ NVML(nvmlDeviceGetCudaComputeCapability, nvmlDevice device, int *major, int *min
     return NVML_OK;
 }
 
-/* Arithmetic cores of a multiprocessor: 64 in Volta, Turing and the A100, 128 in all others of today. */
-NVML(nvmlDeviceGetNumGpuCores, nvmlDevice device, u32 *cores) {
-    CALL_CARD_OUT(cores);
-    const u32 capability = model->cc_major * 10 + model->cc_minor;
-    *cores = model->sms * (capability >= 70 && capability <= 80 ? 64 : 128);
+/* ---- modes: those that servers have ------------------------------------------------------------------------------ */
+
+#define CONSTANT(name, value_now)                                                                                      \
+    NVML(name, nvmlDevice device, u32 *value) {                                                                        \
+        CALL_CARD_OUT(value);                                                                                          \
+        *value = value_now;                                                                                            \
+        return NVML_OK;                                                                                                \
+    }
+
+enum { COMPUTE_DEFAULT = 0, VIRTUALIZATION_NONE = 0 };
+
+CONSTANT(nvmlDeviceGetPersistenceMode, NVML_ON)
+CONSTANT(nvmlDeviceGetComputeMode, COMPUTE_DEFAULT)
+CONSTANT(nvmlDeviceGetVirtualizationMode, VIRTUALIZATION_NONE)
+
+/* ---- memory errors ----------------------------------------------------------------------------------------------- */
+
+enum { CORRECTED, UNCORRECTED, ERROR_KINDS };
+enum { VOLATILE, AGGREGATE, COUNTERS };
+
+NVML(nvmlDeviceGetEccMode, nvmlDevice device, u32 *current, u32 *pending) {
+    CALL_CARD_OUT(current);
+    if (!model->ecc) return NVML_NOT_SUPPORTED;
+    NEEDS(pending != NULL);
+    *current = *pending = NVML_ON;
     return NVML_OK;
 }
 
-NVML(nvmlDeviceGetMemoryBusWidth, nvmlDevice device, u32 *bits) {
-    CALL_CARD_OUT(bits);
-    *bits = model->bus_width_bits;
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetIrqNum, nvmlDevice device, u32 *number) {
-    CALL_CARD_OUT(number);
-    *number = 128 + model->minor;
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetGspFirmwareVersion, nvmlDevice device, char *version) {
-    CALL_CARD_OUT(version);
-    if (model->architecture < NVML_TURING) return NVML_NOT_SUPPORTED;
-    return give_text(call.session->file->driver, version, sizeof(call.session->file->driver));
-}
-
-NVML(nvmlDeviceGetGspFirmwareMode, nvmlDevice device, u32 *enabled, u32 *by_default) {
-    CALL_CARD;
-    NEEDS(enabled != NULL && by_default != NULL);
-    *enabled = *by_default = model->architecture >= NVML_TURING;
+/* All are errors of device memory, and a card begins with none. */
+NVML(nvmlDeviceGetTotalEccErrors, nvmlDevice device, u32 kind, u32 counter, u64 *errors) {
+    CALL_CARD_OUT(errors);
+    if (!model->ecc) return NVML_NOT_SUPPORTED;
+    NEEDS(kind < ERROR_KINDS && counter < COUNTERS);
+    *errors = atomic_load(kind == CORRECTED ? &live->ecc_corrected : &live->ecc_uncorrected);
     return NVML_OK;
 }

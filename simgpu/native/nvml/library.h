@@ -122,9 +122,6 @@ static inline nvml_result check_version(u32 word, u32 expected) {
     return word == expected ? NVML_OK : NVML_VERSION_MISMATCH;
 }
 
-/* NO_PERMISSION unless the caller may change things. */
-nvml_result check_root(void);
-
 static inline bool is_geforce(const struct sim_model *model) { return strstr(model->name, "GeForce") != NULL; }
 
 static inline bool has_nvlink_to(const struct sim_model *model, u32 other) {
@@ -151,7 +148,7 @@ void fill_pci(const struct sim_model *model, struct nvml_pci *pci);
 /* PCIe generation of an architecture's cards. */
 u32 pcie_generation(const struct sim_model *model);
 
-/* ---- power.c, clocks.c ------------------------------------------------------------------------------------------- */
+/* ---- power.c ------------------------------------------------------------------------------------------- */
 
 u32 power_mw(const struct session *session, u32 card);
 u64 energy_mj(const struct session *session, u32 card);

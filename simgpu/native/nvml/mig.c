@@ -34,15 +34,6 @@ NVML(nvmlDeviceGetMigDeviceHandleByIndex, nvmlDevice device, u32 index, nvmlDevi
     return NVML_OK;
 }
 
-NVML(nvmlDeviceSetMigMode, nvmlDevice device, u32 mode, nvml_result *activation) {
-    CALL_CARD_OUT(activation);
-    NEEDS(mode <= NVML_ON);
-    if (!model->mig_capable) return NVML_NOT_SUPPORTED;
-    TRY(check_root());
-    *activation = mode == model->mig_enabled ? NVML_OK : NVML_NOT_SUPPORTED;
-    return *activation;
-}
-
 /* ---- Of instances ------------------------------------------------------------------------------------------------ */
 
 /* As CALL_ANY, for MIG instances alone. */

@@ -32,12 +32,6 @@ static const struct profile *by_number(u32 number) {
     return NULL;
 }
 
-static const struct profile *by_id(u32 id) {
-    for (u32 i = 0; i < KNOWN; i++)
-        if (profiles[i].id == id) return &profiles[i];
-    return NULL;
-}
-
 static u64 memory_of(const struct sim_model *whole, const struct profile *profile) {
     return whole->memory / MEMORY_SLICES * profile->memory;
 }
@@ -139,37 +133,11 @@ NVML(nvmlDeviceGetGpuInstanceProfileInfoV, nvmlDevice device, u32 number, void *
     return give_profile(call.session, card, profile, info);
 }
 
-NVML(nvmlDeviceGetGpuInstanceProfileInfoByIdV, nvmlDevice device, u32 id, void *info) {
-    CALL_PROFILE(by_id(id), info);
-    return give_profile(call.session, card, profile, info);
-}
-
 /* ---- GPU instances ----------------------------------------------------------------------------------------------- */
 
 /* Where an instance lies is not modelled: its number stands for it. */
 static struct nvml_placement placement_of(const struct sim_model *instance, const struct profile *profile) {
     return (struct nvml_placement){.start = instance->gpu_instance % MEMORY_SLICES, .size = profile->memory};
-}
-
-/* The first compute instance of each GPU instance stands for it. */
-static bool is_first_of_its(const struct session *session, u32 parent, u32 card) {
-    u32 i = next_instance(session, parent, 0);
-    while (i < card && model_of(session, i)->gpu_instance != model_of(session, card)->gpu_instance)
-        i = next_instance(session, parent, i + 1);
-    return i == card;
-}
-
-NVML(nvmlDeviceGetGpuInstances, nvmlDevice device, u32 id, nvmlGpuInstance *list, u32 *count) {
-    CALL_PROFILE(by_id(id), count);
-    NEEDS(list != NULL);
-    if (!model->mig_enabled) return NVML_NOT_SUPPORTED;
-    u32 found = 0;
-    for (u32 i = next_instance(call.session, card, 0); i < call.session->file->cards && found < profile->most;
-         i = next_instance(call.session, card, i + 1))
-        if (profile_of(model, model_of(call.session, i)) == profile && is_first_of_its(call.session, card, i))
-            list[found++] = gpu_instance_handle(call.session, i);
-    *count = found;
-    return NVML_OK;
 }
 
 NVML(nvmlDeviceGetGpuInstanceById, nvmlDevice device, u32 id, nvmlGpuInstance *instance) {

@@ -1,12 +1,6 @@
 /* The links between cards. */
 #include "library.h"
 
-/* The number that NVML has for a generation of NVLink. */
-static u32 version_number(u32 generation) {
-    static const u32 numbers[] = {0, 1, 2, 4, 6, 7, 8};
-    return generation < sizeof(numbers) / sizeof(*numbers) ? numbers[generation] : 0;
-}
-
 static bool is_active(const struct sim_model *model, u32 link) { return link < model->nvlinks && link < SIM_LINKS; }
 
 /* As CALL_CARD, for a link that the card has. */
@@ -22,21 +16,6 @@ static bool is_active(const struct sim_model *model, u32 link) { return link < m
 NVML(nvmlDeviceGetNvLinkState, nvmlDevice device, u32 link, u32 *active) {
     CALL_LINK(active);
     *active = is_active(model, link);
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetNvLinkVersion, nvmlDevice device, u32 link, u32 *version) {
-    CALL_ACTIVE_LINK(version);
-    *version = version_number(model->nvlink_version);
-    return NVML_OK;
-}
-
-enum { LINK_PEER, LINK_HOST, LINK_PEER_ATOMICS, LINK_HOST_ATOMICS, LINK_SLI, LINK_VALID, LINK_CAPABILITIES };
-
-NVML(nvmlDeviceGetNvLinkCapability, nvmlDevice device, u32 link, u32 capability, u32 *has) {
-    CALL_ACTIVE_LINK(has);
-    NEEDS(capability < LINK_CAPABILITIES);
-    *has = capability != LINK_SLI;
     return NVML_OK;
 }
 
@@ -69,15 +48,6 @@ NVML(nvmlDeviceGetNvLinkRemotePciInfo, nvmlDevice device, u32 link, void *pci) {
     struct nvml_pci all;
     fill_pci(remote, &all);
     memcpy(pci, &all, offsetof(struct nvml_pci, bus_id));
-    return NVML_OK;
-}
-
-enum { LINK_COUNTERS = 5 };
-
-NVML(nvmlDeviceGetNvLinkErrorCounter, nvmlDevice device, u32 link, u32 counter, u64 *errors) {
-    CALL_ACTIVE_LINK(errors);
-    NEEDS(counter < LINK_COUNTERS);
-    *errors = 0;
     return NVML_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { BUS_PCIE = 2, CLASS_DISPLAY = 3, SUBCLASS_VGA = 0, SUBCLASS_3D = 2, LANES = 16 };
+enum { LANES = 16 };
 
 void fill_pci(const struct sim_model *model, struct nvml_pci *pci) {
     *pci = (struct nvml_pci){
@@ -40,31 +40,6 @@ NVML(nvmlDeviceGetPciInfo, nvmlDevice device, void *pci) {
     return short_pci_info(device, pci, offsetof(struct nvml_pci, subsystem_id));
 }
 
-NVML(nvmlDeviceGetPciInfoExt, nvmlDevice device, struct nvml_pci_ext *pci) {
-    CALL_CARD_OUT(pci);
-    TRY(check_version(pci->version, NVML_VERSION_OF(struct nvml_pci_ext, 1)));
-    struct nvml_pci plain;
-    fill_pci(model, &plain);
-    *pci = (struct nvml_pci_ext){
-        .version = pci->version,
-        .domain = plain.domain,
-        .bus = plain.bus,
-        .device = plain.device,
-        .device_id = plain.device_id,
-        .subsystem_id = plain.subsystem_id,
-        .base_class = CLASS_DISPLAY,
-        .sub_class = is_geforce(model) ? SUBCLASS_VGA : SUBCLASS_3D,
-    };
-    memcpy(pci->bus_id, plain.bus_id, sizeof(pci->bus_id));
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetBusType, nvmlDevice device, u32 *type) {
-    CALL_CARD_OUT(type);
-    *type = BUS_PCIE;
-    return NVML_OK;
-}
-
 u32 pcie_generation(const struct sim_model *model) {
     return model->architecture >= NVML_HOPPER ? 5 : model->architecture >= NVML_AMPERE ? 4 : 3;
 }
@@ -76,7 +51,6 @@ static nvml_result generation(nvmlDevice device, u32 *value) {
     return NVML_OK;
 }
 NVML(nvmlDeviceGetMaxPcieLinkGeneration, nvmlDevice device, u32 *value) { return generation(device, value); }
-NVML(nvmlDeviceGetGpuMaxPcieLinkGeneration, nvmlDevice device, u32 *value) { return generation(device, value); }
 NVML(nvmlDeviceGetCurrPcieLinkGeneration, nvmlDevice device, u32 *value) { return generation(device, value); }
 
 static nvml_result width(nvmlDevice device, u32 *lanes) {
@@ -86,31 +60,3 @@ static nvml_result width(nvmlDevice device, u32 *lanes) {
 }
 NVML(nvmlDeviceGetMaxPcieLinkWidth, nvmlDevice device, u32 *lanes) { return width(device, lanes); }
 NVML(nvmlDeviceGetCurrPcieLinkWidth, nvmlDevice device, u32 *lanes) { return width(device, lanes); }
-
-/* NVML numbers the speeds as the generations. */
-NVML(nvmlDeviceGetPcieLinkMaxSpeed, nvmlDevice device, u32 *speed) {
-    CALL_CARD_OUT(speed);
-    *speed = pcie_generation(model);
-    return NVML_OK;
-}
-
-/* Of one lane, in Mbit/s. */
-NVML(nvmlDeviceGetPcieSpeed, nvmlDevice device, u32 *mbps) {
-    CALL_CARD_OUT(mbps);
-    *mbps = 8000u << (pcie_generation(model) - 3);
-    return NVML_OK;
-}
-
-/* Not modelled: copies take their time, but nobody counts the bytes. */
-NVML(nvmlDeviceGetPcieThroughput, nvmlDevice device, u32 direction, u32 *kib_per_s) {
-    CALL_CARD_OUT(kib_per_s);
-    NEEDS(direction < 2);
-    *kib_per_s = 0;
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceGetPcieReplayCounter, nvmlDevice device, u32 *replays) {
-    CALL_CARD_OUT(replays);
-    *replays = 0;
-    return NVML_OK;
-}

@@ -29,18 +29,6 @@ static nvml_result cuda_version(int *version) {
 NVML(nvmlSystemGetCudaDriverVersion_v2, int *version) { return cuda_version(version); }
 NVML(nvmlSystemGetCudaDriverVersion, int *version) { return cuda_version(version); }
 
-/* r580_95 for 580.95.05, much as NVIDIA names the branches that its drivers are built from. */
-NVML(nvmlSystemGetDriverBranch, struct nvml_branch *branch, u32 length) {
-    CALL;
-    NEEDS(branch != NULL);
-    TRY(check_version(branch->version, NVML_VERSION_OF(struct nvml_branch, 1)));
-    u32 major = 0, minor = 0;
-    sscanf(call.session->file->driver, "%u.%u", &major, &minor);
-    char text[32];
-    snprintf(text, sizeof(text), "r%u_%02u", major, minor);
-    return give_text(text, branch->name, length < sizeof(branch->name) ? length : sizeof(branch->name));
-}
-
 /* The program that a process of the caller's pid namespace runs, cut to the buffer. */
 NVML(nvmlSystemGetProcessName, u32 pid, char *name, u32 length) {
     CALL;
@@ -53,40 +41,5 @@ NVML(nvmlSystemGetProcessName, u32 pid, char *name, u32 length) {
     close(file);
     if (size < 0) return NVML_NOT_FOUND;
     name[size] = 0;
-    return NVML_OK;
-}
-
-/* Racks of S-class units are no longer sold: there is never one. */
-NVML(nvmlUnitGetCount, u32 *count) {
-    CALL;
-    NEEDS(count != NULL);
-    *count = 0;
-    return NVML_OK;
-}
-
-NVML(nvmlSystemGetHicVersion, u32 *count, void *cards) {
-    CALL;
-    NEEDS(count != NULL);
-    return give_count(0, count, cards);
-}
-
-NVML(nvmlGetExcludedDeviceCount, u32 *count) {
-    CALL;
-    NEEDS(count != NULL);
-    *count = 0;
-    return NVML_OK;
-}
-
-NVML(nvmlSystemGetConfComputeCapabilities, struct nvml_confidential *capabilities) {
-    CALL;
-    NEEDS(capabilities != NULL);
-    *capabilities = (struct nvml_confidential){0};
-    return NVML_OK;
-}
-
-NVML(nvmlSystemGetConfComputeState, struct nvml_confidential_state *state) {
-    CALL;
-    NEEDS(state != NULL);
-    *state = (struct nvml_confidential_state){0};
     return NVML_OK;
 }

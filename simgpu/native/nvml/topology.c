@@ -50,43 +50,9 @@ NVML(nvmlDeviceGetTopologyNearestGpus, nvmlDevice device, u32 level, u32 *room, 
     return give_devices(call.session, count, near, room, list);
 }
 
-static bool is_near_cpu(const struct sim_model *model, u32 cpu) {
-    return cpu / 64 < 16 && (model->cpus[cpu / 64] >> cpu % 64 & 1) != 0;
-}
-
-NVML(nvmlSystemGetTopologyGpuSet, u32 cpu, u32 *room, nvmlDevice *list) {
-    CALL;
-    NEEDS(room != NULL);
-    u32 near[SIM_CARDS], count = 0;
-    for (u32 i = 0; i < call.session->cards; i++)
-        if (is_near_cpu(model_of(call.session, call.session->card[i]), cpu)) near[count++] = call.session->card[i];
-    return give_devices(call.session, count, near, room, list);
-}
-
-enum { PEER_READ, PEER_WRITE, PEER_NVLINK, PEER_ATOMICS, PEER_PCI };
-enum { PEER_OK = 0, PEER_CHIPSET = 1, PEER_NOT_SUPPORTED = 5 };
-
-/* Consumer cards reach each other by no way; others by NVLink, or by PCIe, which has no atomics. */
-NVML(nvmlDeviceGetP2PStatus, nvmlDevice device, nvmlDevice other, u32 capability, u32 *status) {
-    CALL_PAIR;
-    NEEDS(status != NULL && capability <= PEER_PCI);
-    const bool linked = has_nvlink_to(model, second);
-    const bool needs_link = capability == PEER_NVLINK || capability == PEER_ATOMICS;
-    *status = linked || !needs_link ? PEER_OK : PEER_NOT_SUPPORTED;
-    if (is_geforce(model)) *status = needs_link ? PEER_NOT_SUPPORTED : PEER_CHIPSET;
-    return NVML_OK;
-}
-
-NVML(nvmlDeviceOnSameBoard, nvmlDevice device, nvmlDevice other, int *same) {
-    CALL_PAIR;
-    NEEDS(same != NULL);
-    *same = card == second;
-    return NVML_OK;
-}
-
 /* ---- Processors and memory --------------------------------------------------------------------------------------- */
 
-enum { SCOPE_NODE, SCOPE_SOCKET, SCOPES };
+enum { SCOPES = 2 };
 
 static bool knows_cpus(const struct sim_model *model) {
     u64 any = 0;
@@ -94,20 +60,13 @@ static bool knows_cpus(const struct sim_model *model) {
     return any != 0;
 }
 
-static nvml_result near_cpus(nvmlDevice device, u32 words, unsigned long *cpus, u32 scope) {
+NVML(nvmlDeviceGetCpuAffinity, nvmlDevice device, u32 words, unsigned long *cpus) {
     CALL_CARD_OUT(cpus);
-    NEEDS(words > 0 && scope < SCOPES);
+    NEEDS(words > 0);
     if (!knows_cpus(model)) return NVML_NOT_SUPPORTED;
     for (u32 i = 0; i < words; i++) cpus[i] = i < 16 ? model->cpus[i] : 0;
     return NVML_OK;
 }
-NVML(nvmlDeviceGetCpuAffinityWithinScope, nvmlDevice device, u32 words, unsigned long *cpus, u32 scope) {
-    return near_cpus(device, words, cpus, scope);
-}
-NVML(nvmlDeviceGetCpuAffinity, nvmlDevice device, u32 words, unsigned long *cpus) {
-    return near_cpus(device, words, cpus, SCOPE_NODE);
-}
-
 NVML(nvmlDeviceGetMemoryAffinity, nvmlDevice device, u32 words, unsigned long *nodes, u32 scope) {
     CALL_CARD_OUT(nodes);
     NEEDS(words > 0 && scope < SCOPES);
@@ -116,26 +75,4 @@ NVML(nvmlDeviceGetMemoryAffinity, nvmlDevice device, u32 words, unsigned long *n
     const u32 node = (u32)model->numa;
     if (node / 64 < words) nodes[node / 64] = 1ul << node % 64;
     return NVML_OK;
-}
-
-static nvml_result bind_thread(const cpu_set_t *cpus) {
-    return sched_setaffinity(0, sizeof(*cpus), cpus) == 0 ? NVML_OK : NVML_NOT_SUPPORTED;
-}
-
-/* Binds the calling thread. A simulated node may have processors that this machine lacks: those that it has count. */
-NVML(nvmlDeviceSetCpuAffinity, nvmlDevice device) {
-    CALL_CARD;
-    if (!knows_cpus(model)) return NVML_NOT_SUPPORTED;
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    for (u32 cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (is_near_cpu(model, cpu)) CPU_SET(cpu, &cpus);
-    return bind_thread(&cpus);
-}
-
-NVML(nvmlDeviceClearCpuAffinity, nvmlDevice device) {
-    CALL_CARD;
-    cpu_set_t cpus;
-    memset(&cpus, 0xff, sizeof(cpus));
-    return bind_thread(&cpus);
 }

@@ -71,20 +71,6 @@ static nvml_result idle_engine(nvmlDevice device, u32 *utilization, u32 *period_
 
 IDLE_ENGINE(nvmlDeviceGetEncoderUtilization)
 IDLE_ENGINE(nvmlDeviceGetDecoderUtilization)
-IDLE_ENGINE(nvmlDeviceGetJpgUtilization)
-IDLE_ENGINE(nvmlDeviceGetOfaUtilization)
-
-enum { DOMAIN_GPU, DOMAIN_MEMORY, DOMAIN_VIDEO, DOMAIN_BUS, DOMAINS };
-
-NVML(nvmlDeviceGetDynamicPstatesInfo, nvmlDevice device, struct nvml_pstates *info) {
-    CALL_CARD_OUT(info);
-    const struct use use = use_of(call.session, card);
-    *info = (struct nvml_pstates){0};
-    for (u32 i = 0; i < DOMAINS; i++) info->domain[i].present = 1;
-    info->domain[DOMAIN_GPU].percent = percent(use.busy_milli);
-    info->domain[DOMAIN_MEMORY].percent = percent(use.memory_milli);
-    return NVML_OK;
-}
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 

@@ -101,19 +101,6 @@ def test_wrong_questions_have_the_drivers_errors(node: SimulatedNode) -> None:
     assert answers == [3, 1, 13000, 101, 1]
 
 
-def test_linked_cards_reach_each_other_and_cards_without_links_do_not(node: SimulatedNode, tmp_path: Path) -> None:
-    question = """
-        begin(0); other = made("cuDevicePrimaryCtxRetain", 1)
-        can = made("cuDeviceCanAccessPeer", 0, 1, kind=ctypes.c_int)
-        self = made("cuDeviceCanAccessPeer", 0, 0, kind=ctypes.c_int)
-        tell([can, self, *(ask("cuCtxEnablePeerAccess", other, 0) for _ in range(2)),
-              *(ask("cuCtxDisablePeerAccess", other) for _ in range(2))])
-        """
-    assert run(node, question) == [1, 0, 0, 704, 0, 705]
-    with simulated_node(tmp_path / "apart", cards=("l4", "l4")) as apart:
-        assert run(apart, question) == [0, 0, 217, 217, 217, 217]
-
-
 def test_without_a_driver_there_is_no_device(node: SimulatedNode) -> None:
     node.stop()
     assert run(node, WHICH) == [100, []]

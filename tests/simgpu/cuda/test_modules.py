@@ -71,22 +71,6 @@ def test_launches_that_no_card_could_run_are_refused(node: SimulatedNode) -> Non
     assert answers == [1, 1, 1, 1, 400, 1, 720, 0]
 
 
-def test_a_kernel_of_a_library_launches_in_any_context_as_what_it_is(node: SimulatedNode) -> None:
-    answers = run(
-        node,
-        """
-        call("cuInit", 0); library = made("cuLibraryLoadData", b"image", None, None, 0, None, None, 0)
-        k = made("cuLibraryGetKernel", library, b"sim_1ms"); begin(0); told = [launching(k)]; begin(1)
-        told.append(launching(k)); function = made("cuKernelGetFunction", k); told.append(launching(function))
-        count = made("cuLibraryGetKernelCount", library, kind=ctypes.c_uint)
-        name = made("cuFuncGetName", k, kind=ctypes.c_char_p).decode()
-        same = made("cuLibraryGetKernel", library, b"sim_1ms") == k
-        tell([*told, ask("cuCtxSynchronize"), count, name, same, ask("cuLibraryUnload", library)])
-        """,
-    )
-    assert answers == [0, 0, 0, 0, 1, "sim_1ms", True, 0]
-
-
 def test_a_function_of_a_module_launches_only_in_its_own_context(node: SimulatedNode) -> None:
     answers = run(node, "begin(0); k = kernel('sim_1us'); begin(1); tell(launching(k))")
     assert answers == 400

@@ -8,7 +8,6 @@ from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
     BLOCK,
     GRAPH_RESERVED,
-    GRAPH_RESERVED_HIGH,
     GRAPH_USED,
     GRAPH_USED_HIGH,
     INVALID_VALUE,
@@ -63,9 +62,6 @@ def test_what_graphs_free_stays_for_their_next_launch_until_it_is_trimmed(
     assert used(node) == before
     assert account(streaming) == [0, 0]
     assert streaming.ask(f"graph_memory({GRAPH_USED_HIGH})") == 10 * MIB
-    streaming.ask(f'call("cuDeviceSetGraphMemAttribute", 0, {GRAPH_USED_HIGH}, words(0))')
-    streaming.ask(f'call("cuDeviceSetGraphMemAttribute", 0, {GRAPH_RESERVED_HIGH}, words(0))')
-    assert streaming.ask(f"graph_memory({GRAPH_USED_HIGH}) + graph_memory({GRAPH_RESERVED_HIGH})") == 0
 
 
 def test_all_that_is_kept_for_graphs_is_trimmed(node: SimulatedNode, streaming: Program) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.memory.programs import BLOCK, INVALID_DEVICE, INVALID_VALUE, Program, used
+from simgpu.memory.programs import BLOCK, INVALID_VALUE, Program, used
 
 pytestmark = pytest.mark.slow
 
@@ -49,23 +49,6 @@ def test_the_host_cannot_touch_managed_memory_that_was_freed(node: SimulatedNode
     two.ask("free(m)")
     two.say("peek(m, 1)")
     assert two.close() < 0
-
-
-def test_advice_and_prefetches_are_remembered(one: Program) -> None:
-    one.ask("m = managed(MIB)")
-    ask = 'told("cuMemRangeGetAttribute", ctypes.c_size_t(4), {}, m, MIB, kind=INT)'
-    assert [one.ask(ask.format(n)) for n in (READ_MOSTLY, PREFERRED, PREFETCHED)] == [0, -2, -2]
-    one.ask('call("cuMemAdvise", m, MIB, 1, INT(0))')
-    one.ask('call("cuMemAdvise", m, MIB, 3, INT(-1))')
-    one.ask('call("cuMemAdvise", m, MIB, 5, INT(1))')
-    one.ask('call("cuMemPrefetchAsync", m, MIB, INT(1), None)')
-    assert [one.ask(ask.format(n)) for n in (READ_MOSTLY, PREFERRED, ACCESSED_BY, PREFETCHED)] == [1, CPU, 1, 1]
-    one.ask('call("cuMemAdvise", m, MIB, 2, INT(0))')
-    one.ask('call("cuMemPrefetchAsync_v2_ptsz", m, MIB, words(2, 0, width=4) and WORD(2), 0, None)')
-    assert [one.ask(ask.format(n)) for n in (READ_MOSTLY, PREFETCHED)] == [0, CPU]
-    assert one.error('call("cuMemPrefetchAsync", m, 2 * MIB, INT(0), None)') == INVALID_VALUE
-    assert one.error('call("cuMemPrefetchAsync", alloc(64), 64, INT(0), None)') == INVALID_VALUE
-    assert one.error('call("cuMemPrefetchAsync", m, MIB, INT(9), None)') == INVALID_DEVICE
 
 
 def test_pinned_memory_takes_nothing_of_the_card(node: SimulatedNode, one: Program) -> None:

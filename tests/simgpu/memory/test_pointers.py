@@ -54,19 +54,5 @@ def test_memory_of_a_pool_names_it(one: Program) -> None:
     assert one.ask(f"attribute(alloc(64), {POOL})") == 0
 
 
-def test_unknown_pointers_are_an_error_alone_and_nothing_among_many(one: Program) -> None:
+def test_unknown_pointers_are_an_error(one: Program) -> None:
     assert one.error(f"attribute(4096, {TYPE}, ctypes.c_uint)") == INVALID_VALUE
-    one.ask("kind, ordinal, start_ = ctypes.c_uint(9), INT(9), WORD(9)")
-    one.ask("data = (ctypes.c_void_p * 3)(*map(ctypes.addressof, (kind, ordinal, start_)))")
-    one.ask(f'call("cuPointerGetAttributes", 3, words({TYPE}, {ORDINAL}, {START}, width=4), data, 4096)')
-    assert one.ask("[kind.value, ordinal.value, start_.value]") == [0, -2, 0]
-    one.ask("a = alloc(64)")
-    one.ask(f'call("cuPointerGetAttributes", 3, words({TYPE}, {ORDINAL}, {START}, width=4), data, a)')
-    assert one.ask("[kind.value, ordinal.value, start_.value - a]") == [DEVICE, 0, 0]
-
-
-def test_only_synchronising_can_be_set(one: Program) -> None:
-    one.ask("a = alloc(64)")
-    one.ask(f'call("cuPointerSetAttribute", words(1, width=4), {SYNC}, a)')
-    assert one.ask(f"attribute(a, {SYNC}, ctypes.c_uint)") == 1
-    assert one.error(f'call("cuPointerSetAttribute", words(1), {TYPE}, a)') == INVALID_VALUE

@@ -173,14 +173,6 @@ def test_pools_are_only_chosen_for_their_own_device(one: Program) -> None:
     assert one.error('call("cuDeviceSetMemPool", 0, 12345)') == INVALID_VALUE
 
 
-def test_access_of_other_devices_is_remembered_and_ones_own_cannot_be_taken_away(one: Program) -> None:
-    one.ask("pool = make_pool()")
-    one.ask("wanted = location(1) + words(READWRITE, width=4)")
-    one.ask('call("cuMemPoolSetAccess", pool, wanted, 1)')
-    assert one.ask('told("cuMemPoolGetAccess", pool, location(1))') == 3
-    assert one.error('call("cuMemPoolSetAccess", pool, location(0) + words(0, width=4), 1)') == INVALID_VALUE
-
-
 def test_a_managed_pool_is_charged_like_others_and_the_host_sees_what_is_in_it(
     node: SimulatedNode, one: Program
 ) -> None:

@@ -17,8 +17,6 @@ SOURCES = Path(__file__).parents[3] / "simgpu/native/nvml"
 DRIVER = Path(__file__).parents[3] / "isolation/driver"
 LAYOUTS = {
     "nvml_pci": "nvmlPciInfo_t",
-    "nvml_pci_ext": "nvmlPciInfoExt_v1_t",
-    "nvml_uuid": "nvmlUUID_v1_t",
     "nvml_memory": "nvmlMemory_t",
     "nvml_memory_v2": "nvmlMemory_v2_t",
     "nvml_bar1": "nvmlBAR1Memory_t",
@@ -41,20 +39,8 @@ LAYOUTS = {
     "nvml_gpu_instance_info": "nvmlGpuInstanceInfo_t",
     "nvml_compute_profile": "nvmlComputeInstanceProfileInfo_t",
     "nvml_compute_instance_info": "nvmlComputeInstanceInfo_t",
-    "nvml_ecc_counts": "nvmlEccErrorCounts_t",
-    "nvml_row_histogram": "nvmlRowRemapperHistogramValues_t",
-    "nvml_temperature": "nvmlTemperature_v1_t",
-    "nvml_margin": "nvmlMarginTemperature_v1_t",
-    "nvml_thermal": "nvmlGpuThermalSettings_t",
-    "nvml_fan_speed": "nvmlFanSpeedInfo_v1_t",
-    "nvml_pstates": "nvmlGpuDynamicPstatesInfo_t",
-    "nvml_violation": "nvmlViolationTime_t",
-    "nvml_branch": "nvmlSystemDriverBranchInfo_v1_t",
     "nvml_fabric": "nvmlGpuFabricInfo_t",
     "nvml_fabric_v3": "nvmlGpuFabricInfo_v3_t",
-    "nvml_confidential": "nvmlConfComputeSystemCaps_t",
-    "nvml_confidential_state": "nvmlConfComputeSystemState_t",
-    "nvml_buffer_sessions": "nvmlFBCStats_t",
 }
 """Of all structs in abi.h; nvml_event_v1 is one that the header no longer has."""
 FIELDS = {

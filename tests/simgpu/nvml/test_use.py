@@ -48,7 +48,6 @@ def test_power_and_clocks_rise_with_use(node: SimulatedNode, nvml: Program) -> N
     with flooded(node):
         eventually(lambda: gpu_use(nvml) > 90, "the flooded card is busy")
         busy = nvml.ask("[nvmlDeviceGetPowerUsage(card), nvmlDeviceGetClockInfo(card, NVML_CLOCK_SM)]")
-        assert nvml.ask("nvmlDeviceGetCurrentClocksEventReasons(card)") == 0
     assert busy[0] > 5 * idle[0]
     assert busy[1] > idle[1]
     assert busy[0] <= nvml.ask("nvmlDeviceGetEnforcedPowerLimit(card)")

@@ -16,13 +16,10 @@ from partage_cli.main import SUBCOMMANDS
 from partage_cli.simgpu_faults import inject
 from partage_cli.simgpu_options import DIR, NAME
 from partage_cli.simgpu_shown import as_json, as_table, summary
-from partage_simgpu.building import built
-from partage_simgpu.describing import Card
-from partage_simgpu.node import SimulatedNode
-from partage_simgpu.nodes import Nodes
+from partage_simgpu.build import WORKLOADS, built
+from partage_simgpu.description import Card
+from partage_simgpu.node import Nodes, SimulatedNode, report
 from partage_simgpu.profiles import load_profile, profile_names, read_profile
-from partage_simgpu.reports import report
-from partage_simgpu.workloads import WORKLOADS
 
 _START: Final = """\b
 Start here:

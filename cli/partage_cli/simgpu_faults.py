@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 import click
 
 from partage_cli.simgpu_options import DIR, NAME
-from partage_simgpu.node import SimulatedNode
-from partage_simgpu.nodes import Nodes
+from partage_simgpu.node import Nodes, SimulatedNode
 
 Target: TypeAlias = Callable[[], SimulatedNode]
 """The node that is meant, looked up when a fault is sent: `--help` needs none."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from partage_simgpu.nodes import Nodes, is_node_name
+from partage_simgpu.node import Nodes, is_node_name
 
 
 def _nodes(context: click.Context, _parameter: click.Parameter, value: Path | None) -> Nodes:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from partage_cli.tables import table
-from partage_simgpu.reports import CardReport, NodeReport
+from partage_simgpu.node import CardReport, NodeReport
 
 _HEADER: Final = ("NODE", "STATE", "CARD", "NAME", "USED", "PROCESSES")
 _WIDE: Final = (*_HEADER, "UUID", "ROOT")

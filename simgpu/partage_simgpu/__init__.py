@@ -1,8 +1,7 @@
 """The simulated GPU from Python: builds it, describes nodes, runs them, speaks to them.
 
-    profiles ─► describing ─► driver_root ─► node (starts simgpud) ─► control
-    building ───────────────────┘
+    profiles ─► description ─► driver_root ─► node (starts simgpud) ─► control
+    build ────────────────────────┘
 
-What the simulation is and how it works stands in `native/README.md`; what users do with it in
-`docs/simgpu.md`.
+`native/README.md` says how the simulation works; `docs/simgpu.md` what users do with it.
 """

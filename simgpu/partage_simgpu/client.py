@@ -73,7 +73,6 @@ class Cuda:
         return address.value
 
     def free(self, address: int) -> None:
-        """Gives them back."""
         self._call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def write(self, address: int, content: bytes) -> None:
@@ -81,7 +80,6 @@ class Cuda:
         self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(len(content)))
 
     def read(self, address: int, length: int) -> bytes:
-        """Copies from the card."""
         content = ctypes.create_string_buffer(length)
         self._call("cuMemcpyDtoH_v2", content, ctypes.c_uint64(address), ctypes.c_size_t(length))
         return content.raw

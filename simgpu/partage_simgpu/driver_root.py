@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from partage_simgpu.describing import DRIVER, Section, as_text
+from partage_simgpu.description import DRIVER, Section, as_text
 
 LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
 CONF: Final = "etc/simgpu/node.conf"

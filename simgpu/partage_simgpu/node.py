@@ -1,20 +1,30 @@
-"""A simulated node: a driver root and the simgpud that brings it to life."""
+"""Simulated nodes: a driver root each, and the simgpud that brings it to life.
+
+A node outlives the command that made it. Whether it runs is what its simgpud answers, never what a file says.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from partage_simgpu import simgpud
-from partage_simgpu.control import control
-from partage_simgpu.describing import Card, described
-from partage_simgpu.driver_root import LIBRARIES, lay_out
-from partage_simgpu.errors import NodeFailed
-from partage_simgpu.statuses import CardStatus, statuses_of
+import msgspec
 
+from partage_simgpu import simgpud
+from partage_simgpu.build import built
+from partage_simgpu.control import control
+from partage_simgpu.description import Card, Section, described, sections_of
+from partage_simgpu.driver_root import CONF, LIBRARIES, lay_out
+from partage_simgpu.errors import NodeFailed
+from partage_simgpu.status import CardStatus, statuses_of
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _LIBRARY_NAMES: Final = {"cuda": "libcuda.so.1", "nvml": "libnvidia-ml.so.1"}
 
 
@@ -35,7 +45,6 @@ class SimulatedNode:
 
     @property
     def pid(self) -> int:
-        """Of its simgpud."""
         return self._running().pid
 
     @property
@@ -62,14 +71,13 @@ class SimulatedNode:
         return statuses_of(self.control("status"))
 
     def start(self) -> None:
-        """Returns once it serves."""
+        """Returns when simgpud answers."""
         if self._daemon is not None and self._daemon.runs:
             raise NodeFailed(f"{self.root} runs already, as process {self._daemon.pid}")
         self._let_go()
         self._daemon = simgpud.start(self.root)
 
     def stop(self) -> None:
-        """Cleanly, if it runs."""
         if self._daemon is not None:
             self._daemon.stop()
             self._let_go()
@@ -97,3 +105,106 @@ class SimulatedNode:
         if self._daemon is not None:
             self._daemon.close()
             self._daemon = None
+
+
+def is_node_name(name: str) -> bool:
+    """Whether a node may be called so; it becomes a folder's name."""
+    return _NAME.fullmatch(name) is not None
+
+
+class Nodes:
+    """The simulated nodes in one folder, each a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+
+    def names(self) -> list[str]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(
+            path.name for path in self.folder.iterdir() if is_node_name(path.name) and (path / CONF).is_file()
+        )
+
+    def node(self, name: str) -> SimulatedNode:
+        """One that is there, running or not."""
+        root = self.folder / name
+        if not is_node_name(name) or not (root / CONF).is_file():
+            known = ", ".join(self.names()) or "there is none"
+            raise NodeFailed(f"there is no node {name} in {self.folder}; known: {known}")
+        return SimulatedNode(root)
+
+    def make(self, name: str, cards: Sequence[Card]) -> tuple[SimulatedNode, int]:
+        """Lays one out and starts it in the background; its simgpud's process id. Leaves nothing if it fails."""
+        root, build = self.folder / name, built()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if root.exists():
+            raise NodeFailed(f"there is a node {name} already; remove it, or take another name")
+        fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self.folder))
+        try:
+            make_node(fresh, name, cards, build=build)
+            fresh.rename(root)  # so that what has a node's name is a whole node
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        try:
+            return SimulatedNode(root), self.start(name)
+        except BaseException:
+            shutil.rmtree(root, ignore_errors=True)
+            raise
+
+    def start(self, name: str) -> int:
+        """Starts one again in the background; its simgpud's process id."""
+        root = self.node(name).root
+        with simgpud.start(root) as daemon:
+            return daemon.pid
+
+    def remove(self, name: str) -> None:
+        """Ends it and deletes it."""
+        root = self.node(name).root
+        daemon = simgpud.running(root)
+        if daemon is not None:
+            with daemon:
+                daemon.stop()
+        if simgpud.is_served(root):
+            raise NodeFailed(f"a simgpud holds {root} but does not answer; end it by hand, then remove the node")
+        shutil.rmtree(root)
+
+
+class CardReport(msgspec.Struct, frozen=True):
+    """A card or MIG instance of a node."""
+
+    index: int
+    name: str
+    uuid: str
+    is_instance: bool
+    status: CardStatus | None
+    """None: no simgpud tells."""
+
+
+class NodeReport(msgspec.Struct, frozen=True):
+    """A node, running or not."""
+
+    name: str
+    root: str
+    pid: int | None
+    """Of its simgpud; None: it does not run."""
+    cards: tuple[CardReport, ...]
+
+
+def report(node: SimulatedNode) -> NodeReport:
+    sections = sections_of((node.root / CONF).read_text())
+    found = simgpud.running(node.root)
+    statuses: dict[int, CardStatus] = {}
+    if found is not None:
+        found.close()
+        try:
+            statuses = node.status()
+        except NodeFailed:  # it ended just now, or does not answer
+            found = None
+    cards = tuple(_card(index, section, statuses.get(index)) for index, section in enumerate(sections))
+    return NodeReport(node.root.name, str(node.root), None if found is None else found.pid, cards)
+
+
+def _card(index: int, section: Section, status: CardStatus | None) -> CardReport:
+    fields = section.fields
+    return CardReport(index, str(fields["name"]), str(fields["uuid"]), section.kind == "mig", status)

@@ -1,6 +1,6 @@
 """Cards that there are, and your own: each is one small TOML file, read into a type.
 
-Decides nothing about nodes: how many cards, where they sit and how they are linked is `describing`'s business.
+Decides nothing about nodes: how many cards, where they sit and how they are linked is `description`'s business.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from partage_simgpu.building import sources
+from partage_simgpu.build import sources
 from partage_simgpu.errors import ProfileRefused
 
 Architecture: TypeAlias = Literal["turing", "ampere", "ada", "hopper", "blackwell"]
@@ -95,7 +95,6 @@ def load_profile(name: str) -> Profile:
 
 
 def read_profile(file: Path) -> Profile:
-    """One from a file."""
     try:
         profile = msgspec.toml.decode(file.read_bytes(), type=Profile)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Starts and ends the daemon of a simulated node, and finds one that runs.
 
 A process is only ever signalled through a pidfd of which it is known, after it was opened, that it is the one that
-serves the node: a number that has been given to another process in between harms nobody.
+serves the node: a number that has been given to another process in between is never signalled.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Simgpud:
         self.close()
 
     def close(self) -> None:
-        """The process goes on."""
+        """Leaves the process running."""
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1

@@ -67,7 +67,7 @@ def _quick_tests() -> list[Job]:
 
 def builds() -> list[Job]:
     """What the rest uses: made here once, not by each of them."""
-    libraries = "from partage_simgpu.building import built; built()"
+    libraries = "from partage_simgpu.build import built; built()"
     return [
         Job("rig: its programs", ("tools/rig-build", "default", "nvidia"), waits=True),
         Job("simulated GPU: its libraries", (sys.executable, "-P", "-c", libraries)),

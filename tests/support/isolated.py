@@ -33,7 +33,7 @@ from partage_isolation.wire.messages import ContainerTold, Prepare, Prepared, Se
 from partage_plugins.vocabulary.gpu import GpuGrant
 from partage_plugins.vocabulary.names import CardId, ContainerKey, ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
-from partage_simgpu.describing import card_uuid
+from partage_simgpu.description import card_uuid
 from partage_simgpu.node import SimulatedNode
 from support.broker_client import Client
 from support.simgpu import NODE, Card, simulated_node

@@ -22,8 +22,8 @@ from typing import Any
 
 import msgspec
 
-from partage_simgpu.building import built
-from partage_simgpu.describing import Card, card_uuid, mig_uuid
+from partage_simgpu.build import built
+from partage_simgpu.description import Card, card_uuid, mig_uuid
 from partage_simgpu.node import SimulatedNode, make_node
 from partage_simgpu.profiles import load_profile
 

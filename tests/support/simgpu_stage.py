@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from partage_simgpu.control import control
-from partage_simgpu.describing import Card, card_uuid, described
+from partage_simgpu.description import Card, card_uuid, described
 from partage_simgpu.driver_root import LIBRARIES, SIMGPUD, lay_out
 from partage_simgpu.errors import NodeFailed
 from rig.building import ensure

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from bench.simulating.starting import Start
-from partage_simgpu.statuses import CardStatus
+from partage_simgpu.status import CardStatus
 from support.simgpu import SimulatedNode
 
 _MIB: Final = 1 << 20

@@ -12,7 +12,7 @@ from isolation.broker.workers import Worker, workers
 from partage_isolation.leases.line import LineState, unpack
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Result, What
-from partage_simgpu.describing import card_uuid
+from partage_simgpu.description import card_uuid
 from support.isolated import Contained, Isolated, until
 from support.simgpu import NODE
 

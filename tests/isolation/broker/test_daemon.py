@@ -16,7 +16,7 @@ from isolation.broker.workers import workers
 from partage_base.version import VERSION
 from partage_isolation.wire.messages import Prepare
 from partage_plugins.errors import Refused
-from partage_simgpu.describing import card_uuid
+from partage_simgpu.description import card_uuid
 from support.isolated import isolated, until
 from support.simgpu import NODE, card
 

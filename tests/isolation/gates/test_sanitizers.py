@@ -18,8 +18,8 @@ from isolation.gates.stage import Place, gated
 from isolation.memory.test_sanitizers import CACHE, OPTIONS, SANITIZERS, SMALL_ARENA, built, runtime
 from partage_isolation.library.objects import sources as library_sources
 from partage_isolation.wire.packets import What
-from partage_simgpu.building import READY_MADE
-from partage_simgpu.building import sources as simulation_sources
+from partage_simgpu.build import READY_MADE
+from partage_simgpu.build import sources as simulation_sources
 from support.granter import Granter
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -13,7 +13,7 @@ from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import CardHeld, LimitsSet, SetLimits
 from partage_isolation.wire.packets import Loss, Result, What
 from partage_plugins.errors import Refused
-from partage_simgpu.describing import card_uuid
+from partage_simgpu.description import card_uuid
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import NODE, card
 

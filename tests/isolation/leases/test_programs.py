@@ -16,7 +16,7 @@ import pytest
 
 from partage_isolation.library.objects import built as built_library
 from partage_isolation.wire.messages import SetLimits, TimeTold
-from partage_simgpu.building import built as built_programs
+from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card
 

@@ -21,8 +21,8 @@ from bench.isolation.place import Place, a_place
 from bench.isolation.programs import make, programs
 from bench.isolation.race import Course, Race
 from partage_isolation.library.objects import sources as library_sources
-from partage_simgpu.building import READY_MADE
-from partage_simgpu.building import sources as simulation_sources
+from partage_simgpu.build import READY_MADE
+from partage_simgpu.build import sources as simulation_sources
 from support.simgpu import card
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -8,7 +8,7 @@ import pytest
 
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from partage_simgpu.describing import Card, card_uuid, mig_uuid
+from partage_simgpu.description import Card, card_uuid, mig_uuid
 from real.advertiser.conftest import OURS, staged
 from rig.machine.components import Component
 from rig.nodes.machine import Machine

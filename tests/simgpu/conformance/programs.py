@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from partage_simgpu.comparing import read_facts
+from partage_simgpu.comparison import read_facts
 from support.simgpu import SimulatedNode, built, simulated_node
 
 SOURCES: Final = Path(__file__).parents[3] / "simgpu/native/conformance"

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from partage_simgpu.comparing import compare, lines_of, read_facts, read_listed
+from partage_simgpu.comparison import compare, lines_of, read_facts, read_listed
 from simgpu.conformance.programs import SOURCES, Facts, asked_all_at_once, outcomes
 from support.simgpu import built
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from partage_simgpu.node import SimulatedNode
-from partage_simgpu.statuses import statuses_of
+from partage_simgpu.status import statuses_of
 from simgpu.daemon.accounts import Accounts
 from simgpu.daemon.users import User, totals
 from simgpu.daemon.wire import BLOCK, MIB, Ask, Fields

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from partage_simgpu.node import SimulatedNode
-from partage_simgpu.statuses import CardStatus, statuses_of
+from partage_simgpu.status import CardStatus, statuses_of
 from simgpu.daemon.wire import BLOCK, REPLY, Ask, Fields, Reply, Result, reply_of, request
 from support.simgpu import card, simulated_node
 

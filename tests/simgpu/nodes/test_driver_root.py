@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_simgpu.describing import Card, described, sections_of
+from partage_simgpu.description import Card, described, sections_of
 from partage_simgpu.driver_root import CONF, LIBRARIES, SIMGPUD, lay_out
 from partage_simgpu.profiles import load_profile
 

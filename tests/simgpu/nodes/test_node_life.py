@@ -14,7 +14,7 @@ import pytest
 
 from partage_simgpu import simgpud
 from partage_simgpu.errors import ControlRefused, NodeFailed
-from partage_simgpu.nodes import Nodes
+from partage_simgpu.node import Nodes
 from partage_simgpu.profiles import profile_names
 from support.simgpu import SimulatedNode, card, card_uuid, simulated_node
 
@@ -117,7 +117,7 @@ def test_a_long_folder_is_no_obstacle(tmp_path: Path) -> None:
 def test_a_node_in_the_background_outlives_the_process_and_the_session_that_made_it(tmp_path: Path) -> None:
     making = (
         "import sys; from pathlib import Path; from support.simgpu import card;"
-        "from partage_simgpu.nodes import Nodes;"
+        "from partage_simgpu.node import Nodes;"
         "print(Nodes(Path(sys.argv[1])).make('lab', [card('t4')])[1])"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from partage_simgpu.building import sources
+from partage_simgpu.build import sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # builds a wheel, and all of the simulation
 
@@ -23,7 +23,7 @@ from hatchling.builders.wheel import WheelBuilder
 print(*WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=["standard"]))
 """
 USE: Final = """
-from partage_simgpu.building import built, sources
+from partage_simgpu.build import built, sources
 from partage_simgpu.profiles import profile_names
 print(sources())
 print(built())

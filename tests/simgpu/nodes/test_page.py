@@ -12,8 +12,8 @@ import pytest
 
 from partage_cli.simgpu import command
 from partage_cli.simgpu_faults import inject, nvml
+from partage_simgpu.build import WORKLOADS
 from partage_simgpu.profiles import load_profile, profile_names, read_profile
-from partage_simgpu.workloads import WORKLOADS
 
 PAGE: Final = (Path(__file__).parents[3] / "docs/simgpu.md").read_text()
 OWN: Final = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_simgpu.building import sources
-from partage_simgpu.workloads import WORKLOADS
+from partage_simgpu.build import WORKLOADS, sources
 from support.simgpu import SimulatedNode, built, card, simulated_node, workload
 
 pytestmark = pytest.mark.slow  # each test starts processes

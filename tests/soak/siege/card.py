@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI, LIMIT_MILLI
-from partage_simgpu.statuses import CardStatus, statuses_of
+from partage_simgpu.status import CardStatus, statuses_of
 from rig import images
 from rig.images.compiling import compiled
 from rig.nodes.machine import Machine

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from partage_simgpu import simgpud
-from partage_simgpu.nodes import Nodes
+from partage_simgpu.node import Nodes
 from unit.cli.program import partage
 
 pytestmark = pytest.mark.slow  # each test starts processes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_simgpu import building
+from partage_simgpu import build
 from partage_simgpu.errors import NotBuilt
 
 pytestmark = pytest.mark.slow  # each test compiles
@@ -30,9 +30,9 @@ $(OUT)/objects/main.o: main.c
 BUILD = """
 import sys
 from pathlib import Path
-from partage_simgpu import building
-building.sources = lambda: Path(sys.argv[1])
-print(building.built(into=Path(sys.argv[2])))
+from partage_simgpu import build
+build.sources = lambda: Path(sys.argv[1])
+print(build.built(into=Path(sys.argv[2])))
 """
 LIMIT_S = 60
 
@@ -69,31 +69,31 @@ def finished(process: subprocess.Popen[str]) -> Path:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     place = Place(tmp_path)
-    monkeypatch.setattr(building, "sources", lambda: place.sources)
+    monkeypatch.setattr(build, "sources", lambda: place.sources)
     monkeypatch.setenv("COUNT", str(place.count))
-    monkeypatch.delenv(building.READY_MADE, raising=False)
+    monkeypatch.delenv(build.READY_MADE, raising=False)
     return place
 
 
 def test_what_is_built_is_not_built_again(place: Place) -> None:
-    first = building.built(into=place.builds)
+    first = build.built(into=place.builds)
     assert (first / "simgpud").is_file()
-    assert building.built(into=place.builds) == first
+    assert build.built(into=place.builds) == first
     assert place.compiled() == 1
 
 
 def test_other_sources_make_another_build_and_the_old_one_stays_for_those_who_use_it(place: Place) -> None:
-    first = building.built(into=place.builds)
+    first = build.built(into=place.builds)
     place.write("int main(void) { return 7; }\n")
-    second = building.built(into=place.builds)
+    second = build.built(into=place.builds)
     assert [subprocess.run([build / "simgpud"], check=False).returncode for build in (first, second)] == [0, 7]
 
 
 def test_builds_that_nobody_used_for_long_go_with_the_next_one(place: Place) -> None:
-    first = building.built(into=place.builds)
+    first = build.built(into=place.builds)
     os.utime(first, (0, 0))
     place.write("int main(void) { return 7; }\n")
-    building.built(into=place.builds)
+    build.built(into=place.builds)
     assert not first.exists()
 
 
@@ -111,8 +111,8 @@ def test_a_builder_that_is_killed_leaves_nothing_that_is_used(place: Place) -> N
     os.killpg(killed.pid, signal.SIGKILL)  # with its make, which began the session with it
     killed.communicate()
     assert not [path for path in place.builds.iterdir() if (path / "simgpud").exists()]
-    build = building.built(into=place.builds)
-    assert subprocess.run([build / "simgpud"], check=False).returncode == 0
+    products = build.built(into=place.builds)
+    assert subprocess.run([products / "simgpud"], check=False).returncode == 0
 
 
 def test_a_source_that_changes_under_the_compiler_is_of_the_next_build(place: Place) -> None:
@@ -124,7 +124,7 @@ def test_a_source_that_changes_under_the_compiler_is_of_the_next_build(place: Pl
         time.sleep(0.01)
     place.write("int main(void) { return 2; }\n")
     go.touch()
-    first, second = finished(builder), building.built(into=place.builds)
+    first, second = finished(builder), build.built(into=place.builds)
     assert [subprocess.run([build / "simgpud"], check=False).returncode for build in (first, second)] == [1, 2]
 
 
@@ -136,38 +136,38 @@ def test_a_build_with_an_error_does_not_make_the_next_one_begin_anew(place: Plac
         )
     other.write_text("int other = nothing;\n")
     with pytest.raises(NotBuilt, match="nothing"):
-        building.built(into=place.builds)
+        build.built(into=place.builds)
     other.write_text("int other = 1;\n")
-    assert (building.built(into=place.builds) / "simgpud").exists()
+    assert (build.built(into=place.builds) / "simgpud").exists()
     assert place.compiled() == 1
 
 
 def test_an_error_of_the_compiler_is_one_line_and_names_the_log(place: Place) -> None:
     place.write("int main(void) { return nothing; }\n")
     with pytest.raises(NotBuilt, match=r"main\.c:1:.*error: .*nothing.*; all of it is in .*/log") as refused:
-        building.built(into=place.builds)
+        build.built(into=place.builds)
     assert "\n" not in str(refused.value)
     place.write("int main(void) { return 0; }\n")
-    assert building.built(into=place.builds).is_dir()
+    assert build.built(into=place.builds).is_dir()
 
 
 def test_without_a_compiler_it_says_what_to_install(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(place.sources))
     with pytest.raises(NotBuilt, match="built on first use and needs make; install gcc and make"):
-        building.built(into=place.builds)
+        build.built(into=place.builds)
 
 
 def test_a_folder_with_a_space_is_refused_before_make_stumbles_over_it(place: Place) -> None:
     with pytest.raises(NotBuilt, match="spaces in its name; set XDG_CACHE_HOME"):
-        building.built(into=place.builds.parent / "my builds")
+        build.built(into=place.builds.parent / "my builds")
 
 
 def test_a_build_of_ones_own_is_taken_as_it_is(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(building.READY_MADE, str(tmp_path / "mine"))
-    assert building.built(into=place.builds) == tmp_path / "mine"
+    monkeypatch.setenv(build.READY_MADE, str(tmp_path / "mine"))
+    assert build.built(into=place.builds) == tmp_path / "mine"
     assert place.compiled() == 0
 
 
 def test_the_real_sources_are_found_and_have_profiles() -> None:
-    assert (building.sources() / "Makefile").is_file()
-    assert (building.sources() / "profiles/h100.toml").is_file()
+    assert (build.sources() / "Makefile").is_file()
+    assert (build.sources() / "profiles/h100.toml").is_file()

@@ -6,18 +6,30 @@ In a checkout builds lie in `.cache/simgpu`; an installed package carries the so
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from partage_base.compilation import LOG, Compilation, cache_folder
 from partage_simgpu.errors import NotBuilt
 
-__all__ = ["LOG", "PRODUCTS", "READY_MADE", "built", "sources"]
+__all__ = ["LOG", "PRODUCTS", "READY_MADE", "WORKLOADS", "built", "sources"]
 
 PRODUCTS: Final = ("simgpud", "libcuda.so", "libnvidia-ml.so")
 """What every build has, besides the workloads."""
 READY_MADE: Final = "PARTAGE_SIMGPU"
 """The environment may name a folder that is used instead of a build of ours, such as one with sanitizers."""
+WORKLOADS: Final[Mapping[str, str]] = {
+    "allocate": "takes memory of every kind and tells what each took from the card",
+    "flood": "launches kernels without ever waiting",
+    "graph-replay": "launches a graph of kernels again and again",
+    "inference": "answers requests that come at a rate, and tells how long they took",
+    "launch-cost": "measures what a launch costs its thread",
+    "launch-wait": "launches one kernel at a time and waits for it",
+    "mixed": "launches kernels of 10 us, 1 ms and 30 ms without ever waiting",
+    "several": "floods a card from several processes at once",
+}
+"""The small programs that use a card, in the words of their own --help: each is a C file in `native/workloads`."""
 _PACKAGE: Final = Path(__file__).parent
 _CHECKOUT: Final = _PACKAGE.parents[1]
 _IN_CHECKOUT: Final = _CHECKOUT / "simgpu/native"

@@ -73,7 +73,6 @@ def described(node: str, cards: Sequence[Card]) -> list[Section]:
 
 
 def as_text(sections: Iterable[Section], *, driver: str = DRIVER, cuda: int = CUDA) -> str:
-    """What simgpud reads."""
     lines = ["# What this simulated node is. simgpud reads it when it starts.", f"driver = {driver}", f"cuda = {cuda}"]
     for section in sections:
         lines += ["", f"[{section.kind}]", *(f"{key} = {value}" for key, value in section.fields.items())]
@@ -181,5 +180,5 @@ def _indices(instances: Sequence[Sequence[Placed]]) -> list[int]:
 
 
 def _serial(node: str, ordinal: int) -> str:
-    """Thirteen digits, as NVIDIA's."""
+    # Thirteen digits, as NVIDIA's.
     return f"{int(hashlib.sha256(f'{node}/{ordinal}'.encode()).hexdigest(), 16) % 10**13:013d}"

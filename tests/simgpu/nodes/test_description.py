@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_simgpu.describing import Card, Section, as_text, card_uuid, described, mig_uuid, sections_of
+from partage_simgpu.description import Card, Section, as_text, card_uuid, described, mig_uuid, sections_of
 from partage_simgpu.errors import ProfileRefused
 from partage_simgpu.profiles import load_profile, profile_names
 

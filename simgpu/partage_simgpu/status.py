@@ -43,7 +43,6 @@ class CardStatus(msgspec.Struct, frozen=True):
 
 
 def statuses_of(text: str) -> dict[int, CardStatus]:
-    """By the card's index."""
     lines = [line.split() for line in text.splitlines()]
     try:
         processes = [(int(_values(line)["card"]), _process(line)) for line in lines if line[:1] == ["process"]]

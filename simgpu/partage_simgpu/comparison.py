@@ -1,6 +1,6 @@
 """Compares what a driver told with what is recorded, fact by fact.
 
-    python3 -P comparing.py TOLD RECORDED... --differences differences.toml
+    python3 -P comparison.py TOLD RECORDED... --differences differences.toml
 
 A fact is a line `area.case.fact = value`; the last one of each case is its outcome. Only recorded facts are compared,
 so a record may hold as much as its source knows. A case that was not asked, or that either side skipped, is left out.
@@ -52,8 +52,6 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came out."""
-
     compared: int
     differences: tuple[Difference, ...]
     stale: tuple[str, ...]
@@ -186,7 +184,6 @@ def _recorded(paths: Sequence[Path]) -> dict[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description="Compares what a driver told with what is recorded.")
     parser.add_argument("told", type=Path)
     parser.add_argument("recorded", type=Path, nargs="+")

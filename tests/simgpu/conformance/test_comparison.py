@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_simgpu.comparing import (
+from partage_simgpu.comparison import (
     NOTHING,
     Difference,
     Listed,

@@ -1,6 +1,6 @@
 /* What libnvidia-ml.so.1 is, and what its functions answer without a driver, or for names that the driver lacks. */
-#include "../core/nvml_abi.h"
 #include "../frame/entries.h"
+#include "driver/nvml_abi.h"
 
 #include <string.h>
 

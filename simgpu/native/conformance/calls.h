@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../cuda/abi_memory.h"
-#include "../nvml/abi.h"
+#include "driver/nvml_abi.h"
 
 CUresult cuInit(unsigned flags);
 CUresult cuDriverGetVersion(int *version);

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "../cuda/abi_memory.h"
-#include "../nvml/abi.h"
 #include "calls.h"
+#include "driver/nvml_abi.h"
 
 struct conformance_case {
     const char *name;

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "../common/connection.h"
-#include "abi.h"
+#include "driver/nvml_abi.h"
 
 #include <string.h>
 

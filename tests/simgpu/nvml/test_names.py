@@ -13,7 +13,6 @@ from support.simgpu import built, simulated_names
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a first run fetches the header and builds
 
-SOURCES = Path(__file__).parents[3] / "simgpu/native/nvml"
 DRIVER = Path(__file__).parents[3] / "isolation/driver"
 LAYOUTS = {
     "nvml_pci": "nvmlPciInfo_t",
@@ -72,7 +71,7 @@ def test_the_library_needs_libc_alone_and_no_other_name_than_its_own() -> None:
 
 
 def test_every_struct_is_laid_out_as_in_the_header(tmp_path: Path) -> None:
-    declared = set(re.findall(r"^struct (nvml_\w+) \{", (SOURCES / "abi.h").read_text(), flags=re.MULTILINE))
+    declared = set(re.findall(r"^struct (nvml_\w+) \{", (DRIVER / "nvml_abi.h").read_text(), flags=re.MULTILINE))
     assert declared - {"nvml_event_v1"} == set(LAYOUTS)
     asserts = [
         f'_Static_assert(sizeof(struct {ours}) == sizeof({theirs}), "{ours}");' for ours, theirs in LAYOUTS.items()
@@ -83,6 +82,6 @@ def test_every_struct_is_laid_out_as_in_the_header(tmp_path: Path) -> None:
         for field, there in fields.items()
     ]
     source = tmp_path / "layouts.c"
-    source.write_text("\n".join([f'#include "{nvml_header()}"', f'#include "{SOURCES}/abi.h"', *asserts, ""]))
+    source.write_text("\n".join([f'#include "{nvml_header()}"', f'#include "{DRIVER}/nvml_abi.h"', *asserts, ""]))
     done = subprocess.run(["cc", "-fsyntax-only", str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "../../core/hook.h"
-#include "../../core/nvml_abi.h"
 #include "../../core/partage_core.h"
+#include "driver/nvml_abi.h"
 
 enum hook {
 #define HOOK(name) HOOK_##name,

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "../memory/memory.h"
-#include "abi.h"
+#include "driver/cuda_abi.h"
 #include "gate.h"
 #include "places.h"
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "abi.h"
+#include "driver/cuda_abi.h"
 #include "hook.h"
 
 /* For a function that is called but not hooked, or hooked in another file:

@@ -13,8 +13,8 @@
 #pragma once
 
 #include "../core/driver.h"
-#include "abi.h"
 #include "account.h"
+#include "driver/cuda_abi.h"
 #include "table.h"
 
 #define BLOCK_BYTES (2ull << 20)

@@ -8,9 +8,9 @@
  */
 #pragma once
 
-#include "../core/abi.h"
 #include "../core/os.h"
 #include "../core/wire.h"
+#include "driver/cuda_abi.h"
 
 /* How long one call of a program waits for the broker, in all. */
 #define SESSION_WAIT (5000ull * OS_MS)

@@ -1,7 +1,8 @@
 /* The functions that cases call, as programs see them. They are looked up by name: nothing is linked. */
 #pragma once
 
-#include "../cuda/abi_memory.h"
+#include "../common/words.h"
+#include "driver/cuda_abi.h"
 #include "driver/nvml_abi.h"
 
 CUresult cuInit(unsigned flags);

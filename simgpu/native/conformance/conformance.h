@@ -7,8 +7,9 @@
  */
 #pragma once
 
-#include "../cuda/abi_memory.h"
+#include "../common/words.h"
 #include "calls.h"
+#include "driver/cuda_abi.h"
 #include "driver/nvml_abi.h"
 
 struct conformance_case {

@@ -1,6 +1,6 @@
 /* Every name that the driver exports. Files beside this one define those that are simulated; all others are found, and
  * answer that they are not supported. */
-#include "abi.h"
+#include "driver.h"
 
 CUresult absent(void);
 CUresult absent(void) { return CUDA_ERROR_NOT_SUPPORTED; }

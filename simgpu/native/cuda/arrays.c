@@ -8,13 +8,13 @@
 
 enum { CUBE_FACES = 6 };
 
-struct mipmaps {
-    struct array whole;      /* its memory: all levels, one after the other */
+struct cuda_mipmaps {
+    struct cuda_array whole;      /* its memory: all levels, one after the other */
     u32 levels;
-    struct mipmaps *next;
+    struct cuda_mipmaps *next;
 };
 
-static struct array *arrays; /* those with a handle */
+static struct cuda_array *arrays; /* those with a handle */
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
@@ -64,14 +64,14 @@ CUresult array_check(const CUDA_ARRAY3D_DESCRIPTOR *like) {
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
-struct array *array_valid(const struct array *array) {
-    struct array *each = arrays;
+struct cuda_array *array_valid(const struct cuda_array *array) {
+    struct cuda_array *each = arrays;
     while (each && each != array) each = each->next;
     return each;
 }
 
-static struct array *array_add(const struct array *like) {
-    struct array *array = malloc(sizeof *array);
+static struct cuda_array *array_add(const struct cuda_array *like) {
+    struct cuda_array *array = malloc(sizeof *array);
     if (!array) return NULL;
     *array = *like;
     array->next = arrays;
@@ -79,14 +79,14 @@ static struct array *array_add(const struct array *like) {
     return array;
 }
 
-static void array_unlink(struct array *array) {
-    struct array **link = &arrays;
+static void array_unlink(struct cuda_array *array) {
+    struct cuda_array **link = &arrays;
     while (*link && *link != array) link = &(*link)->next;
     if (*link) *link = array->next;
 }
 
 /* The memory of an array that is filled in but for its place. */
-CUresult array_memory_take(struct array *array) {
+CUresult array_memory_take(struct cuda_array *array) {
     if (array->descriptor.flags & CUDA_ARRAY3D_DEFERRED) return CUDA_SUCCESS;
     array->address = arena_take(array->bytes, 0);
     if (!array->address) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -95,14 +95,14 @@ CUresult array_memory_take(struct array *array) {
     return result;
 }
 
-void array_memory_give(const struct array *array) {
+void array_memory_give(const struct cuda_array *array) {
     if (array->range) range_remove(array->range);
     if (!array->address) return;
     piece_give(array->piece);
     arena_give(array->address, array->bytes);
 }
 
-CUresult array_range(struct array *array, struct array *owner) {
+CUresult array_range(struct cuda_array *array, struct cuda_array *owner) {
     if (!array->address) return CUDA_SUCCESS;
     const struct range like = {
         .start = array->address,
@@ -117,8 +117,8 @@ CUresult array_range(struct array *array, struct array *owner) {
     return array->range ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-struct array array_shape(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *like) {
-    return (struct array){
+struct cuda_array array_shape(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like) {
+    return (struct cuda_array){
         .device = context->device,
         .context = context,
         .descriptor = *like,
@@ -128,11 +128,11 @@ struct array array_shape(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR 
     };
 }
 
-static CUresult array_new(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, CUarray *made) {
+static CUresult array_new(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, CUarray *made) {
     LOCKED;
-    struct array fresh = array_shape(context, like);
+    struct cuda_array fresh = array_shape(context, like);
     TRY(array_memory_take(&fresh));
-    struct array *array = array_add(&fresh);
+    struct cuda_array *array = array_add(&fresh);
     if (array && array_range(array, array) == CUDA_SUCCESS) {
         *made = array;
         return CUDA_SUCCESS;
@@ -143,15 +143,15 @@ static CUresult array_new(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void array_parts_free(struct array *parts) {
-    for (struct array *part, *next = parts; (part = next);) {
+void array_parts_free(struct cuda_array *parts) {
+    for (struct cuda_array *part, *next = parts; (part = next);) {
         next = part->parts;
         array_unlink(part);
         free(part);
     }
 }
 
-void array_free(struct array *array) {
+void array_free(struct cuda_array *array) {
     if (array->mipmaps) return mipmaps_free(array->mipmaps);
     array_parts_free(array->parts);
     array_memory_give(array);
@@ -160,8 +160,8 @@ void array_free(struct array *array) {
 }
 
 /* Those that have memory went with their ranges. */
-void arrays_context_gone(const struct context *context) {
-    for (struct array *array = arrays, *next; array; array = next) {
+void arrays_context_gone(const struct cuda_context *context) {
+    for (struct cuda_array *array = arrays, *next; array; array = next) {
         next = array->next;
         if (array->context != context || array->part) continue;
         array_free(array);
@@ -173,7 +173,7 @@ void arrays_context_gone(const struct context *context) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CALL(cuArray3DCreate_v2, CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *like) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!made || !like) return CUDA_ERROR_INVALID_VALUE;
     TRY(array_check(like));
@@ -189,7 +189,7 @@ CALL(cuArrayCreate_v2, CUarray *made, const CUDA_ARRAY_DESCRIPTOR *like) {
 }
 
 CALL(cuArrayDestroy, CUarray array) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     if (!array_valid(array) || array->part) return CUDA_ERROR_INVALID_HANDLE;
@@ -198,7 +198,7 @@ CALL(cuArrayDestroy, CUarray array) {
 }
 
 CALL(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     if (!array_valid(array)) return CUDA_ERROR_INVALID_HANDLE;
@@ -208,7 +208,7 @@ CALL(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray arr
 }
 
 /* Documented to answer only for deferred arrays. */
-CUresult array_requirements(const struct array *array, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
+CUresult array_requirements(const struct cuda_array *array, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
     if (!answer || !(array->descriptor.flags & CUDA_ARRAY3D_DEFERRED)) return CUDA_ERROR_INVALID_VALUE;
     *answer = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.bytes = array->bytes, .alignment = ARRAY_TILE};
     return CUDA_SUCCESS;

@@ -23,7 +23,7 @@ static CUresult call(void *argument, CUresult status) {
     return CUDA_SUCCESS;
 }
 
-static CUresult hold(struct stream *stream, const struct callback *callback) {
+static CUresult hold(struct cuda_stream *stream, const struct callback *callback) {
     struct callback *kept = malloc(sizeof *kept);
     if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
     *kept = *callback;
@@ -32,12 +32,12 @@ static CUresult hold(struct stream *stream, const struct callback *callback) {
     return result;
 }
 
-CUresult stream_call(struct stream *stream, CUhostFn function, void *data) {
+CUresult stream_call(struct cuda_stream *stream, CUhostFn function, void *data) {
     return hold(stream, &(struct callback){.stream = stream, .plain = function, .data = data});
 }
 
 static CUresult launch_host(CUstream handle, CUhostFn function, void *data, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     bool capturing;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (!result) result = stream_begin(stream, &capturing);
@@ -64,7 +64,7 @@ CALL(cuLaunchHostFunc_v2_ptsz, CUstream stream, CUhostFn function, void *data, u
 }
 
 static CUresult add_callback(CUstream handle, CUstreamCallback function, void *data, unsigned flags, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (!result) result = capture_forbids_asking(stream);
     if (result) return result;

@@ -18,20 +18,20 @@ static void capture_drop(struct capture *capture) {
 
 static void invalidate(struct capture *capture) { capture->status = CAPTURE_INVALIDATED; }
 
-void capture_enter(struct capture *capture, struct stream *stream) {
+void capture_enter(struct capture *capture, struct cuda_stream *stream) {
     stream->next_member = capture->members;
     capture->members = stream;
     atomic_store_explicit(&stream->capture, capture, memory_order_release);
     if (!stream->non_blocking) atomic_fetch_add(&stream->context->blocking_captures, 1);
 }
 
-static void leave(struct stream *stream) {
+static void leave(struct cuda_stream *stream) {
     nodes_clear(&stream->captured);
     atomic_store(&stream->capture, NULL);
     if (!stream->non_blocking) atomic_fetch_sub(&stream->context->blocking_captures, 1);
 }
 
-struct capture *capture_new(struct stream *origin, CUstreamCaptureMode mode, struct graph *graph) {
+struct capture *capture_new(struct cuda_stream *origin, CUstreamCaptureMode mode, struct cuda_graph *graph) {
     struct capture *capture = calloc(1, sizeof *capture);
     if (!capture) return NULL;
     capture->references = 1;
@@ -49,7 +49,7 @@ struct capture *capture_new(struct stream *origin, CUstreamCaptureMode mode, str
 }
 
 void capture_end(struct capture *capture) {
-    for (struct stream *stream = capture->members, *next; stream; stream = next) {
+    for (struct cuda_stream *stream = capture->members, *next; stream; stream = next) {
         next = stream->next_member;
         leave(stream);
     }
@@ -61,7 +61,7 @@ void capture_end(struct capture *capture) {
     capture_drop(capture);
 }
 
-void capture_leave(struct stream *stream) {
+void capture_leave(struct cuda_stream *stream) {
     pthread_mutex_lock(&captures_lock);
     struct capture *capture = stream->capture;
     if (capture && capture->origin == stream) {
@@ -69,7 +69,7 @@ void capture_leave(struct stream *stream) {
         capture_end(capture);
     } else if (capture) {
         invalidate(capture);
-        struct stream **each = &capture->members;
+        struct cuda_stream **each = &capture->members;
         while (*each != stream) each = &(*each)->next_member;
         *each = stream->next_member;
         leave(stream);
@@ -79,28 +79,28 @@ void capture_leave(struct stream *stream) {
 
 /* ---- what is forbidden ------------------------------------------------------------------------------------------- */
 
-bool stream_capturing(const struct stream *stream) {
+bool stream_capturing(const struct cuda_stream *stream) {
     return atomic_load_explicit(&stream->capture, memory_order_acquire) != NULL;
 }
 
-static bool captures_blocking(const struct capture *capture, const struct context *context) {
-    for (const struct stream *stream = capture->members; stream; stream = stream->next_member)
+static bool captures_blocking(const struct capture *capture, const struct cuda_context *context) {
+    for (const struct cuda_stream *stream = capture->members; stream; stream = stream->next_member)
         if (stream->context == context && !stream->non_blocking) return true;
     return false;
 }
 
-static void invalidate_blocking(const struct context *context) {
+static void invalidate_blocking(const struct cuda_context *context) {
     pthread_mutex_lock(&captures_lock);
     for (struct capture *capture = captures; capture; capture = capture->next)
         if (captures_blocking(capture, context)) invalidate(capture);
     pthread_mutex_unlock(&captures_lock);
 }
 
-bool stream_is_implicit(const struct stream *stream) {
+bool stream_is_implicit(const struct cuda_stream *stream) {
     return stream->legacy && atomic_load_explicit(&stream->context->blocking_captures, memory_order_acquire);
 }
 
-CUresult stream_begin(struct stream *stream, bool *capturing) {
+CUresult stream_begin(struct cuda_stream *stream, bool *capturing) {
     const struct capture *capture = atomic_load_explicit(&stream->capture, memory_order_acquire);
     *capturing = capture;
     if (capture) return capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
@@ -109,7 +109,7 @@ CUresult stream_begin(struct stream *stream, bool *capturing) {
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-CUresult capture_forbids_asking(struct stream *stream) {
+CUresult capture_forbids_asking(struct cuda_stream *stream) {
     bool capturing;
     CUresult result = stream_begin(stream, &capturing);
     if (result || !capturing) return result;
@@ -144,23 +144,23 @@ static bool minds(const struct capture *capture, const void *with) {
 CUresult capture_forbids_unsafe(void) { return forbid(minds, thread_here()); }
 
 static bool is_in(const struct capture *capture, const void *with) {
-    for (const struct stream *stream = capture->members; stream; stream = stream->next_member)
+    for (const struct cuda_stream *stream = capture->members; stream; stream = stream->next_member)
         if (stream->context == with) return true;
     return false;
 }
 
-CUresult capture_forbids_waiting(struct context *context) { return forbid(is_in, context); }
+CUresult capture_forbids_waiting(struct cuda_context *context) { return forbid(is_in, context); }
 
 /* ---- writing down ------------------------------------------------------------------------------------------------ */
 
 /* Takes the reference to `task`. The new node is what comes next in the stream depends on. */
-static CUresult add(struct stream *stream, struct task *task) {
+static CUresult add(struct cuda_stream *stream, struct task *task) {
     pthread_mutex_lock(&captures_lock);
     struct capture *capture = stream->capture;
     CUresult result = !capture                                 ? CUDA_ERROR_ILLEGAL_STATE
                       : capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                                                                : CUDA_SUCCESS;
-    struct node *node;
+    struct cuda_node *node;
     if (result)
         task_drop(task);
     else
@@ -173,51 +173,56 @@ static CUresult add(struct stream *stream, struct task *task) {
     return result;
 }
 
-CUresult capture_add(struct stream *stream, const struct work *work) { return add(stream, task_new(work)); }
+CUresult capture_add(struct cuda_stream *stream, const struct work *work) { return add(stream, task_new(work)); }
 
-CUresult capture_kernel(struct stream *stream, struct function *function, const struct shape *shape, u64 duration_ns) {
+CUresult capture_kernel(struct cuda_stream *stream, struct cuda_function *function, const struct shape *shape,
+                        u64 duration_ns) {
     struct task *task;
     CUresult result = task_kernel(function, shape, duration_ns, &task);
     return result ? result : add(stream, task);
 }
 
-CUresult capture_child(struct stream *stream, const struct graph *child) { return add(stream, task_of_child(child)); }
+CUresult capture_child(struct cuda_stream *stream, const struct cuda_graph *child) {
+    return add(stream, task_of_child(child));
+}
 
-CUresult capture_host(struct stream *stream, CUhostFn function, void *data) {
+CUresult capture_host(struct cuda_stream *stream, CUhostFn function, void *data) {
     struct task *task = task_new(&(struct work){.kind = NODE_HOST});
     if (task) task->call = function;
     if (task) task->data = data;
     return add(stream, task);
 }
 
-static CUresult add_event(struct stream *stream, struct event *event, enum node_kind kind) {
+static CUresult add_event(struct cuda_stream *stream, struct cuda_event *event, enum node_kind kind) {
     struct task *task = task_new(&(struct work){.kind = kind});
     if (task) task->event = event;
     return add(stream, task);
 }
 
-CUresult capture_add_record(struct stream *stream, struct event *event) {
+CUresult capture_add_record(struct cuda_stream *stream, struct cuda_event *event) {
     return add_event(stream, event, NODE_RECORD_EVENT);
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-static void uncapture(struct event *event) {
+static void uncapture(struct cuda_event *event) {
     nodes_clear(&event->captured);
     if (event->capture) capture_drop(event->capture);
     event->capture = NULL;
 }
 
-void event_uncapture(struct event *event) {
+void event_uncapture(struct cuda_event *event) {
     if (!event->capture) return;
     pthread_mutex_lock(&captures_lock);
     uncapture(event);
     pthread_mutex_unlock(&captures_lock);
 }
 
-CUresult event_captured(const struct event *event) { return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS; }
+CUresult event_captured(const struct cuda_event *event) {
+    return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
 
-CUresult capture_record(struct stream *stream, struct event *event) {
+CUresult capture_record(struct cuda_stream *stream, struct cuda_event *event) {
     pthread_mutex_lock(&captures_lock);
     uncapture(event);
     CUresult result = stream->capture ? nodes_add_all(&event->captured, &stream->captured) : CUDA_ERROR_ILLEGAL_STATE;
@@ -230,7 +235,7 @@ CUresult capture_record(struct stream *stream, struct event *event) {
 }
 
 /* One of the two captures, or both. */
-static CUresult join(struct stream *stream, const struct event *event) {
+static CUresult join(struct cuda_stream *stream, const struct cuda_event *event) {
     struct capture *ours = stream->capture, *theirs = event->capture;
     if (theirs && theirs->status == CAPTURE_NONE) theirs = NULL;
     if (ours && !theirs) {
@@ -253,7 +258,7 @@ static CUresult join(struct stream *stream, const struct event *event) {
     return nodes_add_all(&stream->captured, &event->captured);
 }
 
-CUresult capture_wait(struct stream *stream, struct event *event, unsigned flags, bool *handled) {
+CUresult capture_wait(struct cuda_stream *stream, struct cuda_event *event, unsigned flags, bool *handled) {
     bool capturing;
     CUresult result = stream_begin(stream, &capturing);
     *handled = capturing || event->capture;

@@ -8,8 +8,8 @@ struct capture {
     CUstreamCaptureStatus status;       /* CAPTURE_NONE: ended */
     CUstreamCaptureMode mode;
     const struct thread *thread;        /* that began it */
-    struct stream *origin, *members;
-    struct graph *graph;
+    struct cuda_stream *origin, *members;
+    struct cuda_graph *graph;
     bool owns_graph;                    /* else it was given */
     u64 id;
     struct capture *next;
@@ -17,11 +17,11 @@ struct capture {
 
 extern pthread_mutex_t captures_lock;
 
-struct capture *capture_new(struct stream *origin, CUstreamCaptureMode mode, struct graph *graph);
-void capture_enter(struct capture *capture, struct stream *stream);
+struct capture *capture_new(struct cuda_stream *origin, CUstreamCaptureMode mode, struct cuda_graph *graph);
+void capture_enter(struct capture *capture, struct cuda_stream *stream);
 
 /* All its streams do what they are told again. */
 void capture_end(struct capture *capture);
 
 /* The legacy stream, while a stream captures that it would wait for. */
-bool stream_is_implicit(const struct stream *stream);
+bool stream_is_implicit(const struct cuda_stream *stream);

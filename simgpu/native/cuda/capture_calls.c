@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct graph *into, const struct nodes *before,
+static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct cuda_graph *into, const struct nodes *before,
                       bool per_thread) {
-    struct stream *stream;
-    struct graph *graph = into;
+    struct cuda_stream *stream;
+    struct cuda_graph *graph = into;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (result) return result;
     if (mode > CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
@@ -39,13 +39,13 @@ CALL(cuStreamBeginCapture_v2_ptsz, CUstream stream, CUstreamCaptureMode mode) {
 
 static CUresult begin_to(CUstream stream, CUgraph handle, const CUgraphNode *before, size_t count,
                          CUstreamCaptureMode mode, bool per_thread) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     if (count && !before) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (!nodes_has(&graph->nodes, before[i])) return CUDA_ERROR_INVALID_VALUE;
-    return begin(stream, mode, graph, &(struct nodes){(struct node **)before, count}, per_thread);
+    return begin(stream, mode, graph, &(struct nodes){(struct cuda_node **)before, count}, per_thread);
 }
 
 CALL(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode *before,
@@ -85,13 +85,13 @@ static CUresult joined(const struct capture *capture) {
     for (size_t i = 0; i < last->count; i++) seen[last->node[i]->index] = true;
     mark_before(all, seen);
     bool missing = false;
-    for (const struct stream *stream = capture->members; stream; stream = stream->next_member)
+    for (const struct cuda_stream *stream = capture->members; stream; stream = stream->next_member)
         for (size_t i = 0; i < stream->captured.count; i++) missing |= !seen[stream->captured.node[i]->index];
     free(seen);
     return missing ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : CUDA_SUCCESS;
 }
 
-static CUresult may_end(const struct capture *capture, const struct stream *stream) {
+static CUresult may_end(const struct capture *capture, const struct cuda_stream *stream) {
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     if (capture->mode != CAPTURE_RELAXED && capture->thread != thread_here())
@@ -100,7 +100,7 @@ static CUresult may_end(const struct capture *capture, const struct stream *stre
 }
 
 static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (result) return result;
     if (!made) return CUDA_ERROR_INVALID_VALUE;
@@ -125,12 +125,12 @@ CALL(cuStreamEndCapture_ptsz, CUstream stream, CUgraph *made) { return end(strea
 struct info {
     CUstreamCaptureStatus status;
     u64 id;
-    struct graph *graph;
+    struct cuda_graph *graph;
     const struct nodes *before;
 };
 
 static CUresult info_of(CUstream handle, bool per_thread, struct info *info) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (result) return result;
     if (stream_is_implicit(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

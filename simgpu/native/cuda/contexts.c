@@ -27,8 +27,8 @@ void thread_will_exit(void) {
 
 /* ---- lives ------------------------------------------------------------------------------------------------------- */
 
-struct context *context_new(struct device *device, bool is_primary) {
-    struct context *context = calloc(1, sizeof *context);
+struct cuda_context *context_new(struct device *device, bool is_primary) {
+    struct cuda_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
     context->magic = CONTEXT_MAGIC;
     context->device = device;
@@ -42,7 +42,7 @@ static CUresult ask(enum sim_ask what, struct device *device, struct sim_reply *
     return driver_result(sim_call(driver_node(), &request, reply, NULL));
 }
 
-CUresult context_begin(struct context *context, u32 flags) {
+CUresult context_begin(struct cuda_context *context, u32 flags) {
     struct device *device = context->device;
     struct sim_reply reply;
     CUresult result = ask(SIM_ATTACH, device, &reply);
@@ -65,7 +65,7 @@ CUresult context_begin(struct context *context, u32 flags) {
 }
 
 /* What is in the streams goes on in the card's time; nobody waits for it. */
-void context_end(struct context *context) {
+void context_end(struct cuda_context *context) {
     struct device *device = context->device;
     struct sim_reply reply;
     atomic_store(&context->references, 0);
@@ -81,7 +81,7 @@ void context_end(struct context *context) {
     ask(SIM_DETACH, device, &reply);
 }
 
-CUresult context_of(CUcontext handle, struct context **found) {
+CUresult context_of(CUcontext handle, struct cuda_context **found) {
     if (!handle) return context_current(found);
     CUresult ready = driver_ready();
     if (ready) return ready;
@@ -91,8 +91,8 @@ CUresult context_of(CUcontext handle, struct context **found) {
     return CUDA_SUCCESS;
 }
 
-CUresult context_current(struct context **found) {
-    struct context *context = here.depth ? here.stack[here.depth - 1] : NULL;
+CUresult context_current(struct cuda_context **found) {
+    struct cuda_context *context = here.depth ? here.stack[here.depth - 1] : NULL;
     if (!context) {
         CUresult ready = driver_ready();
         return ready ? ready : CUDA_ERROR_INVALID_CONTEXT;
@@ -106,7 +106,7 @@ CUresult context_current(struct context **found) {
 
 /* ---- the calling thread's stack ---------------------------------------------------------------------------------- */
 
-static CUresult push(struct context *context) {
+static CUresult push(struct cuda_context *context) {
     if (here.depth == sizeof here.stack / sizeof *here.stack) return CUDA_ERROR_OUT_OF_MEMORY;
     here.stack[here.depth++] = context;
     return CUDA_SUCCESS;
@@ -119,7 +119,7 @@ static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal, u32 ve
     if (result) return result;
     if (!made || flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&contexts_lock);
-    struct context *context = context_new(device, false);
+    struct cuda_context *context = context_new(device, false);
     result = context ? context_begin(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_unlock(&contexts_lock);
     if (!result) result = push(context);
@@ -157,7 +157,7 @@ CALL(cuCtxDestroy_v2, CUcontext handle) {
 }
 
 CALL(cuCtxAttach, CUcontext *found, unsigned flags) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (!found || flags || context->is_primary) return CUDA_ERROR_INVALID_VALUE;
@@ -168,7 +168,7 @@ CALL(cuCtxAttach, CUcontext *found, unsigned flags) {
 
 /* Who detaches last destroys it. */
 CALL(cuCtxDetach, CUcontext handle) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (context != handle || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
@@ -178,7 +178,7 @@ CALL(cuCtxDetach, CUcontext handle) {
 }
 
 CALL(cuCtxPushCurrent_v2, CUcontext handle) {
-    struct context *context;
+    struct cuda_context *context;
     if (!handle) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult result = context_of(handle, &context);
     return result ? result : push(context);
@@ -195,7 +195,7 @@ CALL(cuCtxPopCurrent_v2, CUcontext *popped) {
 
 /* Replaces the top of the stack; NULL takes it away. */
 CALL(cuCtxSetCurrent, CUcontext handle) {
-    struct context *context = NULL;
+    struct cuda_context *context = NULL;
     CUresult result = handle ? context_of(handle, &context) : driver_ready();
     if (result) return result;
     if (here.depth) here.depth--;
@@ -211,7 +211,7 @@ CALL(cuCtxGetCurrent, CUcontext *found) {
 }
 
 static CUresult device_of_context(CUdevice *ordinal, CUcontext handle) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_of(handle, &context);
     if (result) return result;
     if (!ordinal) return CUDA_ERROR_INVALID_VALUE;
@@ -224,7 +224,7 @@ CALL(cuCtxGetDevice_v2, CUdevice *ordinal, CUcontext handle) { return device_of_
 
 /* Waits for all streams of the context. */
 static CUresult synchronize(CUcontext handle) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_of(handle, &context);
     if (!result) result = capture_forbids_unsafe();
     if (!result) result = capture_forbids_waiting(context);

@@ -91,7 +91,7 @@ static CUresult move(void *argument) {
 
 /* ---- doing ------------------------------------------------------------------------------------------------------- */
 
-static CUresult capture(const struct copy *copy, struct stream *stream) {
+static CUresult capture(const struct copy *copy, struct cuda_stream *stream) {
     struct copy *kept = malloc(sizeof *kept);
     if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
     *kept = *copy;
@@ -105,13 +105,13 @@ static CUresult capture(const struct copy *copy, struct stream *stream) {
     return capture_add(stream, &work);
 }
 
-static CUresult issue(struct copy *copy, struct stream *stream) {
+static CUresult issue(struct copy *copy, struct cuda_stream *stream) {
     TRY(stream_enqueue(stream, duration(stream_device(stream), copy), NULL));
     return move(copy);
 }
 
 static CUresult copy_later(struct copy copy, enum side to, enum side from, CUstream handle, bool own) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     bool capturing;
     TRY(stream_of(handle, own, &stream));
     TRY(check(&copy, to, from));
@@ -122,7 +122,7 @@ static CUresult copy_later(struct copy copy, enum side to, enum side from, CUstr
 
 /* Between memories of cards the host does not wait, as documented. */
 static CUresult copy_now(struct copy copy, enum side to, enum side from, bool own) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     TRY(stream_of(NULL, own, &stream));
     TRY(check(&copy, to, from));
     TRY(capture_forbids_unsafe());

@@ -10,13 +10,18 @@
 #pragma once
 
 #include "../common/connection.h"
-#include "abi.h"
+#include "driver/cuda_abi.h"
 #include "ticks.h"
 
 #include <pthread.h>
 
-struct context;
-struct stream;
+/* An exported function: declares it, and opens its definition. */
+#define CALL(name, ...)                                                                                                \
+    __attribute__((visibility("default"))) CUresult name(__VA_ARGS__);                                                 \
+    CUresult name(__VA_ARGS__)
+
+struct cuda_context;
+struct cuda_stream;
 
 struct device {
     int ordinal;                       /* as the program counts */
@@ -25,27 +30,27 @@ struct device {
     struct sim_timeline *line;
     int row;                           /* of this process on that card; -1 without a context */
     u32 contexts;                      /* alive, of this process */
-    struct context *primary;
+    struct cuda_context *primary;
     pthread_mutex_t advancing;         /* guards what follows, but for single reads */
     _Atomic u64 received;              /* latest known local time */
     _Atomic u64 lag; /* wall time minus `received` then: at `now` no more than now - lag is received */
     struct ticks ticks;
     _Atomic u32 stuck;                 /* what the node file last said, see there */
     u64 looked_at;                     /* wall time when simgpud was last seen alive */
-    struct event *timing, *timing_last; /* recorded events whose wall time isn't known yet, earliest first */
+    struct cuda_event *timing, *timing_last; /* recorded events whose wall time isn't known yet, earliest first */
     struct after *after;               /* actions that wait for a time */
 };
 
 enum { CONTEXT_LIMITS = 7 };
 
-struct context {
+struct cuda_context {
     u32 magic;
     struct device *device;
     bool is_primary;
     u32 flags;
     _Atomic u32 references;            /* 0: destroyed, or a primary one that nobody retains */
-    struct stream *legacy;             /* the default stream; per-thread ones hang at the threads */
-    struct stream *streams;            /* all, the legacy one included */
+    struct cuda_stream *legacy;             /* the default stream; per-thread ones hang at the threads */
+    struct cuda_stream *streams;            /* all, the legacy one included */
     _Atomic u64 blocking_tail;         /* greatest end of work in streams that the legacy one waits for */
     _Atomic u64 dropped_tail;          /* greatest end of work in streams that are destroyed */
     _Atomic u32 blocking_held;         /* how many of these streams hold work back; see held.c */
@@ -54,7 +59,7 @@ struct context {
     u32 version;                       /* of the API that made it */
     size_t limits[CONTEXT_LIMITS];     /* 0: as the driver begins */
     u32 opened;                        /* bit n: may reach the memory of device n */
-    struct context *next;
+    struct cuda_context *next;
 };
 
 extern pthread_mutex_t driver_lock;
@@ -80,10 +85,10 @@ CUresult device_of(CUdevice ordinal, struct device **found);
 
 /* The calling thread's context: CUDA_SUCCESS; CUDA_ERROR_INVALID_CONTEXT without one; the sticky error of a process
  * whose card failed. The hot path of every function that works in a context. */
-CUresult context_current(struct context **found);
+CUresult context_current(struct cuda_context **found);
 
 /* The context that a handle means, NULL the current one. */
-CUresult context_of(CUcontext handle, struct context **found);
+CUresult context_of(CUcontext handle, struct cuda_context **found);
 
 /* What a call must answer since the card or this process's row was made to fail; CUDA_SUCCESS as a rule. */
 CUresult device_fault(const struct device *device);
@@ -95,14 +100,14 @@ bool device_sticks(struct device *device);
 
 /* The stream that a handle means in the current context. `per_thread`: the function is a _ptsz/_ptds one, so 0 means
  * the thread's own default stream. */
-CUresult stream_of(CUstream handle, bool per_thread, struct stream **found);
+CUresult stream_of(CUstream handle, bool per_thread, struct cuda_stream **found);
 
-struct device *stream_device(const struct stream *stream);
+struct device *stream_device(const struct cuda_stream *stream);
 
 /* Adds work of `duration_ns` behind everything that it must wait for; *end (may be NULL) is its end in local time.
  * Blocks while the queue is full and, if `end` is asked for, while the stream waits for the host (a callback or a
  * value). Not for capturing streams. */
-CUresult stream_enqueue(struct stream *stream, u64 duration_ns, u64 *end);
+CUresult stream_enqueue(struct cuda_stream *stream, u64 duration_ns, u64 *end);
 
 /* Waits until local time `end` is received, or the device fails. */
 CUresult device_wait(struct device *device, u64 end);
@@ -111,19 +116,19 @@ CUresult device_wait(struct device *device, u64 end);
 void device_advance(struct device *device);
 
 /* Waits for all work of the stream, for synchronous calls. */
-CUresult stream_finish(struct stream *stream);
+CUresult stream_finish(struct cuda_stream *stream);
 
 /* Runs `action(argument)` when the work that is now in `stream` has ended, at the latest when somebody next
  * synchronises; for what must not come back before, such as memory freed in stream order. */
-CUresult stream_after(struct stream *stream, void (*action)(void *argument), void *argument);
+CUresult stream_after(struct cuda_stream *stream, void (*action)(void *argument), void *argument);
 
 /* ---- capture.c: what happens instead while a stream captures ---------------------------------------------------- */
 
-bool stream_capturing(const struct stream *stream);
+bool stream_capturing(const struct cuda_stream *stream);
 
 /* What every asynchronous call that adds work asks first: CUDA_SUCCESS and whether the work is to be written down
  * (*capturing) or to be done; else the error: the capture is invalid, or the legacy stream would join one. */
-CUresult stream_begin(struct stream *stream, bool *capturing);
+CUresult stream_begin(struct cuda_stream *stream, bool *capturing);
 
 /* CUDA_SUCCESS, or CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the captures are invalid) for a call that the calling
  * thread's capture mode forbids: cudaMalloc, synchronous copies and the like. */
@@ -155,7 +160,7 @@ struct work {
 };
 
 /* Writes work down for a capturing stream. */
-CUresult capture_add(struct stream *stream, const struct work *work);
+CUresult capture_add(struct cuda_stream *stream, const struct work *work);
 
 /* ---- memory.c and its siblings: what the time side asks of them -------------------------------------------------- */
 
@@ -164,7 +169,7 @@ CUresult capture_add(struct stream *stream, const struct work *work);
 void *memory_data(CUdeviceptr address, size_t *length);
 
 /* Everything that the process holds of this device goes; its last context was destroyed. */
-void memory_context_gone(struct context *context);
+void memory_context_gone(struct cuda_context *context);
 
 /* Takes, once for a module and device, what loading its code takes: lazily, at its first launch. */
 CUresult memory_for_module(struct device *device, u64 *piece);
@@ -172,8 +177,8 @@ void memory_give_back(u64 piece);
 
 /* The work of a graph node that sets memory; `set` is a CUDA_MEMSET_NODE_PARAMS, of which the work keeps
  * what it needs. */
-CUresult memory_set_work(struct context *context, const void *set, struct work *work);
+CUresult memory_set_work(struct cuda_context *context, const void *set, struct work *work);
 
 /* `params` is a CUDA_MEM_ALLOC_NODE_PARAMS whose address the call sets. Nothing is taken before the work runs. */
-CUresult memory_alloc_work(struct context *context, void *params, struct work *work);
-CUresult memory_free_work(struct context *context, CUdeviceptr address, struct work *work);
+CUresult memory_alloc_work(struct cuda_context *context, void *params, struct work *work);
+CUresult memory_free_work(struct cuda_context *context, CUdeviceptr address, struct work *work);

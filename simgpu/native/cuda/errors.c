@@ -1,5 +1,5 @@
 /* Names of results. */
-#include "abi.h"
+#include "driver.h"
 
 static const struct {
     const char *name;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Events are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
-static struct event *spare;
+static struct cuda_event *spare;
 
-static void timing_remove(struct event *event) {
+static void timing_remove(struct cuda_event *event) {
     struct device *device = event->device;
     if (!event->timing) return;
     if (event->newer) event->newer->older = event->older;
@@ -21,9 +21,9 @@ static void timing_remove(struct event *event) {
 }
 
 /* In the order of their times; most come last. */
-static void timing_add(struct event *event) {
+static void timing_add(struct cuda_event *event) {
     struct device *device = event->device;
-    struct event *older = device->timing_last;
+    struct cuda_event *older = device->timing_last;
     while (older && older->local > event->local) older = older->older;
     event->older = older;
     event->newer = older ? older->newer : device->timing;
@@ -40,13 +40,13 @@ static void timing_add(struct event *event) {
 
 void events_resolve(struct device *device, const struct sim_share *share) {
     while (device->timing && device->timing->local <= share->received) {
-        struct event *event = device->timing;
+        struct cuda_event *event = device->timing;
         event->wall = sim_wall_of(share, event->local);
         timing_remove(event);
     }
 }
 
-static void forget(struct event *event) {
+static void forget(struct cuda_event *event) {
     timing_remove(event);
     mark_drop(event->mark);
     event->mark = NULL;
@@ -54,7 +54,7 @@ static void forget(struct event *event) {
 }
 
 /* Under device->advancing. Happened by now: its time is now, as it was recorded when nothing stood before it. */
-static void happen_at(struct event *event, u64 local) {
+static void happen_at(struct cuda_event *event, u64 local) {
     struct device *device = event->device;
     forget(event);
     event->local = local;
@@ -65,19 +65,19 @@ static void happen_at(struct event *event, u64 local) {
         timing_add(event);
 }
 
-void event_set(struct event *event, struct device *device, u64 local) {
+void event_set(struct cuda_event *event, struct device *device, u64 local) {
     pthread_mutex_lock(&device->advancing);
     happen_at(event, local);
     pthread_mutex_unlock(&device->advancing);
 }
 
-void event_reached(struct event *event, const struct mark *mark) {
+void event_reached(struct cuda_event *event, const struct mark *mark) {
     pthread_mutex_lock(&event->device->advancing);
     if (event->mark == mark) happen_at(event, mark->local);
     pthread_mutex_unlock(&event->device->advancing);
 }
 
-static void event_mark(struct event *event, struct mark *mark) {
+static void event_mark(struct cuda_event *event, struct mark *mark) {
     struct device *device = event->device;
     pthread_mutex_lock(&device->advancing);
     forget(event);
@@ -89,7 +89,7 @@ static void event_mark(struct event *event, struct mark *mark) {
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-CUresult event_of(CUevent handle, struct event **found) {
+CUresult event_of(CUevent handle, struct cuda_event **found) {
     CUresult ready = driver_ready();
     if (ready) return ready;
     if (!handle || handle->magic != EVENT_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
@@ -98,25 +98,25 @@ CUresult event_of(CUevent handle, struct event **found) {
 }
 
 CALL(cuEventCreate, CUevent *made, unsigned flags) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     bool shared = flags & CU_EVENT_INTERPROCESS, timed = !(flags & CU_EVENT_DISABLE_TIMING);
     if (!made || flags & ~known || (shared && timed)) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&driver_lock);
-    struct event *event = spare;
+    struct cuda_event *event = spare;
     if (event) spare = event->newer;
     pthread_mutex_unlock(&driver_lock);
     if (!event) event = malloc(sizeof *event);
     if (!event) return CUDA_ERROR_OUT_OF_MEMORY;
-    *event = (struct event){.magic = EVENT_MAGIC, .flags = flags, .device = context->device, .context = context};
+    *event = (struct cuda_event){.magic = EVENT_MAGIC, .flags = flags, .device = context->device, .context = context};
     *made = event;
     return CUDA_SUCCESS;
 }
 
 CALL(cuEventDestroy_v2, CUevent handle) {
-    struct event *event;
+    struct cuda_event *event;
     CUresult result = event_of(handle, &event);
     if (result) return result;
     pthread_mutex_lock(&event->device->advancing);
@@ -134,7 +134,7 @@ CALL(cuEventDestroy_v2, CUevent handle) {
 CALL(cuEventDestroy, CUevent handle) { return cuEventDestroy_v2(handle); }
 
 /* Records what is in the stream now. */
-CUresult event_record(struct event *event, struct stream *stream) {
+CUresult event_record(struct cuda_event *event, struct cuda_stream *stream) {
     if (stream_holds(stream)) {
         struct mark *mark;
         CUresult result = stream_mark(stream, event, &mark);
@@ -150,8 +150,8 @@ CUresult event_record(struct event *event, struct stream *stream) {
 }
 
 static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thread) {
-    struct event *event;
-    struct stream *stream;
+    struct cuda_event *event;
+    struct cuda_stream *stream;
     bool capturing;
     CUresult result = event_of(handle, &event);
     if (!result) result = stream_of(in, per_thread, &stream);
@@ -167,7 +167,7 @@ static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thr
 CALL(cuEventRecord, CUevent event, CUstream stream) { return record(event, stream, 0, false); }
 CALL(cuEventRecord_ptsz, CUevent event, CUstream stream) { return record(event, stream, 0, true); }
 
-CUresult event_done(struct event *event) {
+CUresult event_done(struct cuda_event *event) {
     if (!event->recorded) return CUDA_SUCCESS;
     if (event->mark) return CUDA_ERROR_NOT_READY;
     if (event->device->received < event->local) device_advance(event->device);
@@ -175,7 +175,7 @@ CUresult event_done(struct event *event) {
 }
 
 CALL(cuEventQuery, CUevent handle) {
-    struct event *event;
+    struct cuda_event *event;
     CUresult result = event_of(handle, &event);
     if (!result) result = event_captured(event);
     if (!result) result = capture_forbids_unsafe();
@@ -185,7 +185,7 @@ CALL(cuEventQuery, CUevent handle) {
 }
 
 CALL(cuEventSynchronize, CUevent handle) {
-    struct event *event;
+    struct cuda_event *event;
     CUresult result = event_of(handle, &event);
     if (!result) result = event_captured(event);
     if (result || !event->recorded) return result;
@@ -201,7 +201,7 @@ CALL(cuEventSynchronize, CUevent handle) {
 }
 
 /* What a recorded event, not captured, was given as its time, or CUDA_ERROR_NOT_READY. */
-static CUresult wall_of(struct event *event, u64 *wall) {
+static CUresult wall_of(struct cuda_event *event, u64 *wall) {
     if (!event->recorded || event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = event_captured(event);
     if (!result) result = event_done(event);
@@ -218,7 +218,7 @@ static CUresult wall_of(struct event *event, u64 *wall) {
 }
 
 static CUresult elapsed(float *milliseconds, CUevent from, CUevent to) {
-    struct event *first, *second;
+    struct cuda_event *first, *second;
     u64 begin, end;
     CUresult result = event_of(from, &first);
     if (!result) result = event_of(to, &second);
@@ -234,7 +234,7 @@ CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to) { return elapsed(m
 CALL(cuEventElapsedTime_v2, float *ms, CUevent from, CUevent to) { return elapsed(ms, from, to); }
 
 /* Where the stream must wait for: nothing, a time of its own device, or a mark. */
-CUresult stream_wait(struct stream *stream, struct event *event) {
+CUresult stream_wait(struct cuda_stream *stream, struct cuda_event *event) {
     if (!event->recorded) return CUDA_SUCCESS;
     struct device *device = stream->context->device;
     pthread_mutex_lock(&event->device->advancing);
@@ -257,8 +257,8 @@ CUresult stream_wait(struct stream *stream, struct event *event) {
 }
 
 static CUresult wait(CUstream handle, CUevent for_event, unsigned flags, bool per_thread) {
-    struct event *event;
-    struct stream *stream;
+    struct cuda_event *event;
+    struct cuda_stream *stream;
     CUresult result = event_of(for_event, &event);
     if (!result) result = stream_of(handle, per_thread, &stream);
     if (result) return result;

@@ -8,7 +8,7 @@ enum { INSTANTIATED, FAILED, INVALID_STRUCTURE };
 
 static _Atomic u64 last_id;
 
-CUresult executable_of(CUgraphExec handle, struct executable **found) {
+CUresult executable_of(CUgraphExec handle, struct cuda_executable **found) {
     CUresult ready = driver_ready();
     if (ready) return ready;
     if (!handle || handle->magic != EXECUTABLE_MAGIC) return CUDA_ERROR_INVALID_VALUE;
@@ -16,13 +16,13 @@ CUresult executable_of(CUgraphExec handle, struct executable **found) {
     return CUDA_SUCCESS;
 }
 
-void executable_forget_graph(struct executable *executable) { executable->made_from = NULL; }
+void executable_forget_graph(struct cuda_executable *executable) { executable->made_from = NULL; }
 
 static u64 duration_of(const struct step *step) { return step->disabled ? 0 : step->task->work.duration_ns; }
 
 /* Parallel branches overlap; a host function ends all that stands before it in the list, and begins all that follows.
  */
-void executable_measure(struct executable *executable) {
+void executable_measure(struct cuda_executable *executable) {
     u64 since = 0, length = 0;
     executable->calls_host = false;
     for (u32 i = 0; i < executable->count; i++) {
@@ -43,16 +43,16 @@ void executable_measure(struct executable *executable) {
 }
 
 static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgraphNode *failed) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     if (failed) *failed = NULL;
     if (!made || flags & ~(u64)FLAGS) return CUDA_ERROR_INVALID_VALUE;
     if (flags & FLAG_DEVICE_LAUNCH) return CUDA_ERROR_NOT_SUPPORTED;
     if (graph->instance) return CUDA_ERROR_INVALID_VALUE;
-    struct executable *executable = calloc(1, sizeof *executable);
+    struct cuda_executable *executable = calloc(1, sizeof *executable);
     if (!executable) return CUDA_ERROR_OUT_OF_MEMORY;
-    *executable = (struct executable){.magic = EXECUTABLE_MAGIC, .flags = flags};
+    *executable = (struct cuda_executable){.magic = EXECUTABLE_MAGIC, .flags = flags};
     executable->id = atomic_fetch_add(&last_id, 1) + 1;
     pthread_mutex_init(&executable->lock, NULL);
     result = steps_of(graph, &executable->steps, &executable->count);
@@ -87,7 +87,7 @@ static CUresult with_params(CUgraphExec *made, CUgraph graph, CUDA_GRAPH_INSTANT
     CUresult result = driver_ready();
     if (result) return result;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
-    struct stream *stream;
+    struct cuda_stream *stream;
     params->result = FAILED;
     if (params->flags & FLAG_UPLOAD) result = stream_of(params->upload, per_thread, &stream);
     if (!result) result = instantiate(made, graph, params->flags, &params->failed);
@@ -103,7 +103,7 @@ CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, CUDA_G
 }
 
 CALL(cuGraphExecDestroy, CUgraphExec handle) {
-    struct executable *executable;
+    struct cuda_executable *executable;
     CUresult result = executable_of(handle, &executable);
     if (result) return result;
     executable->magic = 0;
@@ -117,7 +117,7 @@ CALL(cuGraphExecDestroy, CUgraphExec handle) {
 /* ---- launching --------------------------------------------------------------------------------------------------- */
 
 /* What is real about the steps happens when the graph is launched, in order: code is loaded, memory taken and moved. */
-static CUresult run_steps(struct executable *executable, struct stream *stream) {
+static CUresult run_steps(struct cuda_executable *executable, struct cuda_stream *stream) {
     CUresult result = CUDA_SUCCESS;
     for (u32 i = 0; i < executable->count && !result; i++) {
         const struct step *step = &executable->steps[i];
@@ -132,7 +132,7 @@ static CUresult run_steps(struct executable *executable, struct stream *stream) 
 }
 
 /* Before the first step: waits for the events of the graph, and for the launch before this one. */
-static CUresult wait_first(struct executable *executable, struct stream *stream) {
+static CUresult wait_first(struct cuda_executable *executable, struct cuda_stream *stream) {
     CUresult result = CUDA_SUCCESS;
     if (executable->device == stream->context->device) {
         pthread_mutex_lock(&stream->lock);
@@ -150,7 +150,7 @@ static CUresult wait_first(struct executable *executable, struct stream *stream)
 }
 
 /* Parts between host functions one after the other; events are recorded at the end of the part that they are in. */
-static CUresult launch_parts(struct executable *executable, struct stream *stream) {
+static CUresult launch_parts(struct cuda_executable *executable, struct cuda_stream *stream) {
     u64 done = 0, length = 0;
     CUresult result = CUDA_SUCCESS;
     for (u32 i = 0; i < executable->count && !result; i++) {
@@ -169,7 +169,7 @@ static CUresult launch_parts(struct executable *executable, struct stream *strea
 }
 
 /* The usual case: one piece of work, and each event at its exact place in it. */
-static CUresult launch_whole(struct executable *executable, struct stream *stream) {
+static CUresult launch_whole(struct cuda_executable *executable, struct cuda_stream *stream) {
     u64 end;
     CUresult result = stream_enqueue(stream, executable->length_ns, &end);
     if (result) return result;
@@ -183,7 +183,7 @@ static CUresult launch_whole(struct executable *executable, struct stream *strea
     return CUDA_SUCCESS;
 }
 
-static CUresult launch_now(struct executable *executable, struct stream *stream) {
+static CUresult launch_now(struct cuda_executable *executable, struct cuda_stream *stream) {
     pthread_mutex_lock(&executable->lock);
     CUresult result = run_steps(executable, stream);
     if (!result) result = wait_first(executable, stream);
@@ -194,8 +194,8 @@ static CUresult launch_now(struct executable *executable, struct stream *stream)
 }
 
 static CUresult launch(CUgraphExec handle, CUstream in, bool per_thread) {
-    struct executable *executable;
-    struct stream *stream;
+    struct cuda_executable *executable;
+    struct cuda_stream *stream;
     bool capturing;
     CUresult result = executable_of(handle, &executable);
     if (!result) result = stream_of(in, per_thread, &stream);
@@ -209,8 +209,8 @@ CALL(cuGraphLaunch_ptsz, CUgraphExec executable, CUstream stream) { return launc
 
 /* There is nothing to bring to the card beforehand but code. */
 static CUresult upload(CUgraphExec handle, CUstream in, bool per_thread) {
-    struct executable *executable;
-    struct stream *stream;
+    struct cuda_executable *executable;
+    struct cuda_stream *stream;
     CUresult result = executable_of(handle, &executable);
     return result ? result : stream_of(in, per_thread, &stream);
 }

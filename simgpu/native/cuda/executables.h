@@ -5,17 +5,17 @@
 
 struct step {
     struct task *task;
-    const struct node *node;        /* that it was made from */
+    const struct cuda_node *node;        /* that it was made from */
     u32 *before, before_count;      /* steps that it comes after, by number */
     bool disabled;
     u64 end_ns;                     /* after the graph's beginning */
 };
 
-struct executable {
+struct cuda_executable {
     u32 magic;
     u64 id, flags, length_ns;
-    struct graph *graph;            /* a copy of what was instantiated */
-    struct graph *made_from;        /* what was, if it has memory and is still there */
+    struct cuda_graph *graph;            /* a copy of what was instantiated */
+    struct cuda_graph *made_from;        /* what was, if it has memory and is still there */
     struct step *steps;             /* each after those that it comes after */
     u32 count;
     bool calls_host;
@@ -24,11 +24,11 @@ struct executable {
     u64 tail;                       /* which ends there: launches of one executable never overlap */
 };
 
-CUresult executable_of(CUgraphExec handle, struct executable **found);
+CUresult executable_of(CUgraphExec handle, struct cuda_executable **found);
 
 /* Computes when each step ends, after a task has changed. */
-void executable_measure(struct executable *executable);
+void executable_measure(struct cuda_executable *executable);
 
 /* The steps of a graph; the caller frees them with steps_drop. */
-CUresult steps_of(const struct graph *graph, struct step **steps, u32 *count);
+CUresult steps_of(const struct cuda_graph *graph, struct step **steps, u32 *count);
 void steps_drop(struct step *steps, u32 count);

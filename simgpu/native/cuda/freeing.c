@@ -53,7 +53,7 @@ static void note_done(void *argument) {
 }
 
 /* Locked: numbers the next free of the stream. NULL: no memory on the host. */
-static struct note *note_new(struct device *device, const struct stream *stream) {
+static struct note *note_new(struct device *device, const struct cuda_stream *stream) {
     struct note *note = malloc(sizeof *note);
     struct order *order = note ? order_of(order_key(stream)) : NULL;
     if (!order) {
@@ -66,7 +66,7 @@ static struct note *note_new(struct device *device, const struct stream *stream)
 }
 
 /* Without an order it is like a synchronisation: the program has waited. */
-static void segment_free(struct range *range, const struct stream *stream, struct note **note) {
+static void segment_free(struct range *range, const struct cuda_stream *stream, struct note **note) {
     struct device *device = range->device;
     struct segment *segment = range->owner;
     *note = stream ? note_new(device, stream) : NULL;
@@ -76,7 +76,7 @@ static void segment_free(struct range *range, const struct stream *stream, struc
 }
 
 /* Locked. *note: what must be told when the stream has come there; NULL: nothing. */
-static CUresult range_free(u64 address, const struct stream *stream, struct note **note) {
+static CUresult range_free(u64 address, const struct cuda_stream *stream, struct note **note) {
     struct range *range = range_at(address);
     *note = NULL;
     if (!range || range->start != address) return CUDA_ERROR_INVALID_VALUE;
@@ -90,7 +90,7 @@ static CUresult range_free(u64 address, const struct stream *stream, struct note
     }
 }
 
-static CUresult memory_free(u64 address, struct stream *stream) {
+static CUresult memory_free(u64 address, struct cuda_stream *stream) {
     struct note *note;
     {
         LOCKED;
@@ -123,7 +123,7 @@ static CUresult device_of_freeable(u64 address, struct device **device) {
 }
 
 CALL(cuMemFree_v2, CUdeviceptr address) {
-    struct context *context;
+    struct cuda_context *context;
     struct device *device;
     TRY(context_current(&context));
     if (!address) return CUDA_SUCCESS;
@@ -134,7 +134,7 @@ CALL(cuMemFree_v2, CUdeviceptr address) {
 }
 
 static CUresult free_later(CUdeviceptr address, CUstream handle, bool own) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     bool capturing;
     TRY(stream_of(handle, own, &stream));
     TRY(stream_begin(stream, &capturing));

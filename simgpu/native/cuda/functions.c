@@ -5,7 +5,7 @@
 
 enum { THREADS_PER_BLOCK = 1024, SHARED_STATIC = 48 << 10, SHARED_MOST = 227 << 10 };
 
-CUresult function_of(CUfunction handle, struct function **found) {
+CUresult function_of(CUfunction handle, struct cuda_function **found) {
     CUresult ready = driver_ready();
     if (ready) return ready;
     if (!handle || handle->magic != FUNCTION_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
@@ -20,7 +20,8 @@ static const void *buffer_of(void *const *extra) {
     return NULL;
 }
 
-CUresult function_duration(const struct function *function, void *const *params, void *const *extra, u64 *duration_ns) {
+CUresult function_duration(const struct cuda_function *function, void *const *params, void *const *extra,
+                           u64 *duration_ns) {
     *duration_ns = function->duration_ns;
     if (!function->from_argument) return CUDA_SUCCESS;
     const void *first = params ? params[0] : buffer_of(extra);
@@ -29,7 +30,7 @@ CUresult function_duration(const struct function *function, void *const *params,
     return CUDA_SUCCESS;
 }
 
-CUresult shape_check(const struct function *function, const struct shape *shape) {
+CUresult shape_check(const struct cuda_function *function, const struct shape *shape) {
     const unsigned *grid = shape->grid, *block = shape->block;
     for (int i = 0; i < 3; i++)
         if (!grid[i] || !block[i]) return CUDA_ERROR_INVALID_VALUE;

@@ -7,40 +7,41 @@ enum { IMAGE_MAGIC = 0x696d6167, FUNCTION_MAGIC = 0x66756e63 };
 
 /* A module (of one context) or a library (of none). Any bytes load: what is in an image is learnt when it is asked for.
  */
-struct image {
+struct cuda_image {
     u32 magic;
-    struct context *context; /* NULL: a library */
+    struct cuda_context *context; /* NULL: a library */
     _Atomic u32 loaded; /* bit n: its code is on device n, where it takes piece[n] */
     u64 piece[SIM_CARDS];
-    struct function *functions; /* newest first */
+    struct cuda_function *functions; /* newest first */
     u32 count;
 };
 
 /* A function, or a kernel, which is the same without a context. How long it runs is in its name:
  *   sim_<number><ns|us|ms|s>[_anything]    sim_forever    sim_arg: its first parameter, 64 bits, in nanoseconds
  * Every other function runs for 10 us. */
-struct function {
+struct cuda_function {
     u32 magic;
     bool from_argument;
-    struct image *image;
+    struct cuda_image *image;
     u64 duration_ns;
-    struct function *next;
+    struct cuda_function *next;
     unsigned block[3], shared_bytes; /* of the launch functions before CUDA 4 */
     unsigned char params[4096]; /* theirs, too */
     char name[];
 };
 
-CUresult function_of(CUfunction handle, struct function **found);
+CUresult function_of(CUfunction handle, struct cuda_function **found);
 
 /* How long a launch with these parameters runs. */
-CUresult function_duration(const struct function *function, void *const *params, void *const *extra, u64 *duration_ns);
+CUresult function_duration(const struct cuda_function *function, void *const *params, void *const *extra,
+                           u64 *duration_ns);
 
 /* Loads the function's code onto the device at its first launch there. */
-CUresult function_load(const struct function *function, struct device *device);
+CUresult function_load(const struct cuda_function *function, struct device *device);
 
 /* Whether these numbers can be launched on the device: by the function, or (NULL) at all. */
-CUresult shape_check(const struct function *function, const struct shape *shape);
+CUresult shape_check(const struct cuda_function *function, const struct shape *shape);
 
-CUresult image_new(struct context *context, struct image **made);
-CUresult image_function(struct image *image, const char *name, struct function **found);
-void image_drop(struct image *image);
+CUresult image_new(struct cuda_context *context, struct cuda_image **made);
+CUresult image_function(struct cuda_image *image, const char *name, struct cuda_function **found);
+void image_drop(struct cuda_image *image);

@@ -173,7 +173,7 @@ static CUresult allocating(struct device *device, u64 bytes, CUdeviceptr *addres
     return CUDA_SUCCESS;
 }
 
-CUresult memory_alloc_work(struct context *context, void *params, struct work *work) {
+CUresult memory_alloc_work(struct cuda_context *context, void *params, struct work *work) {
     CUDA_MEM_ALLOC_NODE_PARAMS *wanted = params;
     struct device *device;
     (void)context; /* the pool's location says where */
@@ -183,7 +183,7 @@ CUresult memory_alloc_work(struct context *context, void *params, struct work *w
     return allocating(device, wanted->bytes, &wanted->address, work);
 }
 
-CUresult memory_free_work(struct context *context, CUdeviceptr address, struct work *work) {
+CUresult memory_free_work(struct cuda_context *context, CUdeviceptr address, struct work *work) {
     (void)context;
     LOCKED;
     const struct range *range = range_starting(address, RANGE_GRAPH);
@@ -194,7 +194,7 @@ CUresult memory_free_work(struct context *context, CUdeviceptr address, struct w
     return CUDA_SUCCESS;
 }
 
-CUresult graph_memory_capture(struct stream *stream, u64 bytes, CUdeviceptr *address) {
+CUresult graph_memory_capture(struct cuda_stream *stream, u64 bytes, CUdeviceptr *address) {
     struct work work;
     CUdeviceptr there;
     struct device *device = stream_device(stream);
@@ -211,7 +211,7 @@ CUresult graph_memory_capture(struct stream *stream, u64 bytes, CUdeviceptr *add
     return CUDA_SUCCESS;
 }
 
-CUresult graph_memory_capture_free(struct stream *stream, CUdeviceptr address) {
+CUresult graph_memory_capture_free(struct cuda_stream *stream, CUdeviceptr address) {
     struct work work;
     TRY(memory_free_work(NULL, address, &work));
     work.given = &address;

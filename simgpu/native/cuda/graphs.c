@@ -8,17 +8,17 @@ static _Atomic u64 last_id;
 
 /* ---- sets of nodes ----------------------------------------------------------------------------------------------- */
 
-bool nodes_has(const struct nodes *nodes, const struct node *node) {
+bool nodes_has(const struct nodes *nodes, const struct cuda_node *node) {
     for (size_t i = 0; i < nodes->count; i++)
         if (nodes->node[i] == node) return true;
     return false;
 }
 
 /* Arrays grow at powers of two, so that their size needs no field of its own. */
-CUresult nodes_add(struct nodes *nodes, struct node *node) {
+CUresult nodes_add(struct nodes *nodes, struct cuda_node *node) {
     if (!(nodes->count & (nodes->count - 1))) {
         size_t room = nodes->count ? nodes->count * 2 : 1;
-        struct node **grown = realloc(nodes->node, room * sizeof *grown);
+        struct cuda_node **grown = realloc(nodes->node, room * sizeof *grown);
         if (!grown) return CUDA_ERROR_OUT_OF_MEMORY;
         nodes->node = grown;
     }
@@ -34,7 +34,7 @@ CUresult nodes_add_all(struct nodes *nodes, const struct nodes *more) {
 }
 
 /* Keeps the array, so that it stays at least as large as nodes_add believes. */
-void nodes_remove(struct nodes *nodes, const struct node *node) {
+void nodes_remove(struct nodes *nodes, const struct cuda_node *node) {
     struct nodes kept = {0};
     for (size_t i = 0; i < nodes->count; i++)
         if (nodes->node[i] != node && nodes_add(&kept, nodes->node[i])) break;
@@ -83,7 +83,7 @@ void task_drop(struct task *task) {
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
-CUresult graph_of(CUgraph handle, struct graph **found) {
+CUresult graph_of(CUgraph handle, struct cuda_graph **found) {
     CUresult ready = driver_ready();
     if (ready) return ready;
     if (!handle || handle->magic != GRAPH_MAGIC) return CUDA_ERROR_INVALID_VALUE;
@@ -91,7 +91,7 @@ CUresult graph_of(CUgraph handle, struct graph **found) {
     return CUDA_SUCCESS;
 }
 
-CUresult node_of(CUgraphNode handle, struct node **found) {
+CUresult node_of(CUgraphNode handle, struct cuda_node **found) {
     CUresult ready = driver_ready();
     if (ready) return ready;
     if (!handle || handle->magic != NODE_MAGIC) return CUDA_ERROR_INVALID_VALUE;
@@ -99,8 +99,8 @@ CUresult node_of(CUgraphNode handle, struct node **found) {
     return CUDA_SUCCESS;
 }
 
-CUresult graph_new(struct graph **made) {
-    struct graph *graph = calloc(1, sizeof *graph);
+CUresult graph_new(struct cuda_graph **made) {
+    struct cuda_graph *graph = calloc(1, sizeof *graph);
     if (!graph) return CUDA_ERROR_OUT_OF_MEMORY;
     graph->magic = GRAPH_MAGIC;
     graph->id = atomic_fetch_add(&last_id, 1) + 1;
@@ -108,14 +108,14 @@ CUresult graph_new(struct graph **made) {
     return CUDA_SUCCESS;
 }
 
-static void node_drop(struct node *node) {
+static void node_drop(struct cuda_node *node) {
     node->magic = 0;
     task_drop(node->task);
     nodes_clear(&node->before);
     free(node);
 }
 
-bool graph_has_memory(const struct graph *graph) {
+bool graph_has_memory(const struct cuda_graph *graph) {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct task *task = graph->nodes.node[i]->task;
         if (task->work.kind == NODE_ALLOC || task->work.kind == NODE_FREE) return true;
@@ -124,7 +124,7 @@ bool graph_has_memory(const struct graph *graph) {
     return false;
 }
 
-void graph_drop(struct graph *graph) {
+void graph_drop(struct cuda_graph *graph) {
     if (graph->instance) executable_forget_graph(graph->instance);
     for (size_t i = 0; i < graph->nodes.count; i++) node_drop(graph->nodes.node[i]);
     nodes_clear(&graph->nodes);
@@ -132,13 +132,13 @@ void graph_drop(struct graph *graph) {
     free(graph);
 }
 
-CUresult graph_add(struct graph *graph, const struct nodes *before, struct task *task, struct node **made) {
-    struct node *node = task ? calloc(1, sizeof *node) : NULL;
+CUresult graph_add(struct cuda_graph *graph, const struct nodes *before, struct task *task, struct cuda_node **made) {
+    struct cuda_node *node = task ? calloc(1, sizeof *node) : NULL;
     if (!node) {
         task_drop(task);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *node = (struct node){.magic = NODE_MAGIC, .graph = graph, .task = task, .index = graph->nodes.count};
+    *node = (struct cuda_node){.magic = NODE_MAGIC, .graph = graph, .task = task, .index = graph->nodes.count};
     CUresult result = nodes_add_all(&node->before, before);
     if (!result) result = nodes_add(&graph->nodes, node);
     if (result)
@@ -148,11 +148,11 @@ CUresult graph_add(struct graph *graph, const struct nodes *before, struct task 
     return result;
 }
 
-static void number(const struct graph *graph) {
+static void number(const struct cuda_graph *graph) {
     for (size_t i = 0; i < graph->nodes.count; i++) graph->nodes.node[i]->index = i;
 }
 
-CUresult graph_sort(const struct graph *graph, struct node **order) {
+CUresult graph_sort(const struct cuda_graph *graph, struct cuda_node **order) {
     size_t count = graph->nodes.count, done = 0;
     bool *placed = calloc(count + 1, sizeof *placed);
     if (!placed) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -160,7 +160,7 @@ CUresult graph_sort(const struct graph *graph, struct node **order) {
     for (bool progress = true; progress && done < count;) {
         progress = false;
         for (size_t i = 0; i < count; i++) {
-            struct node *node = graph->nodes.node[i];
+            struct cuda_node *node = graph->nodes.node[i];
             size_t waits = 0;
             for (size_t j = 0; j < node->before.count; j++) waits += !placed[node->before.node[j]->index];
             if (placed[i] || waits) continue;
@@ -172,7 +172,7 @@ CUresult graph_sort(const struct graph *graph, struct node **order) {
     return done == count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult clone_edges(const struct graph *from, struct graph *to) {
+static CUresult clone_edges(const struct cuda_graph *from, struct cuda_graph *to) {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < from->nodes.count; i++) {
         const struct nodes *before = &from->nodes.node[i]->before;
@@ -183,14 +183,14 @@ static CUresult clone_edges(const struct graph *from, struct graph *to) {
 }
 
 /* Children are cloned with their parent; all other tasks are shared, as nothing changes a task. */
-CUresult graph_clone(const struct graph *graph, struct graph **made) {
-    struct graph *clone;
+CUresult graph_clone(const struct cuda_graph *graph, struct cuda_graph **made) {
+    struct cuda_graph *clone;
     CUresult result = graph_new(&clone);
     if (result) return result;
-    clone->copy_of = (struct graph *)graph;
+    clone->copy_of = (struct cuda_graph *)graph;
     number(graph);
     for (size_t i = 0; i < graph->nodes.count && !result; i++) {
-        struct node *from = graph->nodes.node[i], *to;
+        struct cuda_node *from = graph->nodes.node[i], *to;
         struct task *task = from->task->child ? task_of_child(from->task->child) : task_keep(from->task);
         result = graph_add(clone, &(struct nodes){0}, task, &to);
         if (result) break;
@@ -214,7 +214,7 @@ CALL(cuGraphCreate, CUgraph *made, unsigned flags) {
 }
 
 CALL(cuGraphDestroy, CUgraph handle) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     if (graph->owned) return CUDA_ERROR_INVALID_VALUE;
@@ -223,14 +223,14 @@ CALL(cuGraphDestroy, CUgraph handle) {
 }
 
 CALL(cuGraphClone, CUgraph *made, CUgraph handle) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     return made && !graph_has_memory(graph) ? graph_clone(graph, made) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuGraphNodeFindInClone, CUgraphNode *found, CUgraphNode original, CUgraph handle) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     for (size_t i = 0; found && i < graph->nodes.count; i++)
@@ -242,13 +242,13 @@ CALL(cuGraphNodeFindInClone, CUgraphNode *found, CUgraphNode original, CUgraph h
 }
 
 CALL(cuGraphGetNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     return result ? result : nodes_answer(&graph->nodes, nodes, count);
 }
 
 CALL(cuGraphGetRootNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     struct nodes roots = {0};
@@ -260,10 +260,10 @@ CALL(cuGraphGetRootNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
 }
 
 CALL(cuGraphDestroyNode, CUgraphNode handle) {
-    struct node *node;
+    struct cuda_node *node;
     CUresult result = node_of(handle, &node);
     if (result) return result;
-    struct graph *graph = node->graph;
+    struct cuda_graph *graph = node->graph;
     if (graph_has_memory(graph)) return CUDA_ERROR_INVALID_VALUE;
     nodes_remove(&graph->nodes, node);
     for (size_t i = 0; i < graph->nodes.count; i++) nodes_remove(&graph->nodes.node[i]->before, node);

@@ -9,66 +9,66 @@ enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465, EXECUTABLE_MAGIC = 0x6
 struct task {
     _Atomic u32 references;
     struct work work;
-    struct function *function;      /* NODE_KERNEL */
+    struct cuda_function *function;      /* NODE_KERNEL */
     struct shape shape;
     CUhostFn call;                  /* NODE_HOST */
     void *data;
-    struct event *event;            /* NODE_WAIT_EVENT, NODE_RECORD_EVENT */
-    struct graph *child;            /* NODE_CHILD: its own */
+    struct cuda_event *event;            /* NODE_WAIT_EVENT, NODE_RECORD_EVENT */
+    struct cuda_graph *child;            /* NODE_CHILD: its own */
     long long given[25]; /* NODE_MEMCPY, NODE_MEMSET, NODE_ALLOC, NODE_FREE: the parameters, for who asks */
 };
 
-struct node {
+struct cuda_node {
     u32 magic;
     bool disabled;
-    struct graph *graph;
+    struct cuda_graph *graph;
     struct task *task;
     struct nodes before; /* what it depends on */
-    struct node *copy_of; /* in the graph that this one is a clone of */
+    struct cuda_node *copy_of; /* in the graph that this one is a clone of */
     size_t index; /* for those who walk over the graph */
 };
 
-struct graph {
+struct cuda_graph {
     u32 magic;
     u64 id;
     bool owned; /* by a node that has it as its child */
     struct nodes nodes; /* in the order of their making */
-    struct graph *copy_of;
-    struct executable *instance; /* of a graph with memory: the one that there may be */
+    struct cuda_graph *copy_of;
+    struct cuda_executable *instance; /* of a graph with memory: the one that there may be */
 };
 
-CUresult graph_of(CUgraph handle, struct graph **found);
-CUresult node_of(CUgraphNode handle, struct node **found);
-CUresult graph_new(struct graph **made);
-CUresult graph_clone(const struct graph *graph, struct graph **made);
-void graph_drop(struct graph *graph);
+CUresult graph_of(CUgraph handle, struct cuda_graph **found);
+CUresult node_of(CUgraphNode handle, struct cuda_node **found);
+CUresult graph_new(struct cuda_graph **made);
+CUresult graph_clone(const struct cuda_graph *graph, struct cuda_graph **made);
+void graph_drop(struct cuda_graph *graph);
 
 /* Such a graph is bound to its addresses: it can't be cloned, cut or instantiated twice at once. */
-bool graph_has_memory(const struct graph *graph);
+bool graph_has_memory(const struct cuda_graph *graph);
 
 /* The graph that an executable was made from is no more. */
-void executable_forget_graph(struct executable *executable);
+void executable_forget_graph(struct cuda_executable *executable);
 
 /* A node with `task`, whose reference passes to it, even on failure. */
-CUresult graph_add(struct graph *graph, const struct nodes *before, struct task *task, struct node **made);
+CUresult graph_add(struct cuda_graph *graph, const struct nodes *before, struct task *task, struct cuda_node **made);
 
 /* The nodes in an order in which each comes after what it depends on, in `order`, an array for all of them;
  * CUDA_ERROR_INVALID_VALUE if they go round in a circle. */
-CUresult graph_sort(const struct graph *graph, struct node **order);
+CUresult graph_sort(const struct cuda_graph *graph, struct cuda_node **order);
 
 struct task *task_new(const struct work *work);
 struct task *task_keep(struct task *task);
 void task_drop(struct task *task);
 
 /* A task that is a clone of `child`; NULL without memory. */
-struct task *task_of_child(const struct graph *child);
+struct task *task_of_child(const struct cuda_graph *child);
 
-CUresult task_kernel(struct function *function, const struct shape *shape, u64 duration_ns, struct task **made);
+CUresult task_kernel(struct cuda_function *function, const struct shape *shape, u64 duration_ns, struct task **made);
 
-bool nodes_has(const struct nodes *nodes, const struct node *node);
-CUresult nodes_add(struct nodes *nodes, struct node *node);
+bool nodes_has(const struct nodes *nodes, const struct cuda_node *node);
+CUresult nodes_add(struct nodes *nodes, struct cuda_node *node);
 CUresult nodes_add_all(struct nodes *nodes, const struct nodes *more);
-void nodes_remove(struct nodes *nodes, const struct node *node);
+void nodes_remove(struct nodes *nodes, const struct cuda_node *node);
 void nodes_clear(struct nodes *nodes);
 
 /* Copies nodes out as the driver does: only the number if there is no array; NULL beyond the end of a longer one. */

@@ -9,14 +9,12 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal);
 
 enum { GREEN_MAGIC = 0x6772656e };
 
-struct green {
+struct cuda_green {
     u32 magic;
-    struct context *context;
+    struct cuda_context *context;
 };
 
-typedef struct green *CUgreenCtx;
-
-static CUresult begin(struct green *green, struct device *device) {
+static CUresult begin(struct cuda_green *green, struct device *device) {
     pthread_mutex_lock(&contexts_lock);
     green->context = context_new(device, true);
     CUresult result = green->context ? context_begin(green->context, 0) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -31,7 +29,7 @@ CALL(cuGreenCtxCreate, CUgreenCtx *made, const void *resources, CUdevice ordinal
     CUresult result = device_of(ordinal, &device);
     if (result) return result;
     if (!made || !resources || flags > 1) return CUDA_ERROR_INVALID_VALUE;
-    struct green *green = calloc(1, sizeof *green);
+    struct cuda_green *green = calloc(1, sizeof *green);
     if (!green) return CUDA_ERROR_OUT_OF_MEMORY;
     result = cuDevicePrimaryCtxRetain(&primary, ordinal);
     if (!result && (result = begin(green, device))) cuDevicePrimaryCtxRelease_v2(ordinal);
@@ -39,7 +37,7 @@ CALL(cuGreenCtxCreate, CUgreenCtx *made, const void *resources, CUdevice ordinal
     return result;
 }
 
-static CUresult check(const struct green *green) {
+static CUresult check(const struct cuda_green *green) {
     CUresult ready = driver_ready();
     return ready || (green && green->magic == GREEN_MAGIC) ? ready : CUDA_ERROR_INVALID_VALUE;
 }

@@ -13,7 +13,7 @@ struct order {
 };
 
 /* Names a stream for ever: handles come again, and default streams have the same number in each context. */
-static inline u64 order_key(const struct stream *stream) { return stream->context->id << 32 ^ stream->id; }
+static inline u64 order_key(const struct cuda_stream *stream) { return stream->context->id << 32 ^ stream->id; }
 
 /* That of a stream, made if it isn't there (NULL: no memory on the host), or only if it is. */
 struct order *order_of(u64 stream);
@@ -45,8 +45,8 @@ struct segment {
 
 struct heap {
     struct device *device;
-    struct context *context;
-    struct pool *pool;       /* NULL: cuMemAlloc's */
+    struct cuda_context *context;
+    struct cuda_pool *pool;       /* NULL: cuMemAlloc's */
     bool exposed;            /* the host can use its addresses: managed memory */
     u32 kind;                /* of its pieces */
     u64 growth;              /* a chunk is a multiple of this */
@@ -75,25 +75,25 @@ CUresult segment_range(struct segment *segment, u64 bytes, enum range_kind kind,
 
 /* ---- pools.c ----------------------------------------------------------------------------------------------------- */
 
-struct pool {
+struct cuda_pool {
     struct heap heap;
     u64 threshold; /* what it keeps unused beyond a synchronisation */
     int reuse[3]; /* by event dependencies, opportunistic, by internal dependencies: only remembered */
     u32 handle_types;
     bool managed, imported, destroyed;
     u32 access[SIM_CARDS]; /* by ordinal */
-    struct pool *next;
+    struct cuda_pool *next;
 };
 
 /* Whether it is one that can be used. */
-bool pool_valid(const struct pool *pool);
+bool pool_valid(const struct cuda_pool *pool);
 
 /* NULL: no memory on the host. */
-struct pool *pool_new(struct device *device, bool managed, u32 handle_types, u64 most);
-struct pool *pool_standard(struct device *device, bool managed);
-struct pool *pool_current(struct device *device, bool managed);
-CUresult pool_choose(struct device *device, bool managed, struct pool *pool);
-CUresult pool_destroy(struct pool *pool);
+struct cuda_pool *pool_new(struct device *device, bool managed, u32 handle_types, u64 most);
+struct cuda_pool *pool_standard(struct device *device, bool managed);
+struct cuda_pool *pool_current(struct device *device, bool managed);
+CUresult pool_choose(struct device *device, bool managed, struct cuda_pool *pool);
+CUresult pool_destroy(struct cuda_pool *pool);
 
 /* Somebody synchronised: gives back what pools of the device keep beyond their thresholds. */
 void pools_settle(const struct device *device);

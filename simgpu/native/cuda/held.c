@@ -10,7 +10,7 @@ enum { POLL_NS = 50000, LONGEST_NS = 50000000 };
 /* Streams that hold work, the helper thread that lets it go, and those who wait for that. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake, gone;
-static struct stream *holding;
+static struct cuda_stream *holding;
 static bool started, news;
 
 struct mark *mark_new(struct device *device, bool known, u64 local) {
@@ -36,7 +36,7 @@ static bool received(struct device *device, u64 end) {
 }
 
 /* Is the first thing held in `stream` due? Else *then says when to ask again. The stream's lock is held. */
-static bool due(struct stream *stream, const struct held *held, u64 *then) {
+static bool due(struct cuda_stream *stream, const struct held *held, u64 *then) {
     struct device *device = stream->context->device;
     const struct mark *mark = held->mark;
     u64 again = sim_now() + POLL_NS, start;
@@ -62,7 +62,7 @@ static bool due(struct stream *stream, const struct held *held, u64 *then) {
 }
 
 /* Lets one thing go, except for what it calls. The stream's lock is held. */
-static void let_go(struct stream *stream, struct held *held) {
+static void let_go(struct cuda_stream *stream, struct held *held) {
     struct device *device = stream->context->device;
     if (held->kind == HELD_RUN) stream_append(stream, stream_start(stream), held->duration_ns);
     if (held->kind == HELD_WAIT && held->mark->device == device) stream_delay(stream, held->mark->local);
@@ -74,18 +74,18 @@ static void let_go(struct stream *stream, struct held *held) {
     mark_drop(held->mark);
 }
 
-static void count_held(struct stream *stream, int by) {
+static void count_held(struct cuda_stream *stream, int by) {
     u32 was = atomic_fetch_add(&stream->held, (u32)by);
     bool changed = by > 0 ? was == 0 : was == 1;
     if (changed && !stream->legacy && !stream->non_blocking) atomic_fetch_add(&stream->context->blocking_held, (u32)by);
 }
 
-static CUresult fault_of(const struct context *context) {
+static CUresult fault_of(const struct cuda_context *context) {
     return context->references ? device_fault(context->device) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 /* Lets go what is due; a fault makes the rest void, and callbacks are told. */
-static void step(struct stream *stream, u64 *then) {
+static void step(struct cuda_stream *stream, u64 *then) {
     pthread_mutex_lock(&stream->lock);
     struct held *held;
     while ((held = stream->held_first)) {
@@ -110,8 +110,8 @@ static void step(struct stream *stream, u64 *then) {
 /* Looks at each stream that holds work; takes out those that no longer do. `lock` is held, and let go in between. */
 static u64 look_at_all(void) {
     u64 then = sim_now() + LONGEST_NS;
-    for (struct stream **each = &holding; *each;) {
-        struct stream *stream = *each;
+    for (struct cuda_stream **each = &holding; *each;) {
+        struct cuda_stream *stream = *each;
         pthread_mutex_unlock(&lock);
         step(stream, &then);
         pthread_mutex_lock(&lock);
@@ -167,7 +167,7 @@ static CUresult start_helper(void) {
     return CUDA_SUCCESS;
 }
 
-bool stream_abandon(struct stream *stream) {
+bool stream_abandon(struct cuda_stream *stream) {
     pthread_mutex_lock(&lock);
     stream->abandoned = true;
     bool busy = stream->holding;
@@ -177,7 +177,7 @@ bool stream_abandon(struct stream *stream) {
 
 /* ---- holding ----------------------------------------------------------------------------------------------------- */
 
-static CUresult append(struct stream *stream, const struct held *work) {
+static CUresult append(struct cuda_stream *stream, const struct held *work) {
     struct held *held = malloc(sizeof *held);
     if (!held) return CUDA_ERROR_OUT_OF_MEMORY;
     *held = *work;
@@ -220,11 +220,11 @@ static CUresult wait_while(bool (*still)(const void *of), const void *of, const 
     return result;
 }
 
-static bool too_much(const void *stream) { return ((const struct stream *)stream)->held >= STREAM_QUEUE; }
+static bool too_much(const void *stream) { return ((const struct cuda_stream *)stream)->held >= STREAM_QUEUE; }
 static bool holds(const void *stream) { return stream_holds(stream); }
 static bool unknown(const void *mark) { return !((const struct mark *)mark)->known; }
 
-CUresult stream_settle(struct stream *stream) {
+CUresult stream_settle(struct cuda_stream *stream) {
     if (!stream_holds(stream)) return CUDA_SUCCESS;
     return wait_while(holds, stream, stream->context->device);
 }
@@ -235,7 +235,7 @@ CUresult mark_settle(struct mark *mark) {
 }
 
 /* `stream` waits for what `other` holds now. */
-static CUresult wait_for(struct stream *stream, struct stream *other) {
+static CUresult wait_for(struct cuda_stream *stream, struct cuda_stream *other) {
     struct mark *mark = mark_new(other->context->device, false, 0);
     if (!mark) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = append(other, &(struct held){.kind = HELD_MARK, .mark = mark_keep(mark)});
@@ -244,15 +244,15 @@ static CUresult wait_for(struct stream *stream, struct stream *other) {
 }
 
 /* What the legacy stream holds, the blocking ones wait for, and the other way round. */
-static CUresult wait_for_others(struct stream *stream) {
-    struct context *context = stream->context;
+static CUresult wait_for_others(struct cuda_stream *stream) {
+    struct cuda_context *context = stream->context;
     if (stream->non_blocking) return CUDA_SUCCESS;
     if (!stream->legacy) return context->legacy->held ? wait_for(stream, context->legacy) : CUDA_SUCCESS;
     if (!context->blocking_held) return CUDA_SUCCESS;
-    struct stream *others[64];
+    struct cuda_stream *others[64];
     u32 count = 0;
     pthread_mutex_lock(&driver_lock);
-    for (struct stream *each = context->streams; each && count < 64; each = each->next)
+    for (struct cuda_stream *each = context->streams; each && count < 64; each = each->next)
         if (!each->legacy && !each->non_blocking && each->held) others[count++] = each;
     pthread_mutex_unlock(&driver_lock);
     CUresult result = CUDA_SUCCESS;
@@ -260,14 +260,14 @@ static CUresult wait_for_others(struct stream *stream) {
     return result;
 }
 
-CUresult stream_hold(struct stream *stream, const struct held *work) {
+CUresult stream_hold(struct cuda_stream *stream, const struct held *work) {
     CUresult result = CUDA_SUCCESS;
     if (too_much(stream)) result = wait_while(too_much, stream, stream->context->device);
     if (!result) result = wait_for_others(stream);
     return result ? result : append(stream, work);
 }
 
-CUresult stream_mark(struct stream *stream, struct event *event, struct mark **mark) {
+CUresult stream_mark(struct cuda_stream *stream, struct cuda_event *event, struct mark **mark) {
     *mark = mark_new(stream->context->device, false, 0);
     if (!*mark) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = stream_hold(stream, &(struct held){.kind = HELD_MARK, .mark = mark_keep(*mark), .event = event});

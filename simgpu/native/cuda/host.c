@@ -8,7 +8,7 @@ enum { ALLOC_FLAGS = 7, REGISTER_FLAGS = 15, DEVICE_MAP = 2 };
 
 static u64 page_round(u64 bytes) { return round_up(bytes, (u64)sysconf(_SC_PAGESIZE)); }
 
-static CUresult host_add(struct context *context, void *start, u64 bytes, enum range_kind kind, u32 flags) {
+static CUresult host_add(struct cuda_context *context, void *start, u64 bytes, enum range_kind kind, u32 flags) {
     LOCKED;
     const struct range like = {
         .start = (u64)start,
@@ -24,7 +24,7 @@ static CUresult host_add(struct context *context, void *start, u64 bytes, enum r
 
 static CUresult host_take(void **address, size_t bytes, u32 flags) {
     KEEP_ERRNO;
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!address || !bytes || flags & ~(u32)ALLOC_FLAGS) return CUDA_ERROR_INVALID_VALUE;
     TRY(capture_forbids_unsafe());
@@ -50,7 +50,7 @@ CALL(cuMemAllocHost_v2, void **address, size_t bytes) { return host_take(address
 CALL(cuMemHostAlloc, void **address, size_t bytes, unsigned flags) { return host_take(address, bytes, flags); }
 
 CALL(cuMemFreeHost, void *address) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     TRY(capture_forbids_unsafe());
     LOCKED;
@@ -61,7 +61,7 @@ CALL(cuMemFreeHost, void *address) {
 }
 
 CALL(cuMemHostRegister_v2, void *address, size_t bytes, unsigned flags) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!address || !bytes || flags & ~(u32)REGISTER_FLAGS) return CUDA_ERROR_INVALID_VALUE;
     TRY(capture_forbids_unsafe());
@@ -73,7 +73,7 @@ CALL(cuMemHostRegister, void *address, size_t bytes, unsigned flags) {
 }
 
 CALL(cuMemHostUnregister, void *address) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     TRY(capture_forbids_unsafe());
     LOCKED;
@@ -85,7 +85,7 @@ CALL(cuMemHostUnregister, void *address) {
 }
 
 CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *address, void *host, unsigned flags) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     const struct range *range = range_at((u64)host);
@@ -96,7 +96,7 @@ CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *address, void *host, unsigned fl
 
 /* Always with DEVICE_MAP: unified addresses map all. */
 CALL(cuMemHostGetFlags, unsigned *flags, void *host) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     const struct range *range = range_at((u64)host);

@@ -127,7 +127,8 @@ static CUresult import_add(struct import *import, const struct range *like, CUde
     return CUDA_SUCCESS;
 }
 
-CUresult import_new(const struct parcel *parcel, enum range_kind kind, struct context *context, CUdeviceptr *address) {
+CUresult import_new(const struct parcel *parcel, enum range_kind kind, struct cuda_context *context,
+                    CUdeviceptr *address) {
     struct range *known = kind == RANGE_IPC ? import_known(parcel, kind) : NULL;
     if (known) {
         ((struct import *)known->owner)->references++;
@@ -165,7 +166,7 @@ void import_free(struct range *range) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     const struct range *range = range_at(address);
@@ -178,7 +179,7 @@ CALL(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
 
 CALL(cuIpcOpenMemHandle_v2, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
     enum { LAZY_PEER_ACCESS = 1 };
-    struct context *context;
+    struct cuda_context *context;
     struct parcel parcel;
     TRY(context_current(&context));
     memcpy(&parcel, &handle, sizeof parcel);
@@ -194,7 +195,7 @@ CALL(cuIpcOpenMemHandle, CUdeviceptr *address, CUipcMemHandle handle, unsigned f
 }
 
 CALL(cuIpcCloseMemHandle, CUdeviceptr address) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     struct range *range = range_starting(address, RANGE_IPC);

@@ -31,4 +31,5 @@ CUresult parcel_open(const struct parcel *parcel, struct device **device, struct
 CUresult parcel_of_range(const struct range *range, enum parcel_kind kind, struct parcel *parcel);
 
 /* Memory of another process in this one, at an address of its own. */
-CUresult import_new(const struct parcel *parcel, enum range_kind kind, struct context *context, CUdeviceptr *address);
+CUresult import_new(const struct parcel *parcel, enum range_kind kind, struct cuda_context *context,
+                    CUdeviceptr *address);

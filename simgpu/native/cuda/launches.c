@@ -19,13 +19,13 @@ static bool blocking(void) {
 /* The hot path of the whole library: no system call but the clock, no lock but the stream's. */
 static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in, void *const *params,
                        void *const *extra, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     bool capturing;
     u64 duration_ns;
     CUresult result = stream_of(in, per_thread, &stream);
     if (result) return result;
     if (!handle || handle->magic != FUNCTION_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
-    struct function *function = handle;
+    struct cuda_function *function = handle;
     result = shape_check(function, shape);
     if (result) return result;
     if (function->image->context && function->image->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
@@ -56,7 +56,7 @@ enum { ATTRIBUTE_COOPERATIVE = 2 };
 
 /* All blocks of a cooperative launch must be on the card at once. */
 static CUresult fits_at_once(CUstream in, bool per_thread, const struct shape *shape) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(in, per_thread, &stream);
     if (!result) result = shape_check(NULL, shape);
     if (result) return result;
@@ -112,7 +112,7 @@ CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned co
  */
 
 CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
-    struct function *function;
+    struct cuda_function *function;
     CUresult result = function_of(handle, &function);
     if (result) return result;
     struct shape shape = {{1, 1, 1}, {(unsigned)x, (unsigned)y, (unsigned)z}, 0};
@@ -122,7 +122,7 @@ CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
 }
 
 CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned bytes) {
-    struct function *function;
+    struct cuda_function *function;
     CUresult result = function_of(handle, &function);
     if (result) return result;
     size_t size = sizeof function->params;
@@ -132,7 +132,7 @@ CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned byt
 }
 
 static CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream) {
-    struct function *function;
+    struct cuda_function *function;
     CUresult result = function_of(handle, &function);
     if (result) return result;
     struct shape shape = {{(unsigned)width, (unsigned)height, 1}, {0}, function->shared_bytes};

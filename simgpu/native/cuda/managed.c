@@ -10,7 +10,7 @@ struct managed {
     u64 piece;
 };
 
-static CUresult managed_take(struct context *context, u64 bytes, u32 flags, CUdeviceptr *address) {
+static CUresult managed_take(struct cuda_context *context, u64 bytes, u32 flags, CUdeviceptr *address) {
     LOCKED;
     const u64 rounded = round_up(bytes, BLOCK_BYTES);
     struct managed *managed = calloc(1, sizeof *managed);
@@ -52,7 +52,7 @@ void managed_free(struct range *range) {
 }
 
 CALL(cuMemAllocManaged, CUdeviceptr *address, size_t bytes, unsigned flags) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!address || !bytes || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > ARENA_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;

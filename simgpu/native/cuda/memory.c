@@ -6,7 +6,7 @@
 static struct heap *heaps; /* one for each context that allocated */
 
 /* Locked. */
-static struct heap *heap_of(struct context *context) {
+static struct heap *heap_of(struct cuda_context *context) {
     struct heap *heap = heaps;
     while (heap && heap->context != context) heap = heap->next;
     if (heap) return heap;
@@ -24,7 +24,7 @@ static struct heap *heap_of(struct context *context) {
     return heap;
 }
 
-static CUresult block_take(struct context *context, u64 bytes, CUdeviceptr *address) {
+static CUresult block_take(struct cuda_context *context, u64 bytes, CUdeviceptr *address) {
     LOCKED;
     struct heap *heap = heap_of(context);
     struct segment *segment;
@@ -34,7 +34,7 @@ static CUresult block_take(struct context *context, u64 bytes, CUdeviceptr *addr
 }
 
 CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
     TRY(capture_forbids_unsafe());
@@ -42,7 +42,7 @@ CALL(cuMemAlloc_v2, CUdeviceptr *address, size_t bytes) {
 }
 
 CALL(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_bytes) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!address || !pitch || !width || !height) return CUDA_ERROR_INVALID_VALUE;
     if (element_bytes != 4 && element_bytes != 8 && element_bytes != 16) return CUDA_ERROR_INVALID_VALUE;
@@ -62,7 +62,7 @@ void block_free(struct range *range) {
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     const struct sim_card *about = context->device->about;
     const u64 all = about->model.memory - about->model.reserved;
@@ -73,7 +73,7 @@ CALL(cuMemGetInfo_v2, size_t *unused, size_t *total) {
 }
 
 CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr address) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     const struct range *range = range_at(address);
@@ -86,7 +86,7 @@ CALL(cuMemGetAddressRange_v2, CUdeviceptr *start, size_t *bytes, CUdeviceptr add
 CUresult location_device(const CUmemLocation *location, struct device **device) {
     if (!location) return CUDA_ERROR_INVALID_VALUE;
     switch (location->type) {
-    case CU_MEM_LOCATION_TYPE_INVALID: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_LOCATION_TYPE_NONE: return CUDA_ERROR_INVALID_VALUE;
     case CU_MEM_LOCATION_TYPE_DEVICE: return device_of(location->id, device);
     case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN:
         return location->id >> 8 & 0xff ? CUDA_ERROR_INVALID_VALUE : device_of(location->id & 0xff, device);
@@ -109,13 +109,13 @@ static void range_gone(struct range *range) {
 }
 
 /* Freeing one range may take others away that belong to the same thing, so each search begins anew. */
-static struct range *range_of_context(const struct context *context) {
+static struct range *range_of_context(const struct cuda_context *context) {
     struct range *range = ranges_all;
     while (range && range->context != context) range = range->next;
     return range;
 }
 
-static void heap_gone(const struct context *context) {
+static void heap_gone(const struct cuda_context *context) {
     struct heap **link = &heaps;
     while (*link && (*link)->context != context) link = &(*link)->next;
     struct heap *heap = *link;
@@ -125,7 +125,7 @@ static void heap_gone(const struct context *context) {
     free(heap);
 }
 
-void memory_context_gone(struct context *context) {
+void memory_context_gone(struct cuda_context *context) {
     LOCKED;
     for (struct range *range; (range = range_of_context(context));) range_gone(range);
     heap_gone(context);

@@ -24,8 +24,8 @@
  * The guesses are to be compared with a real card. */
 #pragma once
 
-#include "abi_memory.h"
 #include "driver.h"
+#include "driver/cuda_abi.h"
 
 #include <errno.h>
 
@@ -112,7 +112,7 @@ enum range_kind {
     RANGE_MAPPED, /* cuMemMap; owner: struct mapping */
     RANGE_IPC, /* cuIpcOpenMemHandle; owner: struct import */
     RANGE_POOL_IPC, /* cuMemPoolImportPointer; owner: struct import */
-    RANGE_ARRAY, /* not told to programs; owner: struct array */
+    RANGE_ARRAY, /* not told to programs; owner: struct cuda_array */
     RANGE_HOST, /* cuMemHostAlloc */
     RANGE_REGISTERED, /* cuMemHostRegister */
 };
@@ -122,7 +122,7 @@ struct range {
     enum range_kind kind;
     u32 flags; /* as the program gave them */
     struct device *device;
-    struct context *context; /* NULL: belongs to none */
+    struct cuda_context *context; /* NULL: belongs to none */
     char *data; /* of its first byte; NULL: it has none */
     void *owner;
     u64 id; /* unique in this process */
@@ -155,8 +155,8 @@ void block_free(struct range *range);
 void managed_free(struct range *range);
 void host_free(struct range *range);
 void import_free(struct range *range);
-void array_free(struct array *array);
-void arrays_context_gone(const struct context *context);
+void array_free(struct cuda_array *array);
+void arrays_context_gone(const struct cuda_context *context);
 void pools_device_gone(const struct device *device);
 void graph_memory_device_gone(const struct device *device);
 void vmm_device_gone(const struct device *device);
@@ -173,8 +173,8 @@ u64 transfer_ns(const struct device *device, u64 bytes, bool bus);
 /* ---- graph_memory.c ---------------------------------------------------------------------------------------------- */
 
 /* What cuMemAllocAsync and cuMemFreeAsync are in a capturing stream. Not locked. */
-CUresult graph_memory_capture(struct stream *stream, u64 bytes, CUdeviceptr *address);
-CUresult graph_memory_capture_free(struct stream *stream, CUdeviceptr address);
+CUresult graph_memory_capture(struct cuda_stream *stream, u64 bytes, CUdeviceptr *address);
+CUresult graph_memory_capture_free(struct cuda_stream *stream, CUdeviceptr address);
 
 /* Locked: what a graph left allocated is freed outside it. */
 CUresult graph_memory_free(struct range *range);

@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-struct mipmaps {
-    struct array whole;
+struct cuda_mipmaps {
+    struct cuda_array whole;
     u32 levels;
-    struct mipmaps *next;
+    struct cuda_mipmaps *next;
 };
 
-static struct mipmaps *all;
+static struct cuda_mipmaps *all;
 
 /* ---- levels ------------------------------------------------------------------------------------------------------ */
 
@@ -43,18 +43,18 @@ static u64 levels_bytes(const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels) {
 
 /* ---- arrays of levels -------------------------------------------------------------------------------------------- */
 
-bool mipmaps_valid(const struct mipmaps *mipmaps) {
-    const struct mipmaps *each = all;
+bool mipmaps_valid(const struct cuda_mipmaps *mipmaps) {
+    const struct cuda_mipmaps *each = all;
     while (each && each != mipmaps) each = each->next;
     return each;
 }
 
-static CUresult mipmaps_new(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels,
+static CUresult mipmaps_new(struct cuda_context *context, const CUDA_ARRAY3D_DESCRIPTOR *like, u32 levels,
                             CUmipmappedArray *made) {
     LOCKED;
-    struct mipmaps *mipmaps = malloc(sizeof *mipmaps);
+    struct cuda_mipmaps *mipmaps = malloc(sizeof *mipmaps);
     if (!mipmaps) return CUDA_ERROR_OUT_OF_MEMORY;
-    *mipmaps = (struct mipmaps){.whole = array_shape(context, like), .levels = levels};
+    *mipmaps = (struct cuda_mipmaps){.whole = array_shape(context, like), .levels = levels};
     mipmaps->whole.bytes = levels_bytes(like, levels);
     mipmaps->whole.mipmaps = mipmaps;
     CUresult result = array_memory_take(&mipmaps->whole);
@@ -71,8 +71,8 @@ static CUresult mipmaps_new(struct context *context, const CUDA_ARRAY3D_DESCRIPT
     return CUDA_SUCCESS;
 }
 
-void mipmaps_free(struct mipmaps *mipmaps) {
-    struct mipmaps **link = &all;
+void mipmaps_free(struct cuda_mipmaps *mipmaps) {
+    struct cuda_mipmaps **link = &all;
     while (*link != mipmaps) link = &(*link)->next;
     *link = mipmaps->next;
     array_parts_free(mipmaps->whole.parts);
@@ -80,8 +80,8 @@ void mipmaps_free(struct mipmaps *mipmaps) {
     free(mipmaps);
 }
 
-void mipmaps_context_gone(const struct context *context) {
-    for (struct mipmaps *mipmaps = all, *next; mipmaps; mipmaps = next) {
+void mipmaps_context_gone(const struct cuda_context *context) {
+    for (struct cuda_mipmaps *mipmaps = all, *next; mipmaps; mipmaps = next) {
         next = mipmaps->next;
         if (mipmaps->whole.context == context) mipmaps_free(mipmaps);
     }
@@ -90,7 +90,7 @@ void mipmaps_context_gone(const struct context *context) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CALL(cuMipmappedArrayCreate, CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *like, unsigned levels) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     if (!made || !like || planar(like)) return CUDA_ERROR_INVALID_VALUE;
     TRY(array_check(like));
@@ -100,7 +100,7 @@ CALL(cuMipmappedArrayCreate, CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPT
 }
 
 CALL(cuMipmappedArrayDestroy, CUmipmappedArray mipmaps) {
-    struct context *context;
+    struct cuda_context *context;
     TRY(context_current(&context));
     LOCKED;
     if (!mipmaps_valid(mipmaps)) return CUDA_ERROR_INVALID_HANDLE;

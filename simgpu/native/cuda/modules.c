@@ -9,8 +9,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* guards all images */
 
-CUresult image_new(struct context *context, struct image **made) {
-    struct image *image = calloc(1, sizeof *image);
+CUresult image_new(struct cuda_context *context, struct cuda_image **made) {
+    struct cuda_image *image = calloc(1, sizeof *image);
     if (!image) return CUDA_ERROR_OUT_OF_MEMORY;
     image->magic = IMAGE_MAGIC;
     image->context = context;
@@ -18,11 +18,11 @@ CUresult image_new(struct context *context, struct image **made) {
     return CUDA_SUCCESS;
 }
 
-void image_drop(struct image *image) {
+void image_drop(struct cuda_image *image) {
     for (u32 i = 0; i < SIM_CARDS; i++)
         if (image->loaded & 1u << i) memory_give_back(image->piece[i]);
     while (image->functions) {
-        struct function *next = image->functions->next;
+        struct cuda_function *next = image->functions->next;
         image->functions->magic = 0;
         free(image->functions);
         image->functions = next;
@@ -48,7 +48,7 @@ static bool number_and_unit(const char *name, u64 *duration_ns) {
     return false;
 }
 
-static void learn_duration(struct function *function) {
+static void learn_duration(struct cuda_function *function) {
     enum { OTHERWISE_NS = 10000 };
     const char *name = function->name;
     function->duration_ns = OTHERWISE_NS;
@@ -61,9 +61,9 @@ static void learn_duration(struct function *function) {
         number_and_unit(name + 4, &function->duration_ns);
 }
 
-static struct function *function_new(struct image *image, const char *name) {
+static struct cuda_function *function_new(struct cuda_image *image, const char *name) {
     size_t length = strlen(name) + 1;
-    struct function *function = calloc(1, sizeof *function + length);
+    struct cuda_function *function = calloc(1, sizeof *function + length);
     if (!function) return NULL;
     function->magic = FUNCTION_MAGIC;
     function->image = image;
@@ -75,12 +75,12 @@ static struct function *function_new(struct image *image, const char *name) {
     return function;
 }
 
-CUresult image_function(struct image *image, const char *name, struct function **found) {
+CUresult image_function(struct cuda_image *image, const char *name, struct cuda_function **found) {
     if (!found || !name) return CUDA_ERROR_INVALID_VALUE;
     if (!*name) return CUDA_ERROR_NOT_FOUND;
     int kept = errno;
     pthread_mutex_lock(&lock);
-    struct function *function = image->functions;
+    struct cuda_function *function = image->functions;
     while (function && strcmp(function->name, name)) function = function->next;
     if (!function) function = function_new(image, name);
     pthread_mutex_unlock(&lock);
@@ -89,8 +89,8 @@ CUresult image_function(struct image *image, const char *name, struct function *
     return function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult function_load(const struct function *function, struct device *device) {
-    struct image *image = function->image;
+CUresult function_load(const struct cuda_function *function, struct device *device) {
+    struct cuda_image *image = function->image;
     u32 bit = 1u << device->ordinal;
     if (atomic_load_explicit(&image->loaded, memory_order_acquire) & bit) return CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
@@ -103,7 +103,7 @@ CUresult function_load(const struct function *function, struct device *device) {
 
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
-static CUresult image_of(struct image *handle, bool library, struct image **found) {
+static CUresult image_of(struct cuda_image *handle, bool library, struct cuda_image **found) {
     CUresult ready = driver_ready();
     if (ready) return ready;
     if (!handle || handle->magic != IMAGE_MAGIC || (library && handle->context)) return CUDA_ERROR_INVALID_HANDLE;
@@ -112,7 +112,7 @@ static CUresult image_of(struct image *handle, bool library, struct image **foun
 }
 
 static CUresult load(CUmodule *made, const void *image) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (!made || !image) return CUDA_ERROR_INVALID_VALUE;
@@ -128,7 +128,7 @@ static CUresult can_read(const char *path) {
 }
 
 CALL(cuModuleLoad, CUmodule *made, const char *path) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (!result) result = can_read(path);
     return result ? result : load(made, path);
@@ -142,7 +142,7 @@ CALL(cuModuleLoadDataEx, CUmodule *made, const void *image, unsigned count, cons
 }
 
 CALL(cuModuleUnload, CUmodule handle) {
-    struct image *image;
+    struct cuda_image *image;
     CUresult result = image_of(handle, false, &image);
     if (result) return result;
     if (!image->context) return CUDA_ERROR_INVALID_HANDLE;
@@ -151,7 +151,7 @@ CALL(cuModuleUnload, CUmodule handle) {
 }
 
 CALL(cuModuleGetFunction, CUfunction *found, CUmodule handle, const char *name) {
-    struct image *image;
+    struct cuda_image *image;
     CUresult result = image_of(handle, false, &image);
     return result ? result : image_function(image, name, found);
 }
@@ -159,7 +159,7 @@ CALL(cuModuleGetFunction, CUfunction *found, CUmodule handle, const char *name) 
 /* Images are not read, so there is no variable in them. */
 CALL(cuModuleGetGlobal_v2, CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
     (void)address, (void)bytes;
-    struct image *image;
+    struct cuda_image *image;
     CUresult result = image_of(handle, false, &image);
     if (result) return result;
     return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
@@ -183,7 +183,7 @@ CALL(cuLibraryLoadFromFile, CUlibrary *made, const char *path, const int *jit, v
 }
 
 CALL(cuLibraryUnload, CUlibrary handle) {
-    struct image *image;
+    struct cuda_image *image;
     CUresult result = image_of(handle, true, &image);
     if (!result) image_drop(image);
     return result;

@@ -1,13 +1,13 @@
 /* Nodes of graphs, by kind. What a node does never changes: other parameters are another task. */
-#include "abi_memory.h"
+#include "driver/cuda_abi.h"
 #include "graphs.h"
 
 #include <string.h>
 
 static struct task *task_of_kind(enum node_kind kind) { return task_new(&(struct work){.kind = kind}); }
 
-struct task *task_of_child(const struct graph *child) {
-    struct graph *own;
+struct task *task_of_child(const struct cuda_graph *child) {
+    struct cuda_graph *own;
     if (graph_clone(child, &own)) return NULL;
     struct task *task = task_of_kind(NODE_CHILD);
     if (!task) {
@@ -19,7 +19,7 @@ struct task *task_of_child(const struct graph *child) {
     return task;
 }
 
-CUresult task_kernel(struct function *function, const struct shape *shape, u64 duration_ns, struct task **made) {
+CUresult task_kernel(struct cuda_function *function, const struct shape *shape, u64 duration_ns, struct task **made) {
     struct task *task = task_new(&(struct work){.kind = NODE_KERNEL, .duration_ns = duration_ns});
     if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
     task->function = function;
@@ -29,7 +29,7 @@ CUresult task_kernel(struct function *function, const struct shape *shape, u64 d
 }
 
 static CUresult kernel(const CUDA_KERNEL_NODE_PARAMS *params, bool second_version, struct task **made) {
-    struct function *function;
+    struct cuda_function *function;
     u64 duration_ns;
     CUfunction handle = params->function;
     if (!handle && second_version) handle = params->kernel;
@@ -50,7 +50,7 @@ static CUresult host(const CUDA_HOST_NODE_PARAMS *params, struct task **made) {
 }
 
 static CUresult event(CUevent handle, enum node_kind kind, struct task **made) {
-    struct event *about;
+    struct cuda_event *about;
     CUresult result = event_of(handle, &about);
     if (result) return result;
     struct task *task = task_of_kind(kind);
@@ -70,7 +70,7 @@ static CUresult memory(const struct work *work, const void *given, size_t bytes,
 }
 
 static CUresult set(CUcontext handle, const void *params, struct task **made) {
-    struct context *context;
+    struct cuda_context *context;
     struct work work;
     CUresult result = context_of(handle, &context);
     if (!result) result = memory_set_work(context, params, &work);
@@ -78,7 +78,7 @@ static CUresult set(CUcontext handle, const void *params, struct task **made) {
 }
 
 static CUresult alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct task **made) {
-    struct context *context;
+    struct cuda_context *context;
     struct work work;
     CUresult result = context_current(&context);
     if (!result) result = memory_alloc_work(context, params, &work);
@@ -86,7 +86,7 @@ static CUresult alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct task **made) {
 }
 
 static CUresult release(CUdeviceptr address, struct task **made) {
-    struct context *context;
+    struct cuda_context *context;
     struct work work;
     CUresult result = context_current(&context);
     if (!result) result = memory_free_work(context, address, &work);
@@ -102,7 +102,7 @@ static bool repeats(const CUgraphNode *nodes, size_t count) {
 
 /* A new node, if there was a task. */
 static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before, size_t count, struct task *task) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (!result && (!made || (count && !before))) result = CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && !result; i++)
@@ -113,7 +113,7 @@ static CUresult add(CUgraphNode *made, CUgraph handle, const CUgraphNode *before
         task_drop(task);
         return result;
     }
-    return graph_add(graph, &(struct nodes){(struct node **)before, count}, task, made);
+    return graph_add(graph, &(struct nodes){(struct cuda_node **)before, count}, task, made);
 }
 
 #define ADD(made_by)                                                                                                   \
@@ -159,7 +159,7 @@ CALL(cuGraphAddMemFreeNode, CUgraphNode *made, CUgraph graph, const CUgraphNode 
 
 /* A graph with memory can only be a child when it is given away to its parent. */
 static CUresult child_of(CUgraph handle, int ownership, struct task **made) {
-    struct graph *child;
+    struct cuda_graph *child;
     CUresult result = graph_of(handle, &child);
     if (!result && ownership != CU_GRAPH_CHILD_MOVED && graph_has_memory(child)) result = CUDA_ERROR_INVALID_VALUE;
     if (result) return result;
@@ -174,13 +174,13 @@ CALL(cuGraphAddChildGraphNode, CUgraphNode *made, CUgraph graph, const CUgraphNo
 
 /* ---- edges and questions ----------------------------------------------------------------------------------------- */
 
-static bool both_in(const struct graph *graph, const struct node *from, const struct node *to) {
+static bool both_in(const struct cuda_graph *graph, const struct cuda_node *from, const struct cuda_node *to) {
     return from && to && from != to && nodes_has(&graph->nodes, from) && nodes_has(&graph->nodes, to);
 }
 
 /* Edges with data (ports, programmatic launch) count as plain ones. */
 static CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
-    struct graph *graph;
+    struct cuda_graph *graph;
     CUresult result = graph_of(handle, &graph);
     if (result) return result;
     if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
@@ -199,14 +199,14 @@ CALL(cuGraphAddDependencies_v2, CUgraph graph, const CUgraphNode *from, const CU
     return add_edges(graph, from, to, count);
 }
 
-static CUresult of_kind(CUgraphNode handle, enum node_kind kind, const void *out, struct node **found) {
+static CUresult of_kind(CUgraphNode handle, enum node_kind kind, const void *out, struct cuda_node **found) {
     CUresult result = node_of(handle, found);
     if (result) return result;
     return out && (*found)->task->work.kind == kind ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuGraphNodeGetType, CUgraphNode handle, int *type) {
-    struct node *node;
+    struct cuda_node *node;
     CUresult result = node_of(handle, &node);
     if (result) return result;
     if (!type) return CUDA_ERROR_INVALID_VALUE;
@@ -215,14 +215,14 @@ CALL(cuGraphNodeGetType, CUgraphNode handle, int *type) {
 }
 
 CALL(cuGraphMemAllocNodeGetParams, CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *out) {
-    struct node *node;
+    struct cuda_node *node;
     CUresult result = of_kind(handle, NODE_ALLOC, out, &node);
     if (!result) memcpy(out, node->task->given, sizeof *out);
     return result;
 }
 
 CALL(cuGraphChildGraphNodeGetGraph, CUgraphNode handle, CUgraph *out) {
-    struct node *node;
+    struct cuda_node *node;
     CUresult result = of_kind(handle, NODE_CHILD, out, &node);
     if (!result) *out = node->task->child;
     return result;

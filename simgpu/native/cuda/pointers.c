@@ -9,14 +9,14 @@ static u32 handle_types(const struct range *range) {
     return segment->chunk->heap->pool->handle_types;
 }
 
-static struct pool *pool_of(const struct range *range) {
+static struct cuda_pool *pool_of(const struct range *range) {
     if (range->kind != RANGE_POOL) return NULL;
     const struct segment *segment = range->owner;
     return segment->chunk->heap->pool;
 }
 
 static bool is_managed(const struct range *range) {
-    const struct pool *pool = pool_of(range);
+    const struct cuda_pool *pool = pool_of(range);
     return range->kind == RANGE_MANAGED || (pool && pool->managed);
 }
 
@@ -30,7 +30,7 @@ static CUresult other_side(u64 address, bool there, void *data) {
 
 static CUresult answer(const struct range *range, u32 attribute, u64 address, void *data) {
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: *(struct context **)data = range->context; break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT: *(struct cuda_context **)data = range->context; break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(u32 *)data = range_on_host(range) ? TYPE_HOST : TYPE_DEVICE; break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(u64 *)data = address; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER: return other_side(address, on_host_too(range), data);
@@ -48,7 +48,7 @@ static CUresult answer(const struct range *range, u32 attribute, u64 address, vo
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *(u64 *)data = handle_types(range); break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *(u32 *)data = 0; break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(u32 *)data = CU_MEM_ACCESS_READWRITE; break;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(struct pool **)data = pool_of(range); break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(struct cuda_pool **)data = pool_of(range); break;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;

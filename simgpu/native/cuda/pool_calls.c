@@ -5,7 +5,7 @@
 
 /* Managed memory need not prefer a device; here it is charged to the current one then, or to the first. */
 static CUresult managed_device(const CUmemLocation *location, struct device **device) {
-    struct context *context;
+    struct cuda_context *context;
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN) return CUDA_ERROR_INVALID_VALUE;
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return device_of(location->id, device);
     if (location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA) return CUDA_ERROR_INVALID_VALUE;
@@ -31,7 +31,7 @@ CALL(cuMemPoolCreate, CUmemoryPool *made, const CUmemPoolProps *like) {
     if (like->handle_types & ~(u32)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     TRY(device_for(&like->location, like->type, &device));
     LOCKED;
-    struct pool *pool = pool_new(device, is_managed(like->type), like->handle_types, like->most_bytes);
+    struct cuda_pool *pool = pool_new(device, is_managed(like->type), like->handle_types, like->most_bytes);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     *made = pool;
     return CUDA_SUCCESS;
@@ -43,7 +43,7 @@ CALL(cuMemPoolDestroy, CUmemoryPool pool) {
     return pool_destroy(pool);
 }
 
-static CUresult answer(CUmemoryPool *found, struct pool *pool) {
+static CUresult answer(CUmemoryPool *found, struct cuda_pool *pool) {
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     *found = pool;
     return CUDA_SUCCESS;

@@ -8,21 +8,21 @@
 
 #include <stdlib.h>
 
-static struct pool *pools;
-static struct pool *standard[2][SIM_CARDS], *current[2][SIM_CARDS]; /* by whether managed, and by ordinal */
+static struct cuda_pool *pools;
+static struct cuda_pool *standard[2][SIM_CARDS], *current[2][SIM_CARDS]; /* by whether managed, and by ordinal */
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
-bool pool_valid(const struct pool *pool) {
-    const struct pool *each = pools;
+bool pool_valid(const struct cuda_pool *pool) {
+    const struct cuda_pool *each = pools;
     while (each && each != pool) each = each->next;
     return each && !each->destroyed;
 }
 
-struct pool *pool_new(struct device *device, bool managed, u32 handle_types, u64 most) {
-    struct pool *pool = calloc(1, sizeof *pool);
+struct cuda_pool *pool_new(struct device *device, bool managed, u32 handle_types, u64 most) {
+    struct cuda_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return NULL;
-    *pool = (struct pool){.reuse = {1, 1, 1}, .handle_types = handle_types, .managed = managed, .next = pools};
+    *pool = (struct cuda_pool){.reuse = {1, 1, 1}, .handle_types = handle_types, .managed = managed, .next = pools};
     pool->heap = (struct heap){
         .device = device,
         .pool = pool,
@@ -37,18 +37,18 @@ struct pool *pool_new(struct device *device, bool managed, u32 handle_types, u64
     return pool;
 }
 
-struct pool *pool_standard(struct device *device, bool managed) {
-    struct pool **pool = &standard[managed][device->ordinal];
+struct cuda_pool *pool_standard(struct device *device, bool managed) {
+    struct cuda_pool **pool = &standard[managed][device->ordinal];
     if (!*pool) *pool = pool_new(device, managed, CU_MEM_HANDLE_TYPE_NONE, 0);
     return *pool;
 }
 
-struct pool *pool_current(struct device *device, bool managed) {
-    struct pool *chosen = current[managed][device->ordinal];
+struct cuda_pool *pool_current(struct device *device, bool managed) {
+    struct cuda_pool *chosen = current[managed][device->ordinal];
     return chosen ? chosen : pool_standard(device, managed);
 }
 
-CUresult pool_choose(struct device *device, bool managed, struct pool *pool) {
+CUresult pool_choose(struct device *device, bool managed, struct cuda_pool *pool) {
     if (!pool_valid(pool) || pool->heap.device != device || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     if (pool->managed != managed) return CUDA_ERROR_INVALID_VALUE;
     current[managed][device->ordinal] = pool;
@@ -57,8 +57,8 @@ CUresult pool_choose(struct device *device, bool managed, struct pool *pool) {
 
 /* Forgets destroyed pools of which nothing is in use any more. */
 static void pools_reap(void) {
-    for (struct pool **link = &pools; *link;) {
-        struct pool *pool = *link;
+    for (struct cuda_pool **link = &pools; *link;) {
+        struct cuda_pool *pool = *link;
         if (pool->destroyed && pool->heap.used == 0) heap_trim(&pool->heap, 0);
         if (!pool->destroyed || pool->heap.chunks) {
             link = &pool->next;
@@ -69,7 +69,7 @@ static void pools_reap(void) {
     }
 }
 
-CUresult pool_destroy(struct pool *pool) {
+CUresult pool_destroy(struct cuda_pool *pool) {
     if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
     const int ordinal = pool->heap.device->ordinal;
     if (pool == standard[pool->managed][ordinal]) return CUDA_ERROR_INVALID_VALUE;
@@ -81,13 +81,13 @@ CUresult pool_destroy(struct pool *pool) {
 
 bool pools_trim(const struct device *device) {
     bool gone = graph_memory_trim(device);
-    for (struct pool *pool = pools; pool; pool = pool->next)
+    for (struct cuda_pool *pool = pools; pool; pool = pool->next)
         if (pool->heap.device == device && heap_trim(&pool->heap, 0)) gone = true;
     return gone;
 }
 
 void pools_settle(const struct device *device) {
-    for (struct pool *pool = pools; pool; pool = pool->next)
+    for (struct cuda_pool *pool = pools; pool; pool = pool->next)
         if (pool->heap.device == device && pool->heap.reserved > pool->threshold)
             heap_trim(&pool->heap, pool->threshold);
     pools_reap();
@@ -102,14 +102,14 @@ void pools_device_gone(const struct device *device) {
         else if (range->kind == RANGE_POOL_IPC)
             import_free(range);
     }
-    for (struct pool *pool = pools; pool; pool = pool->next)
+    for (struct cuda_pool *pool = pools; pool; pool = pool->next)
         if (pool->heap.device == device) heap_empty(&pool->heap);
     pools_reap();
 }
 
 /* ---- allocating -------------------------------------------------------------------------------------------------- */
 
-static CUresult pool_take(struct pool *pool, u64 bytes, const struct stream *stream, CUdeviceptr *address) {
+static CUresult pool_take(struct cuda_pool *pool, u64 bytes, const struct cuda_stream *stream, CUdeviceptr *address) {
     struct segment *segment;
     if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
     TRY(heap_take(&pool->heap, bytes, order_known(order_key(stream)), &segment));
@@ -117,8 +117,9 @@ static CUresult pool_take(struct pool *pool, u64 bytes, const struct stream *str
 }
 
 /* `pool` NULL: the current one of the stream's device. */
-static CUresult allocate(CUdeviceptr *address, size_t bytes, struct pool *pool, bool named, CUstream handle, bool own) {
-    struct stream *stream;
+static CUresult allocate(CUdeviceptr *address, size_t bytes, struct cuda_pool *pool, bool named, CUstream handle,
+                         bool own) {
+    struct cuda_stream *stream;
     bool capturing;
     TRY(stream_of(handle, own, &stream));
     if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;

@@ -2,7 +2,7 @@
 #include "streams.h"
 
 /* The device's primary context, which keeps its address through all its lives; under contexts_lock. */
-static struct context *primary_of(struct device *device) {
+static struct cuda_context *primary_of(struct device *device) {
     if (!device->primary) device->primary = context_new(device, true);
     if (device->primary) device->primary->version = 3020;
     return device->primary;
@@ -15,7 +15,7 @@ CALL(cuDevicePrimaryCtxRetain, CUcontext *found, CUdevice ordinal) {
     if (result) return result;
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&contexts_lock);
-    struct context *primary = primary_of(device);
+    struct cuda_context *primary = primary_of(device);
     if (!primary)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     else if (primary->references)
@@ -32,7 +32,7 @@ CALL(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
     CUresult result = device_of(ordinal, &device);
     if (result) return result;
     pthread_mutex_lock(&contexts_lock);
-    struct context *primary = device->primary;
+    struct cuda_context *primary = device->primary;
     if (!primary || !primary->references)
         result = CUDA_ERROR_INVALID_CONTEXT;
     else if (primary->references > 1)
@@ -49,7 +49,7 @@ CALL(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
     CUresult result = device_of(ordinal, &device);
     if (result) return result;
     pthread_mutex_lock(&contexts_lock);
-    struct context *primary = device->primary;
+    struct cuda_context *primary = device->primary;
     if (primary && primary->references) {
         u32 references = primary->references;
         context_end(primary);
@@ -78,7 +78,7 @@ CALL(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
     if (result) return result;
     if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&contexts_lock);
-    struct context *primary = primary_of(device);
+    struct cuda_context *primary = primary_of(device);
     if (primary) primary->flags = flags;
     pthread_mutex_unlock(&contexts_lock);
     return primary ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

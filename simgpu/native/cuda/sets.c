@@ -54,7 +54,7 @@ static u64 duration(const struct device *device, const struct set *set) {
     return transfer_ns(device, row_bytes(set) * set->height, false);
 }
 
-CUresult memory_set_work(struct context *context, const void *params, struct work *work) {
+CUresult memory_set_work(struct cuda_context *context, const void *params, struct work *work) {
     const CUDA_MEMSET_NODE_PARAMS *like = params;
     struct set set = {like->target, like->pitch, like->value, like->element_bytes, like->width, like->height};
     TRY(check(&set));
@@ -77,7 +77,7 @@ static bool on_host_side(const struct set *set) {
 
 /* The host waits only for memory of its own, as documented. */
 static CUresult set_now(struct set set, bool own) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     TRY(stream_of(NULL, own, &stream));
     TRY(check(&set));
     TRY(capture_forbids_unsafe());

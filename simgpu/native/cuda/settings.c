@@ -3,7 +3,7 @@
 #include "streams.h"
 
 CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_of(handle, &context);
     if (result) return result;
     if (!version) return CUDA_ERROR_INVALID_VALUE;
@@ -12,7 +12,7 @@ CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
 }
 
 CALL(cuCtxGetFlags, unsigned *flags) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
@@ -24,14 +24,14 @@ CALL(cuCtxGetFlags, unsigned *flags) {
  */
 static const size_t limits[CONTEXT_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
-static CUresult limit_of(int limit, struct context **context) {
+static CUresult limit_of(int limit, struct cuda_context **context) {
     CUresult result = context_current(context);
     if (result) return result;
     return limit >= 0 && limit < CONTEXT_LIMITS ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 CALL(cuCtxGetLimit, size_t *value, int limit) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = limit_of(limit, &context);
     if (result) return result;
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -40,7 +40,7 @@ CALL(cuCtxGetLimit, size_t *value, int limit) {
 }
 
 CALL(cuCtxSetLimit, int limit, size_t value) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = limit_of(limit, &context);
     if (!result) context->limits[limit] = value;
     return result;

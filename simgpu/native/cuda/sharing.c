@@ -115,7 +115,7 @@ CALL(cuMemPoolImportFromShareableHandle, CUmemoryPool *made, void *descriptor, u
     TRY(parcel_receive(descriptor, PARCEL_POOL, &parcel));
     TRY(device_with_card(parcel.card, &device));
     LOCKED;
-    struct pool *pool = pool_new(device, false, CU_MEM_HANDLE_TYPE_NONE, 0);
+    struct cuda_pool *pool = pool_new(device, false, CU_MEM_HANDLE_TYPE_NONE, 0);
     if (!pool) return CUDA_ERROR_OUT_OF_MEMORY;
     pool->imported = true;
     *made = pool;

@@ -16,7 +16,7 @@ void steps_drop(struct step *steps, u32 count) {
     free(steps);
 }
 
-static CUresult append(struct list *list, const struct node *node, struct task *task) {
+static CUresult append(struct list *list, const struct cuda_node *node, struct task *task) {
     if (list->count == list->room) {
         u32 room = list->room ? list->room * 2 : 16;
         struct step *grown = realloc(list->step, room * sizeof *grown);
@@ -36,10 +36,10 @@ static CUresult come_after(struct step *step, u32 other) {
     return CUDA_SUCCESS;
 }
 
-static CUresult add_graph(struct list *list, const struct graph *graph, int entry);
+static CUresult add_graph(struct list *list, const struct cuda_graph *graph, int entry);
 
 /* One node: a step behind those of the nodes before it. A child's steps stand between it and an end of their own. */
-static CUresult add_node(struct list *list, const struct node *node, const u32 *last_of, int entry) {
+static CUresult add_node(struct list *list, const struct cuda_node *node, const u32 *last_of, int entry) {
     CUresult result = append(list, node, node->task);
     u32 own = list->count - 1;
     for (size_t i = 0; i < node->before.count && !result; i++)
@@ -53,9 +53,9 @@ static CUresult add_node(struct list *list, const struct node *node, const u32 *
     return result;
 }
 
-static CUresult add_graph(struct list *list, const struct graph *graph, int entry) {
+static CUresult add_graph(struct list *list, const struct cuda_graph *graph, int entry) {
     size_t count = graph->nodes.count;
-    struct node **order = calloc(count + 1, sizeof *order);
+    struct cuda_node **order = calloc(count + 1, sizeof *order);
     u32 *last_of = calloc(count + 1, sizeof *last_of);
     CUresult result = order && last_of ? graph_sort(graph, order) : CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < count && !result; i++) {
@@ -67,7 +67,7 @@ static CUresult add_graph(struct list *list, const struct graph *graph, int entr
     return result;
 }
 
-CUresult steps_of(const struct graph *graph, struct step **steps, u32 *count) {
+CUresult steps_of(const struct cuda_graph *graph, struct step **steps, u32 *count) {
     struct list list = {0};
     CUresult result = add_graph(&list, graph, -1);
     if (result) {

@@ -7,7 +7,7 @@
 enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 static CUresult create(CUstream *made, unsigned flags, int priority) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (!made || flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
@@ -20,7 +20,7 @@ CALL(cuStreamCreate, CUstream *made, unsigned flags) { return create(made, flags
 CALL(cuStreamCreateWithPriority, CUstream *made, unsigned flags, int priority) { return create(made, flags, priority); }
 
 CALL(cuCtxGetStreamPriorityRange, int *least, int *greatest) {
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (least) *least = LEAST_PRIORITY;
@@ -29,7 +29,7 @@ CALL(cuCtxGetStreamPriorityRange, int *least, int *greatest) {
 }
 
 CALL(cuStreamDestroy_v2, CUstream handle) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     if ((uintptr_t)handle <= 2) return driver_ready() ? driver_ready() : CUDA_ERROR_INVALID_HANDLE;
     CUresult result = stream_of(handle, false, &stream);
     if (result) return result;
@@ -42,7 +42,7 @@ CALL(cuStreamDestroy_v2, CUstream handle) {
 CALL(cuStreamDestroy, CUstream handle) { return cuStreamDestroy_v2(handle); }
 
 static CUresult query(CUstream handle, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (!result) result = capture_forbids_asking(stream);
     if (!result) result = stream_idle(stream);
@@ -54,7 +54,7 @@ CALL(cuStreamQuery, CUstream stream) { return query(stream, false); }
 CALL(cuStreamQuery_ptsz, CUstream stream) { return query(stream, true); }
 
 static CUresult synchronize(CUstream handle, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (!result) result = capture_forbids_asking(stream);
     return result ? result : stream_finish(stream);
@@ -64,7 +64,7 @@ CALL(cuStreamSynchronize, CUstream stream) { return synchronize(stream, false); 
 CALL(cuStreamSynchronize_ptsz, CUstream stream) { return synchronize(stream, true); }
 
 static CUresult get_flags(CUstream handle, unsigned *flags, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (result) return result;
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
@@ -76,7 +76,7 @@ CALL(cuStreamGetFlags, CUstream stream, unsigned *flags) { return get_flags(stre
 CALL(cuStreamGetFlags_ptsz, CUstream stream, unsigned *flags) { return get_flags(stream, flags, true); }
 
 static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (result) return result;
     if (!priority) return CUDA_ERROR_INVALID_VALUE;
@@ -89,7 +89,7 @@ CALL(cuStreamGetPriority_ptsz, CUstream stream, int *priority) { return get_prio
 
 /* A green context is not told from others: the second version's answer is always a plain one. */
 static CUresult get_context(CUstream handle, CUcontext *found, void **green, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (result) return result;
     if (!found) return CUDA_ERROR_INVALID_VALUE;

@@ -10,25 +10,25 @@ enum {
 };
 
 /* Streams are never given back to libc, so that a stale handle is an error and no crash. Under driver_lock. */
-static struct stream *spare;
+static struct cuda_stream *spare;
 static u64 last_id = 2; /* 1 and 2 are the default streams' */
 
-static struct stream *take_spare(void) {
+static struct cuda_stream *take_spare(void) {
     pthread_mutex_lock(&driver_lock);
-    struct stream *stream = spare;
+    struct cuda_stream *stream = spare;
     if (stream) spare = stream->next;
     u64 id = ++last_id;
     pthread_mutex_unlock(&driver_lock);
     if (!stream) stream = malloc(sizeof *stream);
     if (!stream) return NULL;
-    memset(stream, 0, offsetof(struct stream, queue));
-    memset(&stream->first, 0, sizeof *stream - offsetof(struct stream, first));
+    memset(stream, 0, offsetof(struct cuda_stream, queue));
+    memset(&stream->first, 0, sizeof *stream - offsetof(struct cuda_stream, first));
     stream->id = id;
     return stream;
 }
 
-CUresult stream_new(struct context *context, unsigned flags, int priority, struct stream **made) {
-    struct stream *stream = take_spare();
+CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, struct cuda_stream **made) {
+    struct cuda_stream *stream = take_spare();
     if (!stream) return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_init(&stream->lock, NULL);
     stream->context = context;
@@ -43,15 +43,15 @@ CUresult stream_new(struct context *context, unsigned flags, int priority, struc
     return CUDA_SUCCESS;
 }
 
-static void unlink_stream(const struct stream *stream) {
+static void unlink_stream(const struct cuda_stream *stream) {
     pthread_mutex_lock(&driver_lock);
-    struct stream **each = &stream->context->streams;
+    struct cuda_stream **each = &stream->context->streams;
     while (*each && *each != stream) each = &(*each)->next;
     if (*each) *each = stream->next;
     pthread_mutex_unlock(&driver_lock);
 }
 
-void stream_recycle(struct stream *stream) {
+void stream_recycle(struct cuda_stream *stream) {
     pthread_mutex_lock(&driver_lock);
     stream->next = spare;
     spare = stream;
@@ -59,23 +59,23 @@ void stream_recycle(struct stream *stream) {
 }
 
 /* A stream that still holds work is used anew only when the helper has let all of it go. */
-void stream_drop(struct stream *stream) {
+void stream_drop(struct cuda_stream *stream) {
     raise_to(&stream->context->dropped_tail, stream->tail);
     unlink_stream(stream);
     stream->magic = 0;
     if (!stream_abandon(stream)) stream_recycle(stream);
 }
 
-static bool is_own(const struct stream *stream, u64 id) {
+static bool is_own(const struct cuda_stream *stream, u64 id) {
     return stream && stream->magic == STREAM_MAGIC && stream->id == id;
 }
 
 /* The calling thread's own default stream in a context. */
-static CUresult own_stream(struct context *context, struct stream **found) {
+static CUresult own_stream(struct cuda_context *context, struct cuda_stream **found) {
     struct thread *thread = thread_here();
     int place = -1;
     for (int i = 0; i < (int)(sizeof thread->own / sizeof *thread->own); i++) {
-        struct stream *own = thread->own[i].stream;
+        struct cuda_stream *own = thread->own[i].stream;
         if (!is_own(own, thread->own[i].id)) {
             if (place < 0) place = i;
         } else if (own->context == context) {
@@ -98,14 +98,14 @@ void thread_drop_streams(const struct thread *thread) {
         if (is_own(thread->own[i].stream, thread->own[i].id)) stream_drop(thread->own[i].stream);
 }
 
-CUresult stream_of(CUstream handle, bool per_thread, struct stream **found) {
+CUresult stream_of(CUstream handle, bool per_thread, struct cuda_stream **found) {
     if ((uintptr_t)handle > 2) {
         if (handle->magic != STREAM_MAGIC) return driver_ready() ? driver_ready() : CUDA_ERROR_INVALID_HANDLE;
         if (thread_here()->serves) return CUDA_ERROR_NOT_PERMITTED;
         *found = handle;
         return device_fault(handle->context->device);
     }
-    struct context *context;
+    struct cuda_context *context;
     CUresult result = context_current(&context);
     if (result) return result;
     if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread)) return own_stream(context, found);
@@ -113,10 +113,10 @@ CUresult stream_of(CUstream handle, bool per_thread, struct stream **found) {
     return CUDA_SUCCESS;
 }
 
-struct device *stream_device(const struct stream *stream) { return stream->context->device; }
+struct device *stream_device(const struct cuda_stream *stream) { return stream->context->device; }
 
-u64 stream_start(struct stream *stream) {
-    struct context *context = stream->context;
+u64 stream_start(struct cuda_stream *stream) {
+    struct cuda_context *context = stream->context;
     struct device *device = context->device;
     u64 start = atomic_load_explicit(&stream->tail, memory_order_relaxed);
     u64 other = 0;
@@ -137,25 +137,25 @@ u64 stream_start(struct stream *stream) {
     return start;
 }
 
-void stream_delay(struct stream *stream, u64 end) {
+void stream_delay(struct cuda_stream *stream, u64 end) {
     if (atomic_load_explicit(&stream->tail, memory_order_relaxed) < end)
         atomic_store_explicit(&stream->tail, end, memory_order_release);
     if (!stream->legacy && !stream->non_blocking) raise_to(&stream->context->blocking_tail, end);
 }
 
-static void forget_done(struct stream *stream, u64 received) {
+static void forget_done(struct cuda_stream *stream, u64 received) {
     while (stream->count && stream->queue[stream->first] <= received) {
         stream->first = (stream->first + 1) % STREAM_QUEUE;
         stream->count--;
     }
 }
 
-bool stream_full(struct stream *stream) {
+bool stream_full(struct cuda_stream *stream) {
     if (stream->count == STREAM_QUEUE) forget_done(stream, stream->context->device->received);
     return stream->count == STREAM_QUEUE;
 }
 
-CUresult stream_room(struct stream *stream) {
+CUresult stream_room(struct cuda_stream *stream) {
     struct device *device = stream->context->device;
     if (!stream_full(stream)) return CUDA_SUCCESS;
     u64 first = stream->queue[stream->first], end = first;
@@ -175,7 +175,7 @@ static u64 end_of(u64 start, u64 duration_ns) {
     return start + (duration_ns < SIM_NEVER ? duration_ns : SIM_NEVER);
 }
 
-u64 stream_append(struct stream *stream, u64 start, u64 duration_ns) {
+u64 stream_append(struct cuda_stream *stream, u64 start, u64 duration_ns) {
     u64 end = end_of(start, duration_ns);
     stream->queue[(stream->first + stream->count++) % STREAM_QUEUE] = end;
     stream_delay(stream, end);
@@ -183,7 +183,7 @@ u64 stream_append(struct stream *stream, u64 start, u64 duration_ns) {
     return end;
 }
 
-CUresult stream_enqueue(struct stream *stream, u64 duration_ns, u64 *end) {
+CUresult stream_enqueue(struct cuda_stream *stream, u64 duration_ns, u64 *end) {
     while (stream_holds(stream)) {
         if (!end) return stream_hold(stream, &(struct held){.kind = HELD_RUN, .duration_ns = duration_ns});
         CUresult result = stream_settle(stream);
@@ -198,13 +198,13 @@ CUresult stream_enqueue(struct stream *stream, u64 duration_ns, u64 *end) {
 }
 
 /* The end of everything that synchronising with the stream waits for. */
-static u64 end_of_all(struct stream *stream) {
+static u64 end_of_all(struct cuda_stream *stream) {
     u64 end = stream->tail;
     if (stream->legacy && stream->context->blocking_tail > end) end = stream->context->blocking_tail;
     return end;
 }
 
-CUresult stream_finish(struct stream *stream) {
+CUresult stream_finish(struct cuda_stream *stream) {
     CUresult result = stream_settle(stream);
     bool exactly = !(stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
     if (!result) result = device_wait_how(stream->context->device, end_of_all(stream), exactly);
@@ -212,33 +212,33 @@ CUresult stream_finish(struct stream *stream) {
     return result;
 }
 
-u64 context_tail(struct context *context) {
+u64 context_tail(struct cuda_context *context) {
     u64 end = context->dropped_tail;
     pthread_mutex_lock(&driver_lock);
-    for (struct stream *each = context->streams; each; each = each->next)
+    for (struct cuda_stream *each = context->streams; each; each = each->next)
         if (each->tail > end) end = each->tail;
     pthread_mutex_unlock(&driver_lock);
     return end;
 }
 
 /* A stream that holds work; streams that go meanwhile stay readable. */
-static struct stream *one_that_holds(struct context *context) {
-    struct stream *found = NULL;
+static struct cuda_stream *one_that_holds(struct cuda_context *context) {
+    struct cuda_stream *found = NULL;
     pthread_mutex_lock(&driver_lock);
-    for (struct stream *each = context->streams; each && !found; each = each->next)
+    for (struct cuda_stream *each = context->streams; each && !found; each = each->next)
         if (each->held) found = each;
     pthread_mutex_unlock(&driver_lock);
     return found;
 }
 
-CUresult context_settle(struct context *context) {
+CUresult context_settle(struct cuda_context *context) {
     CUresult result = CUDA_SUCCESS;
-    struct stream *stream;
+    struct cuda_stream *stream;
     while (!result && (stream = one_that_holds(context))) result = stream_settle(stream);
     return result;
 }
 
-CUresult stream_idle(struct stream *stream) {
+CUresult stream_idle(struct cuda_stream *stream) {
     struct device *device = stream->context->device;
     if (stream_holds(stream)) return CUDA_ERROR_NOT_READY;
     u64 end = end_of_all(stream);
@@ -246,7 +246,7 @@ CUresult stream_idle(struct stream *stream) {
     return device->received < end ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-CUresult stream_after(struct stream *stream, void (*action)(void *argument), void *argument) {
+CUresult stream_after(struct cuda_stream *stream, void (*action)(void *argument), void *argument) {
     CUresult result = stream_settle(stream);
     if (!result) device_after(stream->context->device, end_of_all(stream), action, argument);
     return result;

@@ -28,24 +28,24 @@ struct held {
     enum held_kind kind;
     u64 duration_ns;                    /* RUN */
     struct mark *mark;                  /* MARK, WAIT */
-    struct event *event;                /* MARK: recorded there, if any */
+    struct cuda_event *event;                /* MARK: recorded there, if any */
     CUresult (*call)(void *argument, CUresult status); /* CALL: on the helper thread, when all before it is done */
     void *argument;
     bool (*ready)(const void *argument); /* VALUE: asked again and again */
 };
 
 struct nodes {
-    struct node **node;
+    struct cuda_node **node;
     size_t count;
 };
 
-struct stream {
+struct cuda_stream {
     u32 magic;
     bool legacy, per_thread, non_blocking, abandoned;
     int priority;
     u64 id;
-    struct context *context;
-    struct stream *next, *next_holding;
+    struct cuda_context *context;
+    struct cuda_stream *next, *next_holding;
     pthread_mutex_t lock;
     _Atomic u64 tail;                   /* end of all work that isn't held, in local time */
     u64 queue[STREAM_QUEUE];            /* ends of work that may still run */
@@ -53,19 +53,19 @@ struct stream {
     _Atomic u32 held;                   /* how many are in the list */
     struct held *held_first, *held_last;
     bool holding;                       /* the helper looks after it */
-    struct stream *next_member;         /* of the same capture */
+    struct cuda_stream *next_member;         /* of the same capture */
     struct capture *_Atomic capture;
     struct nodes captured;              /* what the next captured work depends on */
 };
 
-struct event {
+struct cuda_event {
     u32 magic, flags;
     bool recorded;
     struct device *device;
-    struct context *context;
+    struct cuda_context *context;
     struct mark *mark;                  /* where it was recorded while that wasn't known yet */
     u64 local, wall;                    /* wall 0: not reached, or not looked at since */
-    struct event *newer, *older;        /* among device.timing */
+    struct cuda_event *newer, *older;        /* among device.timing */
     bool timing;                        /* is among them */
     struct capture *capture;            /* was recorded in a capturing stream */
     struct nodes captured;
@@ -94,56 +94,56 @@ static inline void raise_to(_Atomic u64 *word, u64 value) {
 
 /* ---- streams.c --------------------------------------------------------------------------------------------------- */
 
-CUresult stream_new(struct context *context, unsigned flags, int priority, struct stream **made);
+CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, struct cuda_stream **made);
 
 /* Its handle is invalid from now on; what it still does is done. */
-void stream_drop(struct stream *stream);
+void stream_drop(struct cuda_stream *stream);
 
 /* A dropped stream that holds nothing can be used anew. */
-void stream_recycle(struct stream *stream);
+void stream_recycle(struct cuda_stream *stream);
 
 /* Waits until the queue is no longer full; the lock is held. Comes before stream_start. */
-CUresult stream_room(struct stream *stream);
-bool stream_full(struct stream *stream);
+CUresult stream_room(struct cuda_stream *stream);
+bool stream_full(struct cuda_stream *stream);
 
 /* When work that is added now would begin; the stream's lock is held. */
-u64 stream_start(struct stream *stream);
+u64 stream_start(struct cuda_stream *stream);
 
 /* Adds work that begins at `start`, and says when it ends; the lock is held and there is room. */
-u64 stream_append(struct stream *stream, u64 start, u64 duration_ns);
+u64 stream_append(struct cuda_stream *stream, u64 start, u64 duration_ns);
 
 /* What comes next in this stream begins no earlier than local time `end`; the lock is held. */
-void stream_delay(struct stream *stream, u64 end);
+void stream_delay(struct cuda_stream *stream, u64 end);
 
 /* The end of all work of a context, and waiting until none of its streams holds any. */
-u64 context_tail(struct context *context);
-CUresult context_settle(struct context *context);
+u64 context_tail(struct cuda_context *context);
+CUresult context_settle(struct cuda_context *context);
 
 /* Whether all work of the stream is done. */
-CUresult stream_idle(struct stream *stream);
+CUresult stream_idle(struct cuda_stream *stream);
 
 /* ---- held.c ------------------------------------------------------------------------------------------------------ */
 
 /* Whether new work of the stream must be held, too. */
-static inline bool stream_holds(const struct stream *stream) {
-    const struct context *context = stream->context;
+static inline bool stream_holds(const struct cuda_stream *stream) {
+    const struct cuda_context *context = stream->context;
     if (atomic_load_explicit(&stream->held, memory_order_acquire)) return true;
     if (stream->legacy) return atomic_load_explicit(&context->blocking_held, memory_order_acquire) != 0;
     return !stream->non_blocking && atomic_load_explicit(&context->legacy->held, memory_order_acquire);
 }
 
 /* Holds a copy of `work` in the stream. No lock is held. Waits while too much is held. */
-CUresult stream_hold(struct stream *stream, const struct held *work);
+CUresult stream_hold(struct cuda_stream *stream, const struct held *work);
 
 /* A mark behind everything that the stream holds now, where `event` (may be NULL) is recorded; the caller owns one
  * reference. No lock is held. */
-CUresult stream_mark(struct stream *stream, struct event *event, struct mark **mark);
+CUresult stream_mark(struct cuda_stream *stream, struct cuda_event *event, struct mark **mark);
 
 /* Nobody uses the stream any more. Whether it still holds work: then the helper recycles it. */
-bool stream_abandon(struct stream *stream);
+bool stream_abandon(struct cuda_stream *stream);
 
 /* Waits until the stream holds nothing. */
-CUresult stream_settle(struct stream *stream);
+CUresult stream_settle(struct cuda_stream *stream);
 
 /* Waits until the mark is known. */
 CUresult mark_settle(struct mark *mark);
@@ -153,59 +153,60 @@ struct mark *mark_keep(struct mark *mark);
 void mark_drop(struct mark *mark);
 
 /* Has the helper thread call `function` when all work before it is done. */
-CUresult stream_call(struct stream *stream, CUhostFn function, void *data);
+CUresult stream_call(struct cuda_stream *stream, CUhostFn function, void *data);
 
 /* ---- events.c ---------------------------------------------------------------------------------------------------- */
 
-CUresult event_of(CUevent handle, struct event **found);
+CUresult event_of(CUevent handle, struct cuda_event **found);
 
 /* CUDA_SUCCESS once it is reached, CUDA_ERROR_NOT_READY before. */
-CUresult event_done(struct event *event);
+CUresult event_done(struct cuda_event *event);
 
 /* What cuEventRecord and cuStreamWaitEvent do where nothing captures. */
-CUresult event_record(struct event *event, struct stream *stream);
-CUresult stream_wait(struct stream *stream, struct event *event);
+CUresult event_record(struct cuda_event *event, struct cuda_stream *stream);
+CUresult stream_wait(struct cuda_stream *stream, struct cuda_event *event);
 
 /* Called under device->advancing: gives wall times to the events that are reached. */
 void events_resolve(struct device *device, const struct sim_share *share);
 
 /* The event happens at local time `local`. */
-void event_set(struct event *event, struct device *device, u64 local);
+void event_set(struct cuda_event *event, struct device *device, u64 local);
 
 /* The mark at which the event was recorded is known now, if it is still its own. */
-void event_reached(struct event *event, const struct mark *mark);
+void event_reached(struct cuda_event *event, const struct mark *mark);
 
 /* ---- capture.c --------------------------------------------------------------------------------------------------- */
 
 /* Waiting for a context or a stream that captures is an error, and makes the captures invalid. */
-CUresult capture_forbids_waiting(struct context *context);
-CUresult capture_forbids_asking(struct stream *stream);
+CUresult capture_forbids_waiting(struct cuda_context *context);
+CUresult capture_forbids_asking(struct cuda_stream *stream);
 
 /* Events in captures. Recorded in a capturing stream, an event stands for what is captured there. `capture_wait` does
  * all that there is to do (*handled) or leaves it to the caller: neither stream nor event captures. */
-CUresult capture_record(struct stream *stream, struct event *event);
-CUresult capture_add_record(struct stream *stream, struct event *event);
-CUresult capture_wait(struct stream *stream, struct event *event, unsigned flags, bool *handled);
-CUresult event_captured(const struct event *event);
-void event_uncapture(struct event *event);
+CUresult capture_record(struct cuda_stream *stream, struct cuda_event *event);
+CUresult capture_add_record(struct cuda_stream *stream, struct cuda_event *event);
+CUresult capture_wait(struct cuda_stream *stream, struct cuda_event *event, unsigned flags, bool *handled);
+CUresult event_captured(const struct cuda_event *event);
+void event_uncapture(struct cuda_event *event);
 
-CUresult capture_kernel(struct stream *stream, struct function *function, const struct shape *shape, u64 duration_ns);
-CUresult capture_child(struct stream *stream, const struct graph *child);
-CUresult capture_host(struct stream *stream, CUhostFn function, void *data);
+CUresult capture_kernel(struct cuda_stream *stream, struct cuda_function *function, const struct shape *shape,
+                        u64 duration_ns);
+CUresult capture_child(struct cuda_stream *stream, const struct cuda_graph *child);
+CUresult capture_host(struct cuda_stream *stream, CUhostFn function, void *data);
 
 /* The stream is destroyed: its capture is invalid. */
-void capture_leave(struct stream *stream);
+void capture_leave(struct cuda_stream *stream);
 
 /* ---- contexts.c -------------------------------------------------------------------------------------------------- */
 
 /* Of the calling thread. */
 struct thread {
-    struct context *stack[16];
+    struct cuda_context *stack[16];
     unsigned depth;
     bool serves; /* runs a host function, which may not call the driver */
     CUstreamCaptureMode mode;
     struct {
-        struct stream *stream;
+        struct cuda_stream *stream;
         u64 id; /* another one: the stream is gone */
     } own[16]; /* its default streams, one for each context */
 };
@@ -223,6 +224,6 @@ void thread_drop_streams(const struct thread *thread);
 extern pthread_mutex_t contexts_lock;
 
 /* A context with no references, and its life; under contexts_lock. */
-struct context *context_new(struct device *device, bool is_primary);
-CUresult context_begin(struct context *context, u32 flags);
-void context_end(struct context *context);
+struct cuda_context *context_new(struct device *device, bool is_primary);
+CUresult context_begin(struct cuda_context *context, u32 flags);
+void context_end(struct cuda_context *context);

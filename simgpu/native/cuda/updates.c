@@ -6,7 +6,7 @@
 enum { UPDATED = 0, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3 };
 
 /* The first difference of form between two lists of steps. */
-static int difference(const struct executable *old, const struct step *steps, u32 count, u32 *where) {
+static int difference(const struct cuda_executable *old, const struct step *steps, u32 count, u32 *where) {
     *where = 0;
     if (old->count != count) return TOPOLOGY_CHANGED;
     for (u32 i = 0; i < count; i++) {
@@ -21,7 +21,7 @@ static int difference(const struct executable *old, const struct step *steps, u3
 }
 
 /* The steps keep the nodes that they were made from: those are the ones that the program knows. */
-static void exchange_tasks(struct executable *executable, struct step *steps) {
+static void exchange_tasks(struct cuda_executable *executable, struct step *steps) {
     pthread_mutex_lock(&executable->lock);
     for (u32 i = 0; i < executable->count; i++) {
         struct task *old = executable->steps[i].task;
@@ -33,8 +33,8 @@ static void exchange_tasks(struct executable *executable, struct step *steps) {
 }
 
 static CUresult update(CUgraphExec handle, CUgraph with, int *answer, CUgraphNode *failed) {
-    struct executable *executable;
-    struct graph *graph;
+    struct cuda_executable *executable;
+    struct cuda_graph *graph;
     struct step *steps;
     u32 count, where;
     CUresult result = executable_of(handle, &executable);

@@ -33,7 +33,7 @@ static bool arrived(const void *argument) {
 }
 
 static CUresult hold(CUstream handle, const struct word *word, bool per_thread) {
-    struct stream *stream;
+    struct cuda_stream *stream;
     bool capturing;
     CUresult result = stream_of(handle, per_thread, &stream);
     if (!result) result = stream_begin(stream, &capturing);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from partage_isolation.audit.metrics import Counters
@@ -80,7 +79,11 @@ class Member:
     card: CardId
     connections: frozenset[Connection]
     """Over which it joined."""
-    leave: Callable[[], None] = field(init=False)
+    left: Callable[[Member], None]
+    """Hears that a connection over which it joined is over."""
+
+    def leave(self) -> None:
+        self.left(self)
 
 
 class Members:
@@ -89,9 +92,9 @@ class Members:
         """By who it is, and the card's number."""
         self._members: dict[Place, list[Member]] = {}
 
-    def enter(self, session: Session, number: int, card: CardId) -> Member:
+    def enter(self, session: Session, number: int, card: CardId, left: Callable[[Member], None]) -> Member:
         connections = frozenset(each for each in (session.calls, session.signals) if each is not None)
-        member = Member(session, number, session.process.key, card, connections)
+        member = Member(session, number, session.process.key, card, connections, left)
         self.by_session[session, number] = member
         self._members.setdefault((member.key, card), []).append(member)
         return member
@@ -168,8 +171,7 @@ class Leases:
         return wire.answer(packet, Result.OK, wire.lease_body(lease))
 
     def _begin(self, session: Session, number: int, card: CardId) -> None:
-        member = self._members.enter(session, number, card)
-        member.leave = partial(self._left, member)
+        member = self._members.enter(session, number, card, self._left)
         for connection in member.connections:
             connection.at_end(member.leave)
         self._arbiter.joined(member.key, card, member, _now_ns())

@@ -30,7 +30,7 @@ from partage_base.version import VERSION
 from partage_plugins.errors import PartageError
 from partage_plugins.hooks import NODE_GROUP
 from partage_plugins.hooks import node as node_hooks
-from partage_plugins.registry.finding import blocked_names, installed, tracing
+from partage_plugins.registry.entry_points import blocked_names, installed, tracing
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.vocabulary import NodeName

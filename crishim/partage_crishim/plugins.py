@@ -12,7 +12,7 @@ from partage_crishim.settings import CrishimSettings
 from partage_plugins.errors import PartageError
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.host import HostEvent
-from partage_plugins.registry.finding import blocked_names, tracing
+from partage_plugins.registry.entry_points import blocked_names, tracing
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import Container, Granted, NodeName
 

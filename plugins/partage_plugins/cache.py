@@ -1,7 +1,7 @@
 """Answers that are remembered within a number of bytes, whatever was asked and however large the answers are.
 
 Questions are made by users, so neither their number nor a bound on their number says how much memory they take. Who
-puts an answer in says how many bytes it holds; what nobody asked for longest goes first. An answer that is larger than
+puts an answer in says how many bytes it holds; what was not asked for longest goes first. An answer that is larger than
 all that may be kept is not kept. `structure_bytes` is for answers that were read from a text.
 """
 
@@ -71,7 +71,7 @@ class Cache(Generic[K, V]):
         self.bytes = 0
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """All, those first that nobody asked for longest."""
+        """All, those first that were not asked for longest."""
         return ((key, answer) for key, (answer, _) in self._answers.items())
 
     def values(self) -> Iterator[V]:

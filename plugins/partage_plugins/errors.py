@@ -26,7 +26,7 @@ _LONGEST_ALLOWED = 240
 
 
 class PartageError(Exception):
-    """Base of everything expected."""
+    """Base of everything that is expected to go wrong."""
 
 
 class DecodeError(PartageError):
@@ -88,11 +88,11 @@ class PluginHung(PluginError):
 
 
 class PluginCrashed(PluginError):
-    """Its process died."""
+    """The process that runs the plugin died in a call."""
 
 
 class PluginBroken(PluginError):
-    """It failed again right after it was made anew: the process that holds it must not go on."""
+    """It failed again right after it was renewed: the process that holds it must not go on."""
 
 
 def _shown(text: str, longest: int) -> str:

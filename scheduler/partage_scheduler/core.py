@@ -17,7 +17,7 @@ from partage_plugins.errors import PartageError
 from partage_plugins.hooks import SCHEDULER_GROUP
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity
-from partage_plugins.registry.finding import blocked_names, installed, tracing
+from partage_plugins.registry.entry_points import blocked_names, installed, tracing
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import SchedulerSide, SideSettings
 from partage_plugins.vocabulary import Allocation, PodUid

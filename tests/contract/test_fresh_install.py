@@ -34,7 +34,7 @@ BROKEN = {
 HOSTING = """
 import asyncio, json, os, sys
 from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.registry.finding import blocked_names
+from partage_plugins.registry.entry_points import blocked_names
 
 async def main():
     host = PluginHost(HostSettings(node="n1", root=sys.argv[1], blocked=blocked_names(os.environ)))
@@ -50,14 +50,14 @@ BOTH = {"gpu": "gpu", "fpga": "fpga"}
 ENTRY_POINTS = """
 import json
 from partage_plugins.hooks import NODE_GROUP, SCHEDULER_GROUP
-from partage_plugins.registry.finding import installed
+from partage_plugins.registry.entry_points import installed
 
 print(json.dumps([[each.name for each in installed(group)] for group in (SCHEDULER_GROUP, NODE_GROUP)]))
 """
 SIDE = """
 import importlib, json, sys
 from partage_plugins import hooks
-from partage_plugins.registry.finding import installed
+from partage_plugins.registry.entry_points import installed
 from partage_plugins.registry.registry import Registry
 
 side = sys.argv[1]

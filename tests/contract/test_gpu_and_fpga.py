@@ -29,7 +29,7 @@ from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity, Call
-from partage_plugins.registry.finding import from_paths
+from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.sides.scheduler import SchedulerSide

@@ -31,7 +31,7 @@ from partage_plugins.codecs import (
 from partage_plugins.errors import DecodeError
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings, PluginHost
-from partage_plugins.registry.finding import from_paths, tracing
+from partage_plugins.registry.entry_points import from_paths, tracing
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import Record, SchedulerSide, SideSettings
 from partage_plugins.vocabulary import (

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
-from partage_plugins.registry.finding import Candidate
+from partage_plugins.registry.entry_points import Candidate
 from partage_plugins.registry.registry import LoadReport, Registry
 from partage_plugins.sides import scheduler
 from partage_plugins.sides.node import NodeSide

@@ -15,7 +15,7 @@ from partage_gpu.allocator.mix import read_mix
 from partage_gpu.allocator.plan import EVERY_NAMESPACE
 from partage_gpu.allocator.shapes import Typical
 from partage_plugins.hooks import scheduler as hooks
-from partage_plugins.registry.finding import Candidate, blocked_names, installed
+from partage_plugins.registry.entry_points import Candidate, blocked_names, installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import PluginName

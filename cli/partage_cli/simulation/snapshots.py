@@ -20,7 +20,7 @@ from partage_cli.simulation.snapshot_objects import Object, Objects, pod_of
 from partage_cli.simulation.typical import typical_of
 from partage_cli.simulation.workloads import FleetNode, Workload, demand_milli
 from partage_plugins.codecs import decode_allocation, decode_inventory
-from partage_plugins.codecs.reading import Reader
+from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU, CardId, NodeName, PodRequest

@@ -23,7 +23,7 @@ from partage_plugins.vocabulary.containers import LONGEST_PATH
 IN_CONTAINER: Final = "/run/partage"
 """Where the broker's socket and the library appear in a container."""
 Owners = Mapping[str, tuple[PluginName, ...]]
-"""Which plugins set a field, as `partage_plugins.rules.merging` names fields."""
+"""Which plugins set a field, as `partage_plugins.rules.merge` names fields."""
 _ALIASES: Final = (("/var/run", "/run"),)  # links of nearly every image
 
 

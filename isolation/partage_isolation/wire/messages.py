@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from partage_plugins.codecs.reading import Reader
+from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.containers import Mount
 from partage_plugins.vocabulary.gpu import GpuGrant

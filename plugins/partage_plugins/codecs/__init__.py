@@ -1,6 +1,6 @@
 """What crosses between the parts, read and written: total decoders and the signature.
 
-`reading` turns bytes into one type or one error; `inventory` and `allocation` are contracts 1 and 3, `native` the
+`decoder` turns bytes into one type or one error; `inventory` and `allocation` are contracts 1 and 3, `native` the
 request dialect, `quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket or clock.
 """
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from partage_plugins.codecs.decoder import Reader, fitting
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.codecs.reading import Reader, fitting
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocation, Grants
 from partage_plugins.vocabulary.kinds import AnyKind

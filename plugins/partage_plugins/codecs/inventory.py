@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from partage_plugins.codecs.decoder import Reader, fitting
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.codecs.reading import Reader, fitting
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.limits import MAX_KINDS
@@ -18,14 +18,14 @@ from partage_plugins.vocabulary.names import Kind, KindText
 WHAT: Final = "inventory"
 
 
-class _Envelope(Struct, frozen=True):
+class _InventoryEnvelope(Struct, frozen=True):
     v: Literal[1]
     kinds: Annotated[dict[KindText, msgspec.Raw], Meta(max_length=MAX_KINDS)]
     reads: Reads = Reads()
     ready: Ready = Ready()
 
 
-_ENVELOPE: Final = Reader(WHAT, _Envelope)
+_ENVELOPE: Final = Reader(WHAT, _InventoryEnvelope)
 
 
 def decode_inventory(raw: str | bytes, kinds: Iterable[AnyKind]) -> Inventory:

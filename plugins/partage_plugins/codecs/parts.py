@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from partage_plugins.codecs.reading import Reader
+from partage_plugins.codecs.decoder import Reader
 from partage_plugins.vocabulary.names import Kind
 
 

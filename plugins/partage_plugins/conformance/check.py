@@ -18,7 +18,7 @@ import msgspec
 from partage_plugins.conformance.subject import Subject
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
 from partage_plugins.registry.calls import Call
-from partage_plugins.registry.finding import Candidate, from_paths
+from partage_plugins.registry.entry_points import Candidate, from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary.names import PluginName
 
@@ -58,12 +58,12 @@ def unchanged(hook: str, what: str, value: object) -> Generator[None]:
 
 
 class OneLife(Registry):
-    """A registry that makes no plugin anew: here the first fault is the answer."""
+    """A registry that renews no plugin: here the first fault is the answer."""
 
     def renew(self, name: PluginName) -> None:
         """Called by the façade while it looks at the fault."""
         fault = sys.exception()
-        raise Broken(f"{fault}; plugin {name} has lost count and would be made anew") from fault
+        raise Broken(f"{fault}; plugin {name} has lost count and would be renewed") from fault
 
 
 def loaded(case: Case, hooks: ModuleType, paths: Mapping[str, str]) -> Registry:

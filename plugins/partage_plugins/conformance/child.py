@@ -25,7 +25,7 @@ from partage_plugins.errors import DecodeError, PluginError, Refused
 from partage_plugins.host.blackbox import BlackBox
 from partage_plugins.host.child import EXIT_OUT_OF_MEMORY
 from partage_plugins.host.confinement import confine
-from partage_plugins.registry.finding import described
+from partage_plugins.registry.entry_points import described
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LONGEST_TRACE: Final = 8000

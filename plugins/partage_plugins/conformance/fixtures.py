@@ -15,7 +15,7 @@ from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings
-from partage_plugins.registry.finding import from_paths
+from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import Record, SchedulerSide
 from partage_plugins.vocabulary.allocation import Allocation
@@ -34,7 +34,7 @@ PluginHosts = Callable[[Mapping[str, str]], RunningHost]
 
 
 class _NodeRecord(Record):
-    """What a plugin that was made anew is told of nodes; authors' tests keep allocations themselves."""
+    """What a renewed plugin is told of nodes; authors' tests keep allocations themselves."""
 
     def __init__(self, inventories: tuple[Inventory, ...]) -> None:
         self._inventories = inventories

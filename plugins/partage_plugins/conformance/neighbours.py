@@ -69,7 +69,7 @@ class NeighbourNode:
 
 
 class StandInScheduler:
-    """Stands for the owner of cards, so that nobody else can claim them."""
+    """Stands for the owner of cards, so that no other plugin can claim them."""
 
     @hookimpl
     def partage_kind(self) -> AnyKind:

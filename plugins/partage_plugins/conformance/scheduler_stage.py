@@ -177,7 +177,7 @@ class SchedulerStage(Record):
 
 
 def read_only(slots: Iterable[int]) -> Slots:
-    """An array that nobody can write to."""
+    """An array that can only be read."""
     return np.frombuffer(np.array(list(slots), dtype=np.int32).tobytes(), dtype=np.int32)
 
 

@@ -52,7 +52,7 @@ def partage_requests(pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] 
 
 @hookspec
 def partage_resources() -> Sequence[str]:
-    """Name the resources by which pods ask in this plugin's dialect, so that nobody looks for them on nodes.
+    """Name the resources by which pods ask in this plugin's dialect, so that no one looks for them on nodes.
 
     Asked once, when the scheduler starts. Those below `partage.dev/` need no naming.
 
@@ -177,7 +177,7 @@ def partage_take(slot: Slot, allocation: Allocation) -> None:
     """Count an allocation on a node; owners of a kind in it only.
 
     After a start, a reset or a new inventory the host replays nodes and bound allocations. A plugin that raises here
-    is made anew and replayed.
+    is renewed and replayed.
 
     Args:
         slot: the node.

@@ -60,5 +60,5 @@ class RecordedActivity(Activity):
         self._box.note(call.plugin, call.hook)
 
     def leave(self) -> None:
-        """Writes down that nobody does."""
+        """Writes down that no plugin runs."""
         self._box.clear()

@@ -1,6 +1,6 @@
-"""Carries frames between the loop and the child: questions out, replies to whoever waits for their number.
+"""Carries frames between the loop and the child: questions out, replies to the caller that waits for their number.
 
-A caller that gives up leaves nothing behind: its late reply finds nobody waiting and is dropped.
+A caller that gives up leaves nothing behind: its late reply is dropped.
 """
 
 from __future__ import annotations

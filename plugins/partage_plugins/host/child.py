@@ -2,7 +2,7 @@
 
 Its first argument is the descriptor of the socket, the second that of the black box, the third how much memory it may
 use. What a plugin prints goes to stderr. A plugin that runs out of memory costs its call, and then the process is made
-anew.
+again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partage_plugins.hooks import node as node_hooks
 from partage_plugins.host import messages
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
 from partage_plugins.host.confinement import confine
-from partage_plugins.registry.finding import Candidate, from_paths, installed
+from partage_plugins.registry.entry_points import Candidate, from_paths, installed
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.vocabulary.containers import Granted
@@ -158,7 +158,7 @@ def _received(connection: socket.socket, incoming: bytearray) -> messages.Questi
 
 
 def _nothing_to_wake() -> None:
-    """Discovery is the advertiser's."""
+    """Changes nothing: only the advertiser asks what there is."""
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pluggy import HookImpl
 
 from partage_plugins.errors import DecodeError, PluginFailed, Refused
-from partage_plugins.registry.finding import described
+from partage_plugins.registry.entry_points import described
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary.names import PluginName
 
@@ -24,7 +24,7 @@ _LONGEST_TRACE: Final = 300
 
 
 class Activity:
-    """Which call is running: written at every call, read by whoever watches for hangs."""
+    """Which call is running: written at every call, read by the watchdog."""
 
     __slots__ = ("current", "serial")
 

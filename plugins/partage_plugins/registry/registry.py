@@ -19,7 +19,7 @@ from pluggy import HookImpl
 
 from partage_plugins.errors import PluginNotLoaded
 from partage_plugins.hooks.markers import PROJECT
-from partage_plugins.registry.finding import Candidate, described, made
+from partage_plugins.registry.entry_points import Candidate, described, made
 from partage_plugins.vocabulary.kinds import AnyKind, KindType
 from partage_plugins.vocabulary.names import IN_WORDS, KIND_PATTERN, Kind, PluginName
 
@@ -60,7 +60,7 @@ class Registry:
         return tuple(self._kinds.values())
 
     def kind(self, name: Kind) -> AnyKind | None:
-        """The kind of that name, or None where nobody owns it."""
+        """The kind of that name, or None where no plugin owns it."""
         return self._kinds.get(name)
 
     def owner(self, kind: Kind) -> PluginName | None:

@@ -16,7 +16,7 @@ from partage_plugins.vocabulary.names import Kind
 
 Enforcement = Literal["strict", "advisory"]
 Broken = Mapping[Kind, tuple[Promise, ...]]
-"""Promises that nobody enforces, by kind."""
+"""Promises that no plugin enforces, by kind."""
 
 
 def unenforced(granted: Granted, adjustment: Adjustment, kinds: Iterable[AnyKind]) -> dict[Kind, tuple[Promise, ...]]:

@@ -19,7 +19,7 @@ from partage_plugins.errors import PartageError, PluginError, PluginNonsense, Re
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.rules.enforcement import unenforced
-from partage_plugins.rules.merging import checked, merge
+from partage_plugins.rules.merge import checked, merge
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.kinds import PROMISES, AnyKind, Promise
 from partage_plugins.vocabulary.names import ContainerKey, Kind, PluginName
@@ -36,7 +36,7 @@ _HOOKS: Final = (
 
 
 class Adjusted(Struct, frozen=True, kw_only=True):
-    """All plugins' changes to one container, who owns each, and which promises nobody enforces."""
+    """All plugins' changes to one container, who owns each, and which promises no plugin enforces."""
 
     adjustment: Adjustment
     owners: Mapping[str, tuple[PluginName, ...]] = {}

@@ -1,7 +1,7 @@
 """The scheduler's typed façade over its plugins.
 
 An error of a plugin costs the pod that was being placed. A plugin that fails to take or give back has lost count: it
-is made anew and told again of every node and bound allocation; if it fails again, the process must not go on
+is renewed and told again of every node and bound allocation; if it fails again, the process must not go on
 (`PluginBroken`). A hang ends the process (`registry.watchdog`). One thread calls all of this.
 """
 
@@ -15,8 +15,8 @@ from msgspec import Struct
 from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
-from partage_plugins.sides.asking import check_asks, check_grants, check_resources, pod_request
 from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
+from partage_plugins.sides.requests import check_asks, check_grants, check_resources, pod_request
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
@@ -39,7 +39,7 @@ _HOOKS: Final = (
 
 
 class Record(Protocol):
-    """What a plugin that was made anew must be told; the caller keeps it, and changes it before it calls the façade.
+    """What a plugin that was renewed must be told; the caller keeps it, and changes it before it calls the façade.
 
     Derive from it: a record of nodes without rooms is right as it is.
     """
@@ -76,7 +76,7 @@ class SchedulerSide:
         activity: Activity | None = None,
         on_renewed: Callable[[PartageError], None] | None = None,
     ) -> None:
-        """`on_renewed` is told why a plugin was made anew, for the log."""
+        """`on_renewed` is told why a plugin was renewed, for the log."""
         self.activity = activity or Activity()
         self._registry = registry
         self._record = record
@@ -85,7 +85,7 @@ class SchedulerSide:
         self._bind()
 
     def requests(self, pod: Pod) -> PodRequest:
-        """What the pod asks for; refused if two dialects speak of one kind, or nobody owns a kind that it asks for."""
+        """What the pod asks for; refused if two dialects speak of one kind, or no plugin owns a kind in it."""
         asks: dict[tuple[ContainerName, Kind], object] = {}
         dialects: dict[Kind, PluginName] = {}
         for call in self._calls["partage_requests"]:
@@ -111,17 +111,17 @@ class SchedulerSide:
         return (shape, request) if self._shapeless else shape
 
     def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None:
-        """Tells all plugins of a node; a plugin that fails is made anew."""
+        """Tells all plugins of a node; a plugin that fails is renewed."""
         for call in self._calls["partage_node_added"]:
             self._counted(call, slot, node, inventory)
 
     def node_removed(self, slot: Slot) -> None:
-        """Tells all plugins that a node is gone; a plugin that fails is made anew."""
+        """Tells all plugins that a node is gone; a plugin that fails is renewed."""
         for call in self._calls["partage_node_removed"]:
             self._counted(call, slot)
 
     def node_room(self, slot: Slot, total: Room, free: Room) -> None:
-        """Tells all plugins a node's CPU and memory; a plugin that fails is made anew."""
+        """Tells all plugins a node's CPU and memory; a plugin that fails is renewed."""
         for call in self._calls["partage_node_room"]:
             self._counted(call, slot, total, free)
 
@@ -156,11 +156,11 @@ class SchedulerSide:
         return containers
 
     def take(self, slot: Slot, allocation: Allocation) -> None:
-        """Counts an allocation, which the record holds already; an owner that fails is made anew."""
+        """Counts an allocation, which the record holds already; an owner that fails is renewed."""
         self._count("partage_take", slot, allocation)
 
     def give_back(self, slot: Slot, allocation: Allocation) -> None:
-        """Undoes a take, which the record no longer holds; an owner that fails is made anew."""
+        """Undoes a take, which the record no longer holds; an owner that fails is renewed."""
         self._count("partage_give_back", slot, allocation)
 
     def _bind(self) -> None:
@@ -193,7 +193,7 @@ class SchedulerSide:
             self._bind()
             self._replay(plugin)
         except PartageError as error:
-            raise PluginBroken(plugin, "replay", f"failed ({why}), was made anew, and failed again: {error}") from error
+            raise PluginBroken(plugin, "replay", f"failed ({why}), was renewed, and failed again: {error}") from error
         if self._on_renewed is not None:
             self._on_renewed(why)
 

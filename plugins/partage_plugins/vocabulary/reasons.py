@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 
 class Reason(Struct, frozen=True):
-    """Stated by whoever keeps the pod away; equal reasons are counted together."""
+    """Stated by what keeps the pod away; equal reasons are counted together."""
 
     code: str
     """For programs; stable. A plugin's begins with its kind: `gpu/share`."""

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct, field
 
-from partage_plugins.codecs.reading import Reader
+from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.limits import Small
 

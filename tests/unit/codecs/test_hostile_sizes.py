@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from partage_plugins.codecs import decode_allocation, decode_inventory, explaining
+from partage_plugins.codecs import complaint, decode_allocation, decode_inventory
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU
 from unit.codecs import documents
@@ -103,13 +103,13 @@ def test_explaining_costs_as_many_decodes_as_the_keys_can_be_halved(
     monkeypatch: pytest.MonkeyPatch, keys: int, *, inner: bool
 ) -> None:
     work: list[int] = []
-    complains = explaining._complains
+    complains = complaint._complains
 
     def counted(document: Any, type_: Any, complaint: str) -> bool:
         work.append(len(msgspec.json.encode(document)))
         return complains(document, type_, complaint)
 
-    monkeypatch.setattr(explaining, "_complains", counted)
+    monkeypatch.setattr(complaint, "_complains", counted)
     text = _boards(keys, inner=inner, wrong=keys - 1)
     with pytest.raises(DecodeError, match=rf"k{keys - 1}.* is 70000"):
         decode_inventory(text, KINDS)

@@ -10,7 +10,7 @@ import pytest
 from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.plugins import load_all
 from partage_plugins.hooks import scheduler as scheduler_hooks
-from partage_plugins.registry.finding import from_paths
+from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.vocabulary import PluginName
 from unit.daemon.processes import run_to_end, write_script
 
@@ -18,7 +18,7 @@ NATIVE = {"native": "partage_dialects.native:NativeDialect"}
 LOAD = """
         from partage_base.daemon.plugins import load_all
         from partage_plugins.hooks import scheduler
-        from partage_plugins.registry.finding import from_paths
+        from partage_plugins.registry.entry_points import from_paths
         load_all(scheduler, from_paths({paths}), blocked=frozenset({{"absent"}}))
 """
 

@@ -140,5 +140,5 @@ def test_a_card_that_nvidias_spec_lacks_is_refused_with_what_to_do(node: MadeNod
         node.adjusted(MIG)
     assert str(refused.value) == (
         f"partage: NVIDIA's CDI spec {file} on this node can't be used: card {MIG} is not in it; "
-        f"make it anew there with nvidia-ctk cdi generate --output={file}, or remove it"
+        f"make it again there with nvidia-ctk cdi generate --output={file}, or remove it"
     )

@@ -62,7 +62,7 @@ def test_a_wrong_spec_of_nvidias_refuses_and_leaves_ours_as_it_was(
 ) -> None:
     before = written.own_spec.read_bytes()
     written.write("etc/cdi/nvidia.json", text)
-    with pytest.raises(Refused, match=f"etc/cdi/nvidia.json on this node can't be used: .*({why}).*make it anew"):
+    with pytest.raises(Refused, match=f"etc/cdi/nvidia.json on this node can't be used: .*({why}).*make it again"):
         written.adjusted(FIRST)
     assert written.own_spec.read_bytes() == before
 

@@ -13,8 +13,8 @@ import pytest
 
 from partage_plugins import hookimpl
 from partage_plugins.hooks import scheduler as scheduler_hooks
-from partage_plugins.registry import finding
-from partage_plugins.registry.finding import Candidate
+from partage_plugins.registry import entry_points as finding
+from partage_plugins.registry.entry_points import Candidate
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import KindType, PluginName
 from support.sides import OTHER, THING, candidates, load_node, load_scheduler

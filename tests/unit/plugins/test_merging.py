@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partage_plugins.errors import AdjustmentConflict
-from partage_plugins.rules.merging import Merged, merge
+from partage_plugins.rules.merge import Merged, merge
 from partage_plugins.vocabulary import Adjustment, Kind, Mount, PluginName
 
 NAMES = [PluginName(name) for name in "abcd"]

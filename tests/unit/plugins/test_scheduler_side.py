@@ -124,7 +124,7 @@ def test_partage_resources_that_are_a_nodes_own_or_no_names_are_refused(answer: 
 
 
 def test_partage_requests_for_a_kind_that_nobody_owns_are_refused() -> None:
-    with pytest.raises(Refused, match="nobody allocates thing, for which a read a request"):
+    with pytest.raises(Refused, match="no plugin allocates thing, for which a read a request"):
         scheduler_side(a=dialect({"main": {"thing": Ask()}})).requests(pod())
 
 
@@ -409,6 +409,6 @@ def test_a_plugin_that_fails_again_in_the_replay_is_broken() -> None:
     record = Record()
     record.taken = [(Slot(0), allocation())]
     with pytest.raises(
-        PluginBroken, match=r"plugin mine: replay: failed .*lost count.*, was made anew, and failed again"
+        PluginBroken, match=r"plugin mine: replay: failed .*lost count.*, was renewed, and failed again"
     ):
         scheduler_side(record, mine=counting(failures=2)).take(Slot(0), allocation())

@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.usage import Usage
 CLOSED: Final = -(1 << 53)
 """Stands for the share that is left of a card which no pod may be given: less than is ever left of another."""
 UNLIMITED: Final = 1 << 53
-"""CPU of a node whose room nobody told."""
+"""CPU of a node whose room is not known."""
 _MOST_BYTES: Final = 1 << 62
 _FEWEST_NODES: Final = 16
 _FEWEST_CARDS: Final = 8
@@ -86,7 +86,7 @@ class Cluster:
         """The smaller of what is left of share and memory, in milli of the card."""
         self.make: Ints = np.zeros((nodes, cards), np.int64)
         self.holders: Ints = np.zeros((nodes, cards), np.int64)
-        """How many grants hold the card; one that nobody holds is idle."""
+        """How many grants hold the card; an idle one has none."""
         self.walled: Ints = np.zeros((nodes, cards), np.int64)
         """How many of them have an exclusion tag."""
         self.cpu_left: Ints = np.full(nodes, UNLIMITED, np.int64)

@@ -96,7 +96,7 @@ def read_namespaces(text: str) -> frozenset[Namespace]:
 
 
 def excluding_part(asks: Iterable[Ask]) -> Ask | None:
-    """The first ask, if any, for only a part of each card and for nobody else beside it."""
+    """The first ask, if any, for only a part of each card that keeps others off all of it."""
     found = (ask for ask in asks if ask.request.tags.exclusion is not None and ask.request.share_milli < WHOLE_MILLI)
     return next(found, None)
 

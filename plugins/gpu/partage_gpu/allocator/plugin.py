@@ -49,7 +49,7 @@ class GpuAllocator:
         self._judge = PolicyJudge(self.cluster, self._settings.shapes or GUESSED)
         self._plans = Plans(self._settings.mix, self._settings.exclusion_namespaces)
         self.bests = BestCards()
-        """What scoring found out; only what choosing anew would find."""
+        """What scoring found out, if choosing again would find the same."""
         self._possible: Possible | None = None
         self._epoch = 0
         """Grows when scores of all nodes change."""

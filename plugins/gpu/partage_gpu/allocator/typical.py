@@ -1,7 +1,7 @@
 """Learns which shapes of pods are typical, from the pods that are asked about.
 
 Each pod counts once, however often it is tried. What was long ago counts less: after every `_PERIOD` pods the typical
-shapes are taken anew and all counts are halved; they are told only where they differ by more than `_ALIKE`, because
+shapes are taken again and all counts are halved; they are told only where they differ by more than `_ALIKE`, because
 with them every score changes. Nothing of this must be right for pods to be placed rightly, and a scheduler that starts
 knows it again after a few hundred pods.
 """
@@ -38,7 +38,7 @@ class ShapeCounts:
         self._told: Typical = ()
 
     def from_pod(self, pod: PodUid, shape: Shape) -> Typical | None:
-        """Counts a pod that is new; the typical shapes, when it is time to take them anew and they are others."""
+        """Counts a pod that is new; the typical shapes, when it is time to take them again and they differ."""
         if pod in self._seen or len(shape.models) > _MOST_MODELS:
             return None
         self._seen[pod] = None

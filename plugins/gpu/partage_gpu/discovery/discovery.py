@@ -4,7 +4,7 @@ Driver ─look, XIDs▶ known ▸ health ┐
 pauses, kubelet's folder ─▶ native ▸ pooling ├▶ parts ─▶ the inventory's part
 who has what ─▶ names ▸ native ┘
 
-What was told before is read once, from the last inventory: a card that was degraded is not ok because we started anew.
+What was told before is read once, from the last inventory: a card that was degraded is not ok because we started again.
 Used from one thread.
 """
 
@@ -66,7 +66,7 @@ class Discovery:
         driver: DriverSide | None = None,
         clock: Callable[
             [], float
-        ] = time.monotonic,  # stands still while the machine sleeps: nobody watched a card then
+        ] = time.monotonic,  # stands still while the machine sleeps: cards were not watched then
     ) -> None:
         root = Path(context.root)
         self._node, self._settings, self._clock = context.node, settings, clock
@@ -80,7 +80,7 @@ class Discovery:
         self._said: dict[str, str] = {}
 
     def discover(self, in_use: Sequence[DeviceUse] | None) -> GpuPart | None:
-        """All cards that are or were here; None where none ever was; raises `Refused` while nobody can tell."""
+        """All cards that are or were here; None where none ever was; raises `Refused` while that is not known."""
         now_s, paused = self._clock(), self._pauses.reason()
         sayings: dict[str, str] = {}
         if paused is not None:

@@ -2,7 +2,7 @@
 
 A cause opens an episode, and an episode ends by quiet: for so long no look and no XID showed anything wrong. While it
 lasts it keeps its gravest cause, so its words change only for worse, or once, when the card has come back. What only a
-reset mends ends when a reset was seen (the card was away, or let go of, or its errors are counted anew) and quiet
+reset mends ends when a reset was seen (the card was away, or let go of, or its error counts start again) and quiet
 followed, and after a quiet hour all the same: not every reset can be seen, and nothing is for ever. Each relapse
 doubles the quiet that is asked for, up to an hour; a day of health makes all forgotten. So nothing flaps.
 """
@@ -69,7 +69,7 @@ def stepped(
 
 
 def let_go(history: History, now_s: float, *, xids: Iterable[int] = (), rules: Rules) -> History:
-    """While nobody looks: what was wrong up to now may be mended meanwhile, and quiet begins anew."""
+    """While no look is made: what was wrong may be mended meanwhile, and quiet begins again."""
     events = list(_events(xids, rules))
     return _watched_again(_judged(history, now_s, events, rules) if events else history, now_s)
 

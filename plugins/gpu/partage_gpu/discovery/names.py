@@ -1,6 +1,6 @@
 """Tells which cards a device of somebody else's is: ids that device plugins, CDI and DRA drivers use. Pure.
 
-A uuid is a card whoever names it, with whatever behind it (`GPU-…::3`, `GPU-…-0`). Numbers count only where NVIDIA's
+A uuid is a card in every list, with whatever behind it (`GPU-…::3`, `GPU-…-0`). Numbers count only where NVIDIA's
 own plugin or driver speaks: others count things that are no cards. What is not understood names no card.
 """
 

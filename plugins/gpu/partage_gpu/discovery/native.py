@@ -1,7 +1,7 @@
 """Decides whether kubelet hands out cards of this node: by a device plugin or a DRA driver. Pure.
 
 Once it does, it does until five minutes passed without any trace of it, as long as kubelet itself waits for a plugin
-that went away: while plugin, driver or kubelet restart, nobody else may be given the cards. What can't be read is not
+that went away: while plugin, driver or kubelet restart, the cards are given to no one else. What can't be read is not
 "none".
 """
 

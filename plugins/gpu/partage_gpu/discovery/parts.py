@@ -29,7 +29,7 @@ class Findings:
     given: Mapping[CardId, str] = field(default_factory=dict)
     """In whose hands kubelet put a card, in words."""
     paused: str | None = None
-    """Why nobody looks."""
+    """Why no look is made."""
 
 
 def part_of(known: KnownCards, findings: Findings) -> GpuPart | None:

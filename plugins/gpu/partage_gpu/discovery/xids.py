@@ -1,7 +1,7 @@
 """Decides what an XID, an error that the driver reports, means for the card. Pure.
 
 By NVIDIA's catalog of XIDs, with what it says must be done at once, and by what NVIDIA's device plugin passes over. A
-number that nobody listed is not trusted for a while. What a look shows better by itself (rows that wait for a reset,
+number that is not listed is not trusted for a while. What a look shows better by itself (rows that wait for a reset,
 a changed advice of the driver) is left to the look.
 """
 

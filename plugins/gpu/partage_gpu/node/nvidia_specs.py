@@ -142,7 +142,7 @@ def _unclear(event: Any, what: str) -> ValueError:  # noqa: ANN401
 def unusable(path: Path, why: object) -> Refused:
     """The refusal of every container while NVIDIA's spec is wrong."""
     return Refused(
-        f"partage: NVIDIA's CDI spec {path} on this node can't be used: {why}; make it anew there with "
+        f"partage: NVIDIA's CDI spec {path} on this node can't be used: {why}; make it again there with "
         f"nvidia-ctk cdi generate --output={path}, or remove it"
     )
 
@@ -192,7 +192,7 @@ def _pieces(descriptor: int) -> Iterator[bytes]:
 
 
 def _require_trusted(path: Path, status: os.stat_result, size: int) -> None:
-    """What stands in a spec is done as root, so nobody else may have written it."""
+    """What stands in a spec is done as root, so only root may have written it."""
     if size > LARGEST_BYTES:
         raise unusable(path, f"it is larger than {LARGEST_BYTES} bytes")
     if status.st_uid not in {0, os.geteuid()} or status.st_mode & _OTHERS_MAY_WRITE:

@@ -1,6 +1,6 @@
 """Devices and mounts that make cards usable without any help of the runtime. Pure.
 
-A card is its device node; all cards share the driver's control nodes, and programs need the driver's libraries. Nobody
+A card is its device node; all cards share the driver's control nodes, and programs need the driver's libraries. No one
 runs ldconfig in the container here, so each library is mounted under the names that programs load, into both folders
 that C libraries search by default: Debian's and Red Hat's.
 """
@@ -55,7 +55,7 @@ class InstalledDriver(Struct, frozen=True, kw_only=True):
     triplet: str
     """The machine's name in Debian's library folders, such as `x86_64-linux-gnu`."""
     cards: Mapping[str, str]
-    """Device nodes by card id; a card that is not in here has none, or nobody knows which."""
+    """Device nodes by card id; a card that is not in here has none, or it is not known which."""
     controls: Mapping[str, str]
     libraries: Mapping[str, str]
     programs: Mapping[str, str]

@@ -1,9 +1,9 @@
 """Keeps the spec file of our CDI kind on the node: looked at before each container that needs it.
 
-Runtimes read spec files anew for each container, so the file needs to be right at that moment and at no other: no
-watcher, no timer. It follows NVIDIA's spec when a driver update writes that one anew, and comes back when somebody
-clears the folder. It is written beside itself and renamed, so a runtime reads the old text or the new, whoever else
-writes; where it can't be written the old one stays and the container is refused.
+Runtimes read spec files again for each container, so the file needs to be right at that moment and at no other: no
+watcher, no timer. It follows NVIDIA's spec when a driver update rewrites that one, and comes back when
+someone clears the folder. It is written beside itself and renamed, so a runtime reads the old text or the new, even if
+others write; where it can't be written the old one stays and the container is refused.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Gate:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Stands for the child until a session begins."""
 
 
 gate: Final = Gate()

@@ -1,7 +1,7 @@
 """A conversation with one child: questions with a deadline, and answers that may come after it.
 
-Of each kind at most one question is open. Whoever gives up leaves it open: when its answer comes after all, it is kept
-for the next who asks, if that is soon.
+Of each kind at most one question is open. A caller that gives up leaves it open: when its answer comes after all, it is
+kept for the next caller, if that is soon.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from partage_gpu.nvml.facts import CardFacts, Look, NodeFacts, Sample, SilentCar
 from partage_gpu.nvml.process import ChildProcess
 
 _START_S: Final = 30.0
-"""Patience with a child that has not found its cards yet: a card that nobody uses wakes up for seconds."""
+"""Patience with a child that has not found its cards yet: an idle card wakes up for seconds."""
 _SOON_S: Final = 8.0
 """After that, the trouble which ended the child before stands for one that has not found its cards yet."""
 _SLOW_S: Final = 30.0
@@ -53,7 +53,7 @@ class Driver:
         self._driver_root = driver_root
         self._wake, self._deadline_s = wake, look_deadline_s
         self._turn = threading.Lock()  # who looks
-        self._lock = threading.Lock()  # guards what follows; while held nobody waits for a child, but for its end
+        self._lock = threading.Lock()  # guards what follows; while held no one waits for a child, but for its end
         self._child: Conversation[Child] | None = None
         self._left: list[Child] = []
         self._starting = Backoff()
@@ -63,7 +63,7 @@ class Driver:
         self._known: NodeFacts | None = None
         self._is_one_silent = False
         self._xids: list[Xid] = []
-        self._noting = threading.Lock()  # guards those; the child's thread takes it, so nobody waits for that with it
+        self._noting = threading.Lock()  # guards those; the child's thread takes it, so no one waits for that with it
         self._measuring = threading.Lock()
 
     @property
@@ -213,7 +213,7 @@ class Driver:
         try:
             self._wake()
         except Exception:  # noqa: BLE001  a defect elsewhere must not end the thread that hears the child
-            _log.exception("whoever is woken by a change of the cards failed")
+            _log.exception("the caller that a change of the cards woke failed")
 
 
 def with_known(now: NodeFacts, before: NodeFacts | None) -> NodeFacts:

@@ -53,7 +53,7 @@ class CardFacts(Struct, frozen=True, kw_only=True):
     needs_reset: bool = False
     """Rows wait to be remapped, or the driver asks for a reset."""
     tells_use: bool | None = True
-    """Whether NVML says how much of its memory a process holds; None: nobody is on it of whom it could."""
+    """Whether NVML says how much of its memory a process holds; None: no process is on it."""
     fault: str | None = None
     """What NVML answered that means this card cannot be used: it fell off the bus, it wants a reset."""
 

@@ -58,7 +58,7 @@ def _until_a_link(root: str, done: list[str], waiting: list[str]) -> str | None:
 _KINDS: Final[dict[int, TroubleKind]] = {9: "no-driver", 12: "no-library", 18: "mismatch"}
 _ADVICE: Final[dict[TroubleKind, str]] = {
     "no-driver": "; the nvidia module is not loaded, or not built for this kernel",
-    "mismatch": "; the kernel driver is another one than the library: load it anew, or restart the node",
+    "mismatch": "; the kernel driver is another one than the library: reload it, or restart the node",
 }
 
 

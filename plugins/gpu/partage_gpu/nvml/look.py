@@ -33,7 +33,7 @@ class FullLook:
         self._driver_root = driver_root
         self._known: dict[str, _Card] = {}
         self.signs_changed = False
-        """Set by whoever sees that, in any thread. What a card is takes some hundred calls, and is asked once."""
+        """Set when signs change, in any thread. What a card is takes some hundred calls, and is asked once."""
 
     def facts(self) -> NodeFacts:
         if self.signs_changed:

@@ -89,7 +89,7 @@ class Session:
         self._parent.tell(wire.Reported(xid))
 
     def _listed(self) -> frozenset[str]:
-        """The cards that the kernel driver knows; NVML finds others only when it is opened anew."""
+        """The cards that the kernel driver knows; NVML finds others only when it is opened again."""
         try:
             return frozenset(os.listdir(self._folder))  # noqa: PTH208  pathlib is memory
         except OSError:

@@ -18,11 +18,11 @@ MAX_BYTES: Final = 192 * 1024
 
 
 class AskLook(Struct, frozen=True, tag="look"):
-    """Have a full look."""
+    """Asks for all that a full look at the cards shows."""
 
 
 class AskSamples(Struct, frozen=True, tag="samples"):
-    """Measure."""
+    """Asks for measurements: how the cards fare."""
 
 
 class Opened(Struct, frozen=True, tag="ready"):

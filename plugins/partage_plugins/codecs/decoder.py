@@ -2,7 +2,7 @@
 
 Size, encoding and depth are checked before anything is parsed. Unknown fields are ignored; integers must be written as
 integers and stay within the bounds of their types. On the good path this costs two scans of the text and one typed
-decode; what a refusal costs to explain is `explaining`'s business.
+decode; what a refusal costs to explain is `complaint`'s business.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from partage_plugins.codecs.explaining import explained
+from partage_plugins.codecs.complaint import explained
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
 

@@ -85,7 +85,9 @@ def _kind(pair: tuple[Kind, object]) -> Kind:
 def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> object:
     kind = registry.kind(kind_name)
     if kind is None:
-        raise Refused(f"nobody allocates {kind_name}, for which {call.plugin} read a request; is its plugin installed?")
+        raise Refused(
+            f"no plugin allocates {kind_name}, for which {call.plugin} read a request; is its plugin installed?"
+        )
     if not isinstance(ask, kind.request):
         raise nonsense(call, f"returned {type(ask).__name__} for {kind_name}; allowed: {kind.request.__name__}")
     try:

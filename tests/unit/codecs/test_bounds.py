@@ -13,7 +13,7 @@ from partage_plugins.codecs import allocation, inventory
 from partage_plugins.vocabulary import GPU
 
 WIRE_TYPES: dict[str, Any] = {
-    "inventory": inventory._Envelope,
+    "inventory": inventory._InventoryEnvelope,
     "allocation": allocation._Envelope,
     "container annotation": allocation._ContainerEnvelope,
     "cards of a node": GPU.part,

@@ -1,0 +1,62 @@
+"""The core knows no kind: where `partage_gpu` can't be imported, a pod still gets its board."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from partage_base.keyring import KeyFolders, add_pair
+from rig.identity.people import SCHEDULER, TEAM
+from rig.nodes.node import NodeSettings
+from rig.rig import RigSettings, running
+from rig.talking.manifests import a_pod
+from support.advertiser_stage import AdvertiserStage
+from support.chain_stage import BOARDS, OURS, Scheduler
+from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
+from support.isolation_stage import IMAGE, broker, image, install_library
+
+pytestmark = pytest.mark.timeout(600)
+
+NODE: Final = "n1"
+BLOCKED: Final = "gpu,isolation,rogue"
+"""The plugins that are of cards, and one that no test here asks for."""
+ENV: Final = {"PARTAGE_PLUGINS_BLOCK": BLOCKED, "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}"}
+ABSENT: Final = "raise ModuleNotFoundError('partage_gpu is not installed here', name='partage_gpu')\n"
+MODULE: Final = "partage_gpu/__init__.py"
+
+
+def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTAGE_PLUGINS_BLOCK", BLOCKED)  # the scheduler's, which runs beside this test
+    key = Ed25519PrivateKey.generate()
+    add_pair(KeyFolders.at_root(tmp_path), key)
+    files = {**dict([public_file(key)]), **plugin_files(), f"{PLUGINS_FOLDER}/{MODULE}": ABSENT}
+    node = NodeSettings(runtime_endpoint=f"unix://{SOCKET}", daemons=(crishim(0, env=ENV, node=NODE),), files=files)
+    with running(RigSettings(nodes={NODE: node}), say=print) as rig:
+        rig.registry.push(image(), IMAGE)
+        account = rig.cluster.as_account(SCHEDULER).identity
+        scheduler = Scheduler(rig.control.identities.kubeconfig(account, rig.control.server), tmp_path)
+        absent = tmp_path / "plugins" / MODULE
+        absent.parent.mkdir()
+        absent.write_text(ABSENT)
+        install_board(rig.nodes[NODE].machine)
+        install_library(rig.nodes[NODE].machine)
+        lender = rig.nodes[NODE].daemon(broker(node=NODE))  # of the kind gpu itself, but no node takes part without it
+        lender.start()
+        lender.wait_ready()
+        AdvertiserStage(rig, NODE).start(env=ENV)
+        scheduler.start()
+        try:
+            said = a_pod("board", limits={BOARDS: "1"}, image=IMAGE, command=("/bin/sleep", "3600"), scheduler=OURS)
+            pod = rig.cluster.pods.create(TEAM, said)
+            pod.wait_running()
+            assert pod.exec("/bin/sh", "-c", "echo $FPGA_BOARDS; test -c /dev/fpga0 && echo there").split() == [
+                "fpga0",
+                "there",
+            ]
+        finally:
+            scheduler.kill()
+            sys.stdout.write(scheduler.said[-4000:])

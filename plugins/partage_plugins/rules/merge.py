@@ -66,9 +66,9 @@ def _fields(plugin: PluginName, answer: Adjustment) -> list[tuple[Field, Any]]:
     for name in _MERGED:
         value = getattr(answer, name)
         if isinstance(value, Mapping):
-            found += [((name, key), each) for key, each in value.items()]
+            found.extend(((name, key), each) for key, each in value.items())
         elif isinstance(value, tuple):
-            found += [((name, getattr(each, "container_path", each)), each) for each in value]
+            found.extend(((name, str(getattr(each, "container_path", each))), each) for each in value)
         elif value is not None:
             found.append(((name,), value))
     seen: set[Field] = set()

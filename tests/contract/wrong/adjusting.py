@@ -6,7 +6,6 @@ import itertools
 import os
 import sys
 from dataclasses import replace
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace as with_fields
@@ -54,19 +53,6 @@ class OwnsAnotherKind(FpgaNode):
         return KindType(name=FPGA.name, request=FPGA.request, grant=OtherGrant, part=FPGA.part)
 
 
-class SetsANumber(FpgaNode):
-    @hookimpl
-    def partage_adjust(self, granted: Granted) -> Adjustment | None:
-        boards: Any = len(granted.of(FPGA))
-        return Adjustment(env={"FPGA_BOARDS": boards})
-
-
-class SetsOurAnnotation(FpgaNode):
-    @hookimpl
-    def partage_adjust(self, granted: Granted) -> Adjustment | None:
-        return Adjustment(annotations={"alloc.partage.dev/allocation": "{}"}) if granted.of(FPGA) else None
-
-
 class AdjustsAnew(FpgaNode):
     _numbers = itertools.count()
 
@@ -105,25 +91,11 @@ class AcceptsWithoutAPart(FpgaNode):
         return super().partage_adjust(granted) if granted.part(FPGA) else None
 
 
-class FailsForUnknownBoards(FpgaNode):
-    @hookimpl
-    def partage_adjust(self, granted: Granted) -> Adjustment | None:
-        part = granted.part(FPGA) or FpgaPart(())
-        places = [part.boards.index(grant.board) for grant in granted.of(FPGA)]
-        return Adjustment(env={"FPGA_PLACES": str(places)}) if places else None
-
-
 class ChangesTheContainer(FpgaNode):
     @hookimpl
     def partage_adjust(self, container: Container, granted: Granted) -> Adjustment | None:  # type: ignore[override]
         container.annotations["seen"] = "yes"  # type: ignore[index]
         return super().partage_adjust(granted)
-
-
-class ExitsInAdjust(FpgaNode):
-    @hookimpl
-    def partage_adjust(self, granted: Granted) -> Adjustment | None:
-        sys.exit(0)
 
 
 class EatsMemory(FpgaNode):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
@@ -35,11 +34,6 @@ class HangsInFits(FpgaScheduler):
 class HoldsTheInterpreter(FpgaScheduler):
     def why_not(self, request: PodRequest, slot: Slot) -> str | None:
         return re.sub("(a+)+$", "", "a" * 64 + "b")
-
-
-class CancelsInFits(FpgaScheduler):
-    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
-        raise asyncio.CancelledError
 
 
 class HangsAgainstSignals(FpgaScheduler):
@@ -95,12 +89,6 @@ class WrongType(FpgaScheduler):
         return right._replace(fits=right.fits.astype(np.int64))
 
 
-class WrongLength(FpgaScheduler):
-    @hookimpl
-    def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
-        return super().partage_fits(request, slots[:1])
-
-
 class ScoresWithoutNumbers(FpgaScheduler):
     def score(self, request: PodRequest, slot: Slot) -> float:
         return float("nan")
@@ -139,13 +127,6 @@ class ForgetsTheFirstNode(FpgaScheduler):
         right = super().partage_fits(request, slots)
         right.fits[0] = right.fits[0]
         return right
-
-
-class SortsTheSlots(FpgaScheduler):
-    @hookimpl
-    def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
-        slots.sort()
-        return super().partage_fits(request, slots)
 
 
 class ChangesTheRequest(FpgaScheduler):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from partage_fpga_template.kind import FPGA, FpgaGrant
 from partage_fpga_template.scheduler import FpgaScheduler
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, PodUid, Room, Slot
+from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, PodRequest, Room, Slot
 
 Grants = Mapping[ContainerName, Sequence[FpgaGrant]]
 
@@ -30,16 +30,6 @@ class AllocatesWithState(FpgaScheduler):
         return granted
 
 
-class AllocatesInTurn(FpgaScheduler):
-    _turn = 0
-
-    @hookimpl
-    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
-        self._turn += 1
-        granted = super().partage_allocate(request, slot)
-        return granted if self._turn % 2 else {name: grants[::-1] for name, grants in granted.items()}
-
-
 class GrantsToTheFirstOnly(FpgaScheduler):
     @hookimpl
     def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
@@ -56,31 +46,6 @@ class GrantsWithoutLooking(FpgaScheduler):
 class TakesNothing(FpgaScheduler):
     @hookimpl
     def partage_take(self, slot: Slot, allocation: Allocation) -> None: ...
-
-
-class CountsButRepeats(FpgaScheduler):
-    """Counts boards and always grants the same ones."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._all: dict[Slot, set[str]] = {}
-
-    @hookimpl
-    def partage_node_added(self, slot: Slot, inventory: Inventory) -> None:
-        super().partage_node_added(slot, inventory)
-        self._all[slot] = set(self._free[slot])
-
-    @hookimpl
-    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
-        free, self._free[slot] = self._free[slot], set(self._all[slot])
-        granted = super().partage_allocate(request, slot)
-        self._free[slot] = free
-        return granted
-
-    @hookimpl
-    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
-        for _ in range(sum(map(len, allocation.of(FPGA).values()))):
-            self._free[slot].pop()
 
 
 class CrashesInTake(FpgaScheduler):
@@ -117,24 +82,6 @@ class GivesBackTheLastOnly(FpgaScheduler):
     def partage_give_back(self, slot: Slot, allocation: Allocation) -> None:
         last, before = self._taken.pop()
         self._free[last] = before
-
-
-class LosesCountOnReplay(FpgaScheduler):
-    """Counts only what it allocated itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._mine: set[PodUid] = set()
-
-    @hookimpl
-    def partage_allocate(self, request: PodRequest, slot: Slot) -> Grants:
-        self._mine.add(request.pod.uid)
-        return super().partage_allocate(request, slot)
-
-    @hookimpl
-    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
-        if allocation.pod in self._mine:
-            super().partage_take(slot, allocation)
 
 
 class KeepsRemovedNodes(FpgaScheduler):

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from partage_fpga_template.kind import FpgaPart
 from partage_fpga_template.node import FpgaNode
@@ -78,22 +77,10 @@ class DiscoversAnew(FpgaNode):
         return FpgaPart((f"fpga{next(self._numbers)}",))
 
 
-class DiscoversNonsense(FpgaNode):
-    @hookimpl
-    def partage_discover(self) -> Any:
-        return {"boards": ["fpga0"]}
-
-
 class DiscoversWrongValues(FpgaNode):
     @hookimpl
     def partage_discover(self) -> FpgaPart | None:
         return FpgaPart(("board 0",))
-
-
-class SamplesNonsense(FpgaNode):
-    @hookimpl
-    def partage_samples(self) -> Sequence[Gauge]:
-        return [Gauge(name="FPGA boards", value=1)]
 
 
 class SamplesTwice(FpgaNode):

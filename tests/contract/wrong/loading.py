@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -46,31 +44,10 @@ class MisspeltHook(FpgaScheduler):
         return 0
 
 
-class UnmarkedHook(FpgaScheduler):
-    def partage_give_back(self, slot: Any, allocation: Any) -> None: ...
-
-
-class WrongArgument(FpgaScheduler):
-    @hookimpl
-    def partage_shape(self, pod_request: Any) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return 0
-
-
-class RaisesWhenMade(FpgaScheduler):
-    def __init__(self) -> None:
-        raise OSError("no such device")
-
-
 class RaisesInRequests(FpgaScheduler):
     @hookimpl
     def partage_requests(self, pod: Pod) -> Requests:
         return {ContainerName("main"): {FPGA.name: FpgaRequest(int(pod.annotations["boards"]))}}
-
-
-class ExitsInRequests(FpgaScheduler):
-    @hookimpl
-    def partage_requests(self, pod: Pod) -> Requests:
-        sys.exit(3)
 
 
 class AnswersForForeignPods(FpgaScheduler):

@@ -1,4 +1,4 @@
-"""Rows for people: aligned columns, and times as kubectl words them. Pure."""
+"""Rows for people: aligned columns, times as kubectl words them, and bytes of cards. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Final
 import click
 
 _GAP: Final = "   "
-_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+_AGES: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+_SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_WHOLE_FROM: Final = 99.95
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -23,8 +25,23 @@ def age(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
     whole = max(0, int(seconds))
-    size, unit = next(((size, unit) for size, unit in _UNITS if whole >= size), _UNITS[-1])
+    size, unit = next(((size, unit) for size, unit in _AGES if whole >= size), _AGES[-1])
     return f"{whole // size}{unit}"
+
+
+def amount(size_bytes: int | None) -> str:
+    """`5.2 GiB`, `80 GiB`, `512 MiB`, `0`; a hyphen where it is not known."""
+    if size_bytes is None:
+        return "-"
+    unit, name = next(((unit, name) for unit, name in _SIZES if size_bytes >= unit), (1, "B"))
+    number = size_bytes / unit
+    digits = 0 if size_bytes % unit == 0 or number >= _WHOLE_FROM else 1
+    return f"{number:.{digits}f} {name}" if size_bytes else "0"
+
+
+def short_id(card_id: str) -> str:
+    """Enough of a card's id to tell it from others on its node: `GPU-6f0c1234`."""
+    return card_id[:12]
 
 
 def printable(text: str) -> str:
@@ -38,5 +55,4 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _width(cell: str) -> int:
-    """Colours take no room."""
     return len(click.unstyle(cell))

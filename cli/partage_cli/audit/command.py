@@ -15,7 +15,7 @@ from partage_cli.audit import asking, of_cards, of_node, of_pods, of_scheduler
 from partage_cli.audit.seeing import SeenCluster
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.doctor.findings import Finding, Status
-from partage_cli.doctor.shown import as_json, as_text, summary
+from partage_cli.doctor.output import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_plugins.vocabulary import AnyKind
 from partage_plugins.vocabulary.keys import PREFIX

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from partage_base.cri import ListedContainer
 from partage_cli.audit.seeing import SeenCluster, SeenHere, SeenPod
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import Unseen
+from partage_cli.doctor.local_node import Unseen
 from partage_isolation.wire.messages import ContainerTold
 from partage_plugins.codecs import decode_container, decode_inventory
 from partage_plugins.errors import DecodeError

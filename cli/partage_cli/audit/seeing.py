@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from partage_base.cri import ListedContainer
-from partage_cli.doctor.looking import Unseen
+from partage_cli.doctor.local_node import Unseen
 from partage_isolation.wire.messages import Told
 from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, verify
 from partage_plugins.errors import DecodeError, SignatureRefused

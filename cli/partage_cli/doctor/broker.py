@@ -9,7 +9,7 @@ from typing import Final
 
 from partage_cli.doctor.daemons import age_of, is_fresh
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, status_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_cli.tables import age
 from partage_isolation.wire.client import BrokerClient, ControlError, OnlyForRoot
 from partage_isolation.wire.messages import BROKER_SOCKET, Told

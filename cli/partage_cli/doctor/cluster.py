@@ -24,7 +24,7 @@ from partage_base.kube import (
 )
 from partage_cli.clusters import ask_cluster
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, status_of, text_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
 from partage_cli.nodes.reports import Heartbeat, heartbeat
 from partage_cli.tables import age
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION

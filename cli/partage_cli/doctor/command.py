@@ -13,11 +13,11 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.resolution import resolve
 from partage_base.daemon.sources import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
-from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, keys, kubelet, system, turns
+from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, kubelet, system, turns
+from partage_cli.doctor.checks import Check, run
 from partage_cli.doctor.findings import About, Finding, Status
-from partage_cli.doctor.looking import LocalNode
-from partage_cli.doctor.running import Check, run
-from partage_cli.doctor.shown import as_json, as_text, summary
+from partage_cli.doctor.local_node import LocalNode
+from partage_cli.doctor.output import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_crishim.settings import CrishimSettings
 
@@ -35,7 +35,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "device-plugin": inventory.native,
     "runtime": containerd.container_runtime,
     "runtime-variables": containerd.nvidia_runtime,
-    "keys": keys.keys,
+    "keys": daemons.keys,
     "kernel": system.kernel,
     "selinux": system.selinux,
     "api": cluster.cluster,

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, text_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, text_of
 from partage_cli.doctor.runtimes import Runtime, runtime_at
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, names_in, status_of, text_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, status_of, text_of
 
 _MODULE: Final = "proc/driver/nvidia"
 _VERSION: Final = re.compile(r"Kernel Module\b.*?\s([0-9]+(?:\.[0-9]+){1,3})\s")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, names_in, text_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 from partage_cli.pauses import said_pauses
 from partage_gpu.discovery.native import Registered, has_driver, registered_in
 from partage_plugins.codecs import decode_inventory

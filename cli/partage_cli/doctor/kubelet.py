@@ -13,9 +13,8 @@ import msgspec
 
 from partage_cli.doctor.endpoint import FIELD, FLAG, EndpointFacts, Say, Setup, judged
 from partage_cli.doctor.findings import Finding
-from partage_cli.doctor.flags import last_use
-from partage_cli.doctor.looking import LocalNode, Unseen, names_in, text_of
-from partage_cli.doctor.units import Service, Source, Word, split_leniently
+from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
+from partage_cli.doctor.units import Service, Source, Word, last_use, split_leniently
 from partage_cli.doctor.variables import environment_file
 
 _UNIT: Final = "kubelet.service"

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from partage_base.cri import CriError, UnaryClient
-from partage_cli.doctor.looking import Unseen, status_of
+from partage_cli.doctor.local_node import Unseen, status_of
 from partage_cli.tables import printable
 
 _VERSION: Final = "/runtime.v1.RuntimeService/Version"

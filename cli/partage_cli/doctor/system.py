@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, status_of, text_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, status_of, text_of
 
 _RELEASE: Final = "proc/sys/kernel/osrelease"
 _UNIFIED: Final = "sys/fs/cgroup/cgroup.controllers"

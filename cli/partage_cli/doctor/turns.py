@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode, Unseen, status_of
+from partage_cli.doctor.local_node import LocalNode, Unseen, status_of
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import BrokerLoss, CardTold, Told
 from partage_plugins.errors import Refused

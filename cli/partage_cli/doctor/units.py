@@ -8,7 +8,7 @@ and backslashes mean in all of them what they mean in C.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -189,3 +189,20 @@ def split_leniently(value: str) -> list[str]:
 def _substitute(match: re.Match[str], variables: Mapping[str, tuple[str, str]]) -> str:
     name = match["name"]
     return match[0][0] if name is None else variables.get(name, ("", ""))[0]
+
+
+def last_use(argv: Sequence[Word], flag: str) -> Word | None:
+    """The value that holds, and where it is written; None where the flag is not given."""
+    found: Word | None = None
+    rest = iter(argv)
+    for word in rest:
+        if word.text == "--":
+            break
+        name, equals, value = word.text.partition("=")
+        if name.replace("_", "-") != f"--{flag}":
+            continue
+        if equals:
+            found = Word(value, word.where)
+        elif (following := next(rest, None)) is not None:
+            found = following
+    return found

@@ -7,9 +7,8 @@ from typing import Final
 
 import msgspec
 
-from partage_cli.amounts import amount, short_id
 from partage_cli.explain.asking import Answer
-from partage_cli.tables import printable, table
+from partage_cli.tables import amount, printable, short_id, table
 from partage_scheduler.explanation import CardStands, Explained, GivenCard, NodeStands, PodStands
 
 FEW: Final = 10

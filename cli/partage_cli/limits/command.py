@@ -10,10 +10,9 @@ from typing import Final
 import click
 import msgspec
 
-from partage_cli.amounts import amount, short_id
 from partage_cli.limits.choosing import Target, chosen, require_one_container
 from partage_cli.main import SUBCOMMANDS
-from partage_cli.tables import printable, table
+from partage_cli.tables import amount, printable, short_id, table
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import SetLimits

@@ -11,7 +11,7 @@ import click
 
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.node.holders import Holder
-from partage_cli.node.waiting import Seen, look, wait_until
+from partage_cli.node.rest import Seen, look, wait_until
 from partage_cli.pauses import pause as ask_for_pause
 from partage_cli.pauses import resume as take_back
 from partage_cli.pauses import said_pauses

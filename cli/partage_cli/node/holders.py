@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
 
-from partage_cli.doctor.looking import Unseen, names_in, text_of
+from partage_cli.doctor.local_node import Unseen, names_in, text_of
 
 _LIBRARY: Final = "/libnvidia-ml.so"
 _OURS: Final = ("partage-", "partage_")

@@ -10,8 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from partage_cli.amounts import amount, short_id
-from partage_cli.tables import printable
+from partage_cli.tables import amount, printable, short_id
 from partage_cli.top.fitting import Column, cut, fitted
 from partage_cli.top.times import time_columns
 from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told

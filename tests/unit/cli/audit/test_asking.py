@@ -5,7 +5,7 @@ from __future__ import annotations
 from partage_base.kube import ApiServer
 from partage_cli.audit import asking, of_pods
 from partage_cli.doctor.findings import Status
-from partage_cli.nodes import asking as nodes_asking
+from partage_cli.nodes import command as nodes_command
 from partage_plugins.vocabulary import GPU
 from support.fake_api import FakeApi
 from support.kube import told
@@ -34,7 +34,7 @@ def test_a_node_that_can_not_be_read_is_a_fault_beside_the_others() -> None:
     async def story(api: FakeApi, server: ApiServer) -> None:
         add_node(api, "n1")
         api.objects.create(NODES, {"metadata": {"name": "n2", "labels": "none"}})
-        report = await nodes_asking.cluster(server, namespace=OURS, node=None)
+        report = await nodes_command.cluster(server, namespace=OURS, node=None)
         assert [each.node for each in report.nodes] == ["n1"]
         assert list(report.faults) == ["n2"]
 

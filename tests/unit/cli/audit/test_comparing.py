@@ -13,7 +13,7 @@ from partage_base.cri import ListedContainer
 from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler
 from partage_cli.audit.seeing import SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.findings import Finding, Status
-from partage_cli.doctor.looking import Unseen
+from partage_cli.doctor.local_node import Unseen
 from partage_cli.simulation.policies import decider_with
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
 from partage_plugins.codecs import container_key, encode_allocation, encode_container, key_id, sign

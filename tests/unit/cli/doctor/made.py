@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from partage_base.keyring import KeyFolders, add_pair
 from partage_cli.doctor.findings import Finding
-from partage_cli.doctor.looking import LocalNode
+from partage_cli.doctor.local_node import LocalNode
 from partage_crishim.settings import CrishimSettings
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory

@@ -11,7 +11,7 @@ import pytest
 from partage_base.kube import KubeError, Lease, LeaseSpec, Meta, Node, NotAllowed, NotFound, Unreachable, micro_time
 from partage_cli.doctor.cluster import ClusterFacts, Review, annotation, clock, cluster, judged
 from partage_cli.doctor.findings import Finding, Status
-from partage_cli.doctor.looking import LocalNode, Unseen
+from partage_cli.doctor.local_node import LocalNode, Unseen
 from partage_plugins.vocabulary.keys import INVENTORY
 
 HERE = LocalNode(Path("/nowhere"), "n1")

@@ -13,7 +13,7 @@ from partage_base.condition import Condition, encode_condition
 from partage_cli.doctor.broker import OBJECTS
 from partage_cli.doctor.command import CHECKS
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.shown import as_json, as_text, summary
+from partage_cli.doctor.output import as_json, as_text, summary
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION
 from support.broker import serving, told
 from unit.cli.doctor.made import Made

@@ -14,9 +14,9 @@ import pytest
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_cli.doctor import daemons
 from partage_cli.doctor.findings import Finding, Status
-from partage_cli.doctor.looking import Unseen
+from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
-from partage_plugins.vocabulary.places import CRISHIM_CONDITION
+from partage_plugins.vocabulary.places import ADVERTISER_LOCK, CRISHIM_CONDITION
 from unit.cli.doctor.made import Made, only
 
 SPOKE = "run/partage/crishim/kubelet-spoke"
@@ -109,7 +109,7 @@ def test_the_advertiser_runs_while_it_holds_its_lock(made: Made) -> None:
 
 
 def test_a_lock_that_is_a_link_is_not_followed(made: Made) -> None:
-    lock = made.root / daemons.ADVERTISER_LOCK
+    lock = made.root / ADVERTISER_LOCK
     lock.parent.mkdir(parents=True)
     lock.symlink_to("/etc/passwd")
     assert isinstance(daemons.is_held(lock), Unseen)

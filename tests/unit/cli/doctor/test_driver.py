@@ -8,7 +8,7 @@ import pytest
 
 from partage_cli.doctor.driver import driver
 from partage_cli.doctor.findings import Finding, Status
-from partage_cli.doctor.looking import LocalNode
+from partage_cli.doctor.local_node import LocalNode
 from unit.cli.doctor.made import NVRM, VERSION, Made
 
 

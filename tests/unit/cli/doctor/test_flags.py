@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.doctor.flags import last_use
-from partage_cli.doctor.units import Word
+from partage_cli.doctor.units import Word, last_use
 
 
 def value(*argv: str) -> str | None:

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from partage_cli.doctor.checks import run
 from partage_cli.doctor.command import CHECKS
 from partage_cli.doctor.findings import About, Finding, Status, worst
-from partage_cli.doctor.looking import LocalNode, Unseen, names_in, text_of
-from partage_cli.doctor.running import run
+from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 
 
 @pytest.fixture

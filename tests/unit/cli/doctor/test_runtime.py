@@ -8,7 +8,7 @@ import pytest
 
 from partage_cli.doctor.containerd import ContainerdFacts, cdi, container_runtime, nvidia_runtime
 from partage_cli.doctor.findings import Finding, Status
-from partage_cli.doctor.looking import LocalNode
+from partage_cli.doctor.local_node import LocalNode
 from partage_cli.doctor.runtimes import Runtime
 from unit.cli.doctor.made import Made, only
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from partage_cli.doctor.daemons import keys
 from partage_cli.doctor.findings import About, Status
-from partage_cli.doctor.keys import keys
-from partage_cli.doctor.looking import Unseen
+from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.system import enforced, kernel, selinux
 from unit.cli.doctor.made import Made, only
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from partage_cli.main import cli
 from partage_cli.node.holders import Holder, holders
-from partage_cli.node.waiting import Seen, look, wait_until
+from partage_cli.node.rest import Seen, look, wait_until
 from partage_cli.pauses import BY_HAND, pause, resume, said_pauses
 from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_plugins.vocabulary.places import PAUSE_FOLDER

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta, Node, micro_time
-from partage_cli.nodes.asking import cluster
+from partage_cli.nodes.command import cluster
 from partage_cli.nodes.reports import Report, heartbeat, of_cluster
 from partage_plugins.vocabulary import Card, CardId
 from partage_plugins.vocabulary.keys import INVENTORY

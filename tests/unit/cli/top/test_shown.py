@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partage_cli.amounts import amount
+from partage_cli.tables import amount
 from partage_cli.top.shown import Frame, as_json, as_lines
 from partage_isolation.wire.messages import CardTold, ProcessTold, Told
 from partage_plugins.vocabulary import CardId

@@ -14,7 +14,7 @@ from typing import Final
 
 from partage_cli.doctor.daemons import is_held
 from partage_cli.doctor.inventory import inventory_of
-from partage_cli.doctor.looking import LocalNode
+from partage_cli.doctor.local_node import LocalNode
 from partage_cli.node.holders import Holder, holders
 from partage_plugins.vocabulary import GPU, HealthCause, Inventory
 from partage_plugins.vocabulary.places import ADVERTISER_LOCK

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from partage_cli.doctor.findings import About, Finding
-from partage_cli.doctor.looking import LocalNode
+from partage_cli.doctor.local_node import LocalNode
 
 Check = Callable[[LocalNode], Iterable[Finding]]
 DEADLINE_S: Final = 10.0

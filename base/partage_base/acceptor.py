@@ -1,10 +1,10 @@
 """Accepts connections at one address, and bounds callers who have not shown yet what they come for.
 
 Such a caller is a *guest*: a connection without a whole request, or in the middle of its TLS handshake. Guests are
-counted from the moment in which they are accepted, in all and by origin. Of too many the oldest goes, so that nobody
-keeps a newer one out by resting; and it is one of the origin that has most, so that an address which connects without
-pause loses its own guests alone. Between two that are accepted those that are there are heard, so that a caller who
-speaks at once is heard before others can push it out.
+counted from the moment in which they are accepted, in all and by origin. Of too many the oldest goes, so that a
+silent caller keeps no newer one out; and it is one of the origin that has most, so that an address which connects
+without pause loses its own guests alone. Between two accepts the guests that are there are served, so that a caller
+which speaks at once is heard before others can push it out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_GUESTS: Final = 64
 MOST_OF_ONE: Final = 32
 _BACKLOG: Final = 256
 _EXHAUSTED_S: Final = 0.5
-"""Without descriptors nobody can be accepted, until somebody goes."""
+"""Without free descriptors no connection can be accepted until another one ends."""
 
 
 class Guests(Generic[G]):
@@ -110,7 +110,7 @@ class Acceptor:
             self._accepting.add(task)
 
     async def close(self) -> None:
-        """Accepts nobody more; those who are there stay."""
+        """Accepts no more connections; those that are open stay."""
         await _ended(self._accepting)
 
     async def abort(self) -> None:

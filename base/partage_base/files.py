@@ -1,7 +1,7 @@
 """Writes a whole file or none: a reader, or who comes after a crash, finds the old content or the new and no part.
 
-The content is written beside its place under a name that nobody reads, then renamed. Where any step fails, as on a full
-disk, that file is taken away and the old one stands. A writer that is killed can leave one behind: each daemon clears
+The content is written beside its place under a name that no reader opens, then renamed. Where any step fails, as on a
+full disk, that file is taken away and the old one stands. A writer that is killed can leave one behind: each daemon clears
 its folders at its start, and who reads a folder under a lock may clear away what begins with `UNFINISHED` at once.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 
 UNFINISHED: Final = ".unfinished-"
 UNDER_WAY_S: Final = 60.0
-"""So young a file may still be somebody's who writes it."""
+"""A file as young as this may still be in the hands of its writer."""
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _TOKEN_BYTES: Final = 8
 _OWNER_ALONE: Final = 0o600

@@ -62,7 +62,6 @@ class LazyGroup(click.Group):
         return sorted(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
-        """Imports one."""
         found = SUBCOMMANDS.get(cmd_name)
         if found is None:
             return None

@@ -34,8 +34,6 @@ class RequestMount(Struct, frozen=True, kw_only=True):
 
 
 class RequestDevice(Struct, frozen=True, kw_only=True):
-    """A device."""
-
     container_path: str
     host_path: str
     permissions: str

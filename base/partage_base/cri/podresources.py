@@ -32,7 +32,6 @@ class ServedContainer:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Without whose they are."""
         return tuple(each.device for each in self.given)
 
 

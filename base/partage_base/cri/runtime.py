@@ -57,8 +57,6 @@ class ListedSandbox:
 
 
 class RuntimeClient:
-    """The runtime's calls."""
-
     def __init__(self, client: UnaryClient, *, deadline_s: float = 2.0) -> None:
         self._client = client
         self._deadline_s = deadline_s
@@ -88,7 +86,6 @@ class RuntimeClient:
         await self._client.call(f"{_SERVICE}StopContainer", raw, deadline_s=grace_s + _STOP_S)
 
     async def sandboxes(self) -> tuple[ListedSandbox, ...]:
-        """All sandboxes."""
         return await self._sandboxes(ListPodSandboxRequest())
 
     async def sandbox(self, sandbox_id: str) -> ListedSandbox | None:
@@ -120,7 +117,6 @@ class RuntimeClient:
 
 
 def parsed(answer: Message, raw: bytes, what: str) -> Any:  # noqa: ANN401  a message of a class made at run time
-    """The message, or `MessageWrong`."""
     try:
         answer.ParseFromString(raw)
     except DecodeError:

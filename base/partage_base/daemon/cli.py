@@ -42,7 +42,6 @@ class Instead(Generic[S]):
 
     @property
     def parameters(self) -> list[click.Parameter]:
-        """For the command line."""
         flags = [click.Option([f"--{flag}"], is_flag=True, help=text) for flag, text in self.flags.items()]
         return [*flags, click.Argument(["word"], type=click.Choice(self.words), required=False)]
 
@@ -89,7 +88,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
             if check is not None and checks:
                 _require(check(resolved.settings))
         except BadConfiguration as error:
-            with contextlib.suppress(OSError):  # nobody reads; that ends no daemon that must live
+            with contextlib.suppress(OSError):  # stderr is closed; a daemon that must live goes on
                 for line in error.mistakes:
                     click.echo(f"{program}: {line}", err=True)
             if not lives_always or checks or print_config or modes:

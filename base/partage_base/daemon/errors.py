@@ -37,8 +37,6 @@ CONFIGURATION: Final = 78
 
 
 class DaemonError(PartageError):
-    """The daemon must end."""
-
     exit_code: ClassVar[int] = FAILED
 
 

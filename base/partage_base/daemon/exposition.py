@@ -48,7 +48,6 @@ def histogram(
 
 
 def page(families: Iterable[Family]) -> bytes:
-    """What a scraper reads."""
     lines = (line for family in families for line in _lines(family))
     return "".join(f"{line}\n" for line in lines).encode(errors="replace")
 

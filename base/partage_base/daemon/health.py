@@ -24,7 +24,6 @@ class Health:
         self._dead: dict[str, str] = {}
 
     def ready(self, name: str) -> None:
-        """Condition `name` holds."""
         self._unready.pop(name, None)
 
     def unready(self, name: str, why: str) -> None:
@@ -32,11 +31,10 @@ class Health:
         self._unready[name] = why
 
     def alive(self, name: str) -> None:
-        """Part `name` goes on."""
         self._dead.pop(name, None)
 
     def dead(self, name: str, why: str) -> None:
-        """Part `name` can't go on; the process should be started anew."""
+        """Part `name` can't go on; the process should be restarted."""
         self._dead[name] = why
 
     @property
@@ -46,7 +44,7 @@ class Health:
 
     @property
     def against_alive(self) -> Mapping[str, str]:
-        """Why the daemon should be started anew, by condition; empty where it should not."""
+        """Why the daemon should be restarted, by condition; empty where it should not."""
         return dict(self._dead)
 
 

@@ -56,7 +56,6 @@ def configure(daemon: str, *, level: LogLevel, log_format: LogFormat) -> None:
 
 
 def json_line(event: Mapping[str, object]) -> bytes:
-    """One JSON object; total."""
     try:
         return msgspec.json.encode(event, enc_hook=repr)
     except Exception:  # noqa: BLE001  (half an encoding, a repr that raises, a ring: nothing of this ends a daemon)

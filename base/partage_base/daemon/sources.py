@@ -1,7 +1,7 @@
 """Where the settings of a daemon come from; and by which ones it goes that must live even where they can't be read.
 
 Such a daemon keeps the settings of its last good start below the node's root. It goes by those, all of them or none:
-half an old set and half a new one is what nobody ever meant. Where there are none that can be read, as after a boot, it
+half an old set and half a new one was never meant. Where there are none that can be read, as after a boot, it
 goes by the defaults and whatever is good of what it is told now: one key that is misspelt must not hide where the
 container runtime listens.
 """

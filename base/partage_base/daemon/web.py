@@ -3,8 +3,8 @@
 A server of our own on the daemon's loop, since all it must do is answer three GETs; a thread for each connection, as
 libraries bring, would let a hostile scraper fill the process. Every conversation has a bounded request, a deadline and
 one answer. Of too many at once the oldest goes, by `acceptor`'s rules, and so does the oldest of those that read too
-slowly what is too much together: a probe, which asks at once and reads little, is answered whoever else is there. It
-stands before the service starts and until it has stopped.
+slowly what is too much together: a probe, which asks at once and reads little, is answered whatever other callers
+do. It stands before the service starts and until it has stopped.
 
 An address that can't be listened on ends the start. A daemon that takes over from a predecessor, which still has the
 port, goes on and tries again instead: what it is there for must not wait.
@@ -47,8 +47,6 @@ _log = structlog.get_logger()
 
 
 class Answer(NamedTuple):
-    """What a request gets."""
-
     status: int
     body: bytes
     content_type: str = _PLAIN
@@ -69,7 +67,6 @@ class Web:
         self.port = 0  # the one that was opened, where the address asked for any
 
     async def __aenter__(self) -> Self:
-        """Listens; raises `CannotListen`."""
         if self._address:
             try:
                 await self._listen()
@@ -137,7 +134,6 @@ class Web:
                 pass  # until the asker has it all and closes: an abort would overtake what is under way
 
     def _hold(self, guest: Guest, size: int) -> None:
-        """Until it is read."""
         while self._held and sum(self._held.values()) + size > MOST_HELD_BYTES:
             oldest = next(iter(self._held))
             del self._held[oldest]

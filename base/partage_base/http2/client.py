@@ -41,8 +41,6 @@ class Answer:
 
 
 class ClientHalf:
-    """One connection."""
-
     def __init__(self) -> None:
         self._encoder, self._decoder = hpack.Encoder(), hpack.Decoder()
         self._decoder.max_header_list_size = _LARGEST_HEADERS
@@ -86,7 +84,7 @@ class ClientHalf:
         return stream
 
     def give_up(self, stream: int) -> None:
-        """Nobody waits for this answer any more."""
+        """The caller no longer waits for this answer."""
         if self._streams.pop(stream, None) is not None:
             self._out.append(frames.rst_stream(stream, frames.Fault.CANCEL))
 

@@ -85,7 +85,6 @@ class Remainder:
         return whole
 
     def take(self) -> bytes:
-        """All there is."""
         whole, self._kept = bytes(self._kept), bytearray()
         return whole
 
@@ -114,7 +113,6 @@ def block_end(data: bytes, start: int) -> int:
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One frame."""
     return b"".join((len(payload).to_bytes(3, "big"), bytes((kind, flags)), stream.to_bytes(4, "big"), payload))
 
 
@@ -149,7 +147,6 @@ def ping(payload: bytes) -> bytes:
 
 
 def data_frame(stream: int, payload: bytes | memoryview, *, is_last: bool) -> bytes:
-    """Some of a message."""
     return frame(DATA, END_STREAM if is_last else 0, stream, bytes(payload))
 
 

@@ -74,7 +74,7 @@ class Folder:
 
 @contextmanager
 def opened_folder(path: Path) -> Generator[Folder]:
-    """Opens a folder of keys, if it is one and nobody else can write there."""
+    """Opens a folder of keys, if it is one and no other user can write there."""
     try:
         descriptor = os.open(path, _QUIETLY | os.O_DIRECTORY)
     except OSError as error:
@@ -88,7 +88,6 @@ def opened_folder(path: Path) -> Generator[Folder]:
 
 
 def ourselves() -> Us:
-    """Who this process is."""
     return Us(
         uid=os.geteuid(),
         gid=os.getegid(),
@@ -222,7 +221,7 @@ def _created_named(folder: int, name: str, content: bytes, mode: int) -> None:
 
 @contextmanager
 def _named(folder: int, content: bytes, mode: int) -> Generator[str]:
-    """A complete file under a name that nobody reads; gone afterwards, at the latest when the next writer comes."""
+    """A complete file under a name that no reader opens; gone afterwards, at the latest when the next writer comes."""
     unfinished = UNFINISHED + secrets.token_hex(8)
     descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:

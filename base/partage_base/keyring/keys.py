@@ -174,7 +174,7 @@ class Keyring:
 @dataclass(frozen=True)
 class _Look:
     facts: Facts | None
-    """What changes when any key does; None where nobody can tell."""
+    """What changes when any key does; None where that can't be known."""
     settled: bool
     """Whether every later change will show."""
 

@@ -4,10 +4,10 @@
     <folder>/signing.d/<key id>.key    the private half. Stays with the scheduler
     <folder>/signing.d/signing         the id of the one key that signs
 
-Two folders, so that whoever copies or mounts what verifies can't carry a private key along: in a cluster `keys.d` is a
+Two folders, so that a copy or mount of what verifies carries no private key along: in a cluster `keys.d` is a
 ConfigMap and `signing.d` a Secret. A file is named after its key, so every key has exactly one public file and to stop
 it from verifying is to remove that file. Which key signs is written down and never guessed from ages: a new key must
-not sign before its public half has reached every node. Names that begin with a dot are nobody's: Kubernetes keeps its
+not sign before its public half has reached every node. Names that begin with a dot are not keys: Kubernetes keeps its
 own links there, we keep files that are being written.
 """
 
@@ -39,7 +39,6 @@ class KeyFolders:
 
     @classmethod
     def below(cls, folder: Path) -> KeyFolders:
-        """Both in `folder`."""
         return cls(public=folder / "keys.d", private=folder / "signing.d")
 
     @classmethod

@@ -47,7 +47,6 @@ class Overview:
 
     @property
     def signing(self) -> KeyId | None:
-        """The key that signs."""
         return next((entry.id for entry in self.entries if entry.use is Use.SIGNING), None)
 
 

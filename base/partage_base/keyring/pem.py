@@ -65,7 +65,6 @@ def decode_private(pem: bytes, file: Path) -> Ed25519PrivateKey:
 
 
 def encode_public(key: Ed25519PublicKey) -> bytes:
-    """SPKI."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415  not for verifiers
 
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -7,7 +7,7 @@
 `fsGroup` gives it 0440 and a group that the process has only as a supplementary one. On a file of our own such a group
 would be carelessness, for instance `users`.
 
-*A public file* may be read by all and written by its owner alone: whoever can write it can sign.
+*A public file* may be read by all and written by its owner alone: a user who can write it can sign.
 
 *A folder* may be written by its owner alone, with two exceptions that Kubernetes needs: it is sticky (a Secret is
 mounted with 1777; a stranger can add files there, but those have a wrong owner) or mounted read-only (a ConfigMap is

@@ -2,7 +2,7 @@
 
 Looked for in this order: the file that is named, $KUBECONFIG, the pod that we are (its service account), and
 ~/.kube/config. What is found is renewed off the event loop, every half minute: all of it when one of its files
-changed, what a plugin gave when that is about to expire. After the API server refused us, all is read anew. A renewal
+changed, what a plugin gave when that is about to expire. After the API server refused us, all is read again. A renewal
 that fails or hangs costs nothing as long as the credentials that we have are accepted.
 """
 
@@ -91,7 +91,7 @@ class Access:
         return self._reading.credentials
 
     def refused(self, credentials: Credentials) -> None:
-        """The API server answered 401 to these: the next call reads everything anew."""
+        """The API server answered 401 to these: the next call reads everything again."""
         if credentials is self._reading.credentials:
             self._is_refused = True
 
@@ -99,7 +99,7 @@ class Access:
         return self._clock() - self._looked_at >= (LOOK_AFTER_REFUSAL_S if self._is_refused else LOOK_EVERY_S)
 
     def _begin(self) -> Future[None]:
-        """In a thread of its own, which nobody waits for at the end: a plugin may hang for ever."""
+        """In a thread of its own, which the end of the process does not wait for: a plugin may hang for ever."""
         done: Future[None] = Future()
         self._looking = done
         threading.Thread(target=self._look, args=(done,), name="kube-credentials", daemon=True).start()

@@ -22,7 +22,7 @@ from partage_base.kube.errors import (
 
 T = TypeVar("T")
 LONGEST_RETRY_AFTER_S: Final = 300.0
-"""Whoever asks for more is not taken at its word: a wrong figure must not silence a node for a day."""
+"""A server that asks for more gets no more: a wrong figure must not silence a node for a day."""
 _FIRST_SERVER_FAULT: Final = 500
 _PLAIN: Final[dict[int, type[Answered]]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 410: Gone}
 _THROTTLED: Final = 429

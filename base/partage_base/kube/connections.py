@@ -25,8 +25,6 @@ Address = tuple[int, int, int, str, Any]
 
 
 class Place(NamedTuple):
-    """Where to connect to."""
-
     host: str
     port: int
     tls: ssl.SSLContext | None
@@ -35,7 +33,7 @@ class Place(NamedTuple):
 
 
 class NotConnected(Exception):
-    """Nobody was reached, so nothing was asked."""
+    """No server was reached, so nothing was asked."""
 
     def __init__(self, place: Place, error: OSError | None = None) -> None:
         """Without an error: it took too long."""
@@ -44,8 +42,6 @@ class NotConnected(Exception):
 
 
 class Connection(asyncio.Protocol):
-    """One of them."""
-
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._answer: Answer | None = None
@@ -58,11 +54,10 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
 
     def data_received(self, data: bytes) -> None:
-        """Of the answer; whoever speaks unasked is not spoken to again."""
+        """Of the answer; a peer that speaks unasked is not used again."""
         if self._answer is None:
             self.abort()
             return
@@ -93,13 +88,12 @@ class Connection(asyncio.Protocol):
         try:
             await self._done
         except asyncio.CancelledError:
-            self.abort()  # an answer may still come, to nobody
+            self.abort()  # an answer may still come, and is dropped
             raise
         finally:
             self._answer = self._done = None
 
     def abort(self) -> None:
-        """Ends it at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -124,8 +118,6 @@ class Connection(asyncio.Protocol):
 
 
 class Connections:
-    """All of them."""
-
     def __init__(self, most: int, sockets: Sockets) -> None:
         self._room = asyncio.Semaphore(most)
         self._sockets = sockets
@@ -235,7 +227,7 @@ class Sockets:
         self._made: WeakSet[socket.socket] = WeakSet()
 
     def make(self, address: tuple[int, int, int, str, object]) -> socket.socket:
-        """For an address as `getaddrinfo` gives it; a connection on it that nobody answers breaks in half a minute."""
+        """For an address as `getaddrinfo` gives it; a connection without answer breaks in half a minute."""
         made = socket.socket(*address[:3])
         for option in _ALIVE:
             made.setsockopt(*option)
@@ -244,7 +236,7 @@ class Sockets:
 
     async def end(self) -> None:
         """Cuts what is still open, and returns when their owners have let go."""
-        with contextlib.suppress(TimeoutError):  # whoever does not let go does so later
+        with contextlib.suppress(TimeoutError):  # the rest ends by itself
             async with asyncio.timeout(_GONE_WITHIN_S):
                 while still_open := [each for each in self._made if each.fileno() >= 0]:
                     for each in still_open:

@@ -3,7 +3,7 @@
 PartageError
 └── KubeError
     ├── BadAccess      nothing says where the API server is and who we are, or what says so can't be used
-    ├── BadName        an object can't have this name, so nobody was asked
+    ├── BadName        an object can't have this name, so nothing was asked
     ├── Unreachable    no answer: refused, cut, too slow, a certificate that does not hold
     ├── Nonsense       an answer that is none: no JSON of that type, a redirect
     │   └── TooLarge       larger, or nested deeper, than is read
@@ -11,7 +11,7 @@ PartageError
         ├── NotAllowed     401 or 403
         ├── NotFound       404
         ├── Conflict       409: changed meanwhile, or it is there already
-        ├── Gone           410: too old to continue from; list anew
+        ├── Gone           410: too old to continue from; list again
         ├── Throttled      429: too much at once
         └── ServerFailed   5xx
 
@@ -54,8 +54,6 @@ class BadName(KubeError):
 
 
 class Unreachable(KubeError):
-    """No answer."""
-
     def __init__(self, call: str, why: str, *, may_be_done: bool, advice: str = _IS_IT_UP) -> None:
         """`may_be_done`: the call may have reached the server, so what it asked for may have been carried out."""
         super().__init__(call, why)
@@ -113,7 +111,6 @@ class NotAllowed(Answered):
 
     @property
     def advice(self) -> str:
-        """What to do."""
         return "renew the credentials" if self.status == 401 else "grant it by RBAC"  # noqa: PLR2004
 
 
@@ -138,7 +135,7 @@ class _Busy(Answered):
 
 
 class Throttled(_Busy):
-    """Too much at once."""
+    pass
 
 
 class ServerFailed(_Busy):
@@ -152,8 +149,6 @@ def _shown(text: str) -> str:
 
 
 class Backoff:
-    """One sequence of tries."""
-
     def __init__(self, *, first_s: float, most_s: float, random: Callable[[], float]) -> None:
         """`random` gives numbers from 0 up to 1."""
         if not 0 < first_s <= most_s:

@@ -190,14 +190,12 @@ class Fold(Generic[T]):
         return len(self._last)
 
     def take(self, event: Changed[T] | Deleted[T] | Unread) -> None:
-        """The next event."""
         last = self._last.get(event.key)
         if last is None or not _is_older(event.version, last.version):
             self._last[event.key] = event
 
     @property
     def items(self) -> tuple[T, ...]:
-        """Those that there are."""
         return tuple(each.item for each in self._last.values() if isinstance(each, Changed))
 
     @property

@@ -1,6 +1,6 @@
 """HTTP/1.1 as far as calls to an API server need it: a request as bytes, and bytes as an answer. Pure.
 
-Whoever answers may be anybody until the first object is decoded: what is not exactly right is refused, nothing is
+The peer may be any program until the first object is decoded: what is not exactly right is refused, nothing is
 guessed, and nothing grows beyond its bound.
 """
 
@@ -29,7 +29,7 @@ _END: Final = b"\r\n"
 
 
 class Malformed(Exception):
-    """This is no answer."""
+    pass
 
 
 class TooLong(Malformed):
@@ -46,8 +46,6 @@ class Cut(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked."""
-
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
@@ -120,7 +118,6 @@ class Answer:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything has come."""
         return bool(self.status or self._buffer)
 
     def take(self, data: bytes) -> None:
@@ -149,7 +146,6 @@ class Answer:
             raise Malformed("more than one answer")
 
     def _head(self) -> bool:
-        """Whether it is there."""
         while True:
             buffer = self._buffer
             if not _START.startswith(bytes(buffer[: len(_START)])):
@@ -189,7 +185,7 @@ class Answer:
             self._left = 0
         elif coding is not None:
             if coding.lower() != b"chunked" or length is not None:
-                raise Malformed("nobody knows how long it is")
+                raise Malformed("its length is not known")
             self._chunked = True
         elif length is not None:
             if not _LENGTH.fullmatch(length):

@@ -1,7 +1,7 @@
 """How following begins: with all items that there are, streamed where the API server offers that, else in pages.
 
-A list that is streamed is the beginning of the very watch that goes on with the changes: one request, and nobody ever
-holds a page of it. Either way shows at least what stood when it was asked for, and is told whole or not at all.
+A list that is streamed is the beginning of the very watch that goes on with the changes: one request, and no
+page of it is ever held. Either way shows at least what stood when it was asked for, and is told whole or not at all.
 
 An API server that does not stream says so, or takes no notice and watches on without ever saying that this was all.
 The latter is known by its silence, or, where changes never cease, by the time it takes. Then the list comes in pages,
@@ -44,7 +44,7 @@ class _NotOffered(Exception):
 
 
 class Beginning(Generic[T]):
-    """How one follower begins, each time anew; remembers what did not work."""
+    """How one follower begins; remembers what did not work."""
 
     def __init__(self, server: ApiServer, path: str, item_type: type[T], *, labels: str, fields: str) -> None:
         self._path = path

@@ -13,8 +13,6 @@ class _Object(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Meta(_Object, frozen=True, kw_only=True):
-    """What every object has."""
-
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
@@ -26,8 +24,6 @@ class Meta(_Object, frozen=True, kw_only=True):
 
 
 class Node(_Object, frozen=True, kw_only=True):
-    """A node."""
-
     metadata: Meta = Meta()
 
 

@@ -16,17 +16,14 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 
 def node_path(name: str) -> str:
-    """One node."""
     return f"{nodes_path()}/{_checked('node', name)}"
 
 
 def nodes_path() -> str:
-    """All nodes."""
     return "/api/v1/nodes"
 
 
 def lease_path(namespace: str, name: str) -> str:
-    """One Lease."""
     return f"{leases_path(namespace)}/{_checked('lease', name)}"
 
 
@@ -42,7 +39,6 @@ def endpoint_slice_path(namespace: str, name: str) -> str:
 
 
 def pod_path(namespace: str, name: str) -> str:
-    """One pod."""
     return f"{pods_path(namespace)}/{_checked('pod', name)}"
 
 

@@ -1,7 +1,7 @@
 """Plain calls to the API server: each is sent once, has a deadline for all of it, and a bound on its answer.
 
 What comes back is decoded into the type that is asked for (fields that it does not name are ignored; `msgspec.Raw`
-gives the bytes), or raises one of `errors`. Nothing is tried again here: whoever calls knows whether that is right, and
+gives the bytes), or raises one of `errors`. Nothing is tried again here: the caller knows whether that is right, and
 has `Backoff` for how long to wait. Watches have connections of their own, so they never stand in a call's way.
 """
 
@@ -85,7 +85,6 @@ class ApiServer:
         await self.close()
 
     async def get(self, path: str, type_: type[T]) -> T:
-        """One object."""
         return await self._call(Request("GET", path), type_)
 
     async def create(self, path: str, body: object, type_: type[T], *, within_s: float = 0) -> T:
@@ -101,7 +100,6 @@ class ApiServer:
         return await self._call(Request("PUT", path, body=msgspec.json.encode(body)), type_)
 
     async def patch(self, path: str, body: object, type_: type[T], *, how: PatchKind = "merge") -> T:
-        """Changes what `body` names."""
         request = Request("PATCH", path, body=msgspec.json.encode(body), content_type=_PATCHES[how])
         return await self._call(request, type_)
 
@@ -202,5 +200,4 @@ def _page_without(error: TooLarge) -> Page[Any]:
 
 
 def _query(**parts: str) -> tuple[tuple[str, str], ...]:
-    """Those that say something."""
     return tuple((name, value) for name, value in parts.items() if value)

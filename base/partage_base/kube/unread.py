@@ -1,7 +1,7 @@
-"""Objects that can't be read: one is passed over by its name, so that it costs nobody but itself. Pure.
+"""Objects that can't be read: one is passed over by its name, so that the others are still read. Pure.
 
-Too large, too deep, or not of the shape that its kind has: whoever makes such an object must not be able to stop those
-who follow all objects. What it is called and where it is can nearly always be read. Of what is too large or too deep
+Too large, too deep, or not of the shape that its kind has: one such object must not stop those that follow all
+objects. What it is called and where it is can nearly always be read. Of what is too large or too deep
 only the beginning is looked at, where an API server writes names, uid and version, in this order and before anything
 that users choose freely.
 """

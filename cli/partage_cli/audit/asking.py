@@ -73,7 +73,6 @@ def page_of(url: str) -> str | Unseen:
 
 
 def is_node(root: Path) -> bool:
-    """Whether partage runs here."""
     return (root / INVENTORY_FILE).exists()
 
 

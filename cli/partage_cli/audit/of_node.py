@@ -107,7 +107,6 @@ def _of_limits(about: About, limits: ContainerTold, each: _Running) -> Iterator[
 
 
 def _with_grants(containers: Iterable[ListedContainer], kinds: tuple[AnyKind, ...]) -> dict[ContainerKey, _Running]:
-    """By their keys."""
     found: dict[ContainerKey, _Running] = {}
     for each in containers:
         text = each.annotations.get(CONTAINER)

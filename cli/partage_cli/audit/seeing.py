@@ -33,7 +33,6 @@ class SeenPod:
 
     @property
     def name(self) -> str:
-        """As namespace/name."""
         return f"{self.pod.namespace}/{self.pod.name}"
 
 
@@ -79,7 +78,6 @@ def seen_pods(pods: Iterable[ApiPod], kinds: Iterable[AnyKind], keys: Keys) -> I
 
 
 def seen_node(node: ApiNode, kinds: Iterable[AnyKind], beat_age_s: float | None) -> SeenNode:
-    """With its inventory."""
     text = node.metadata.annotations.get(INVENTORY)
     if text is None:
         return SeenNode(node=node, beat_age_s=beat_age_s)

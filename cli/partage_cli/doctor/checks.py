@@ -18,8 +18,6 @@ DEADLINE_S: Final = 10.0
 
 
 class _Run:
-    """One check under way."""
-
     def __init__(self, name: str, check: Check, node: LocalNode) -> None:
         self._name, self._check, self._node = name, check, node
         self._found: tuple[Finding, ...] = ()

@@ -78,7 +78,7 @@ class ClusterFacts:
 
 
 def cluster(node: LocalNode) -> Iterator[Finding]:
-    """Asks as whoever the kubeconfig says; without one as this node's kubelet, which may see its own node."""
+    """Asks with the identity of the kubeconfig; without one as this node's kubelet, which may see its own node."""
     about = About("api", (f"node {node.name}",))
     try:
         facts = _asked(node)
@@ -89,7 +89,6 @@ def cluster(node: LocalNode) -> Iterator[Finding]:
 
 
 def judged(facts: ClusterFacts, node: LocalNode, file: str | Unseen) -> Iterator[Finding]:
-    """What that means."""
     if isinstance(facts.review, KubeError) and isinstance(facts.node, KubeError):
         yield About("api").wrong(str(facts.review), do="is the API server up, and do the credentials hold?")
         return

@@ -23,7 +23,6 @@ _CLOCK_SLACK_S: Final = 2.0
 
 
 def crishim(node: LocalNode) -> Iterator[Finding]:
-    """Its socket answers."""
     socket = node.path(node.crishim.listen)
     about = About("crishim", (str(socket),))
     answer = runtime_at(socket)
@@ -93,7 +92,6 @@ def spoke(about: About, age_s: float | Unseen) -> Finding:
 
 
 def advertiser(node: LocalNode) -> Iterator[Finding]:
-    """It holds its lock."""
     path = node.path(ADVERTISER_LOCK)
     about, runs = About("advertiser", (str(path),)), is_held(path)
     if isinstance(runs, Unseen):
@@ -102,13 +100,13 @@ def advertiser(node: LocalNode) -> Iterator[Finding]:
         yield about.ok("runs")
     else:
         yield about.wrong(
-            "does not run, so nobody tells how the cards are",
+            "does not run, so it is not known how the cards are",
             do="`systemctl status partage-advertiser`, or look at its pod on this node",
         )
 
 
 def is_held(lock: Path) -> bool | Unseen:
-    """Whether a process holds that lock; a file that is not there is nobody's."""
+    """Whether a process holds that lock; a file that is not there is not held."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

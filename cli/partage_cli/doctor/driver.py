@@ -65,7 +65,6 @@ def seen(node: LocalNode) -> DriverFacts:
 
 
 def judged(facts: DriverFacts) -> Iterator[Finding]:
-    """What that means."""
     about = About("driver", facts.looked_at)
     if isinstance(facts.module, Unseen):
         yield _without(about, facts, facts.module)

@@ -50,8 +50,6 @@ class Setup:
 
 @dataclass(frozen=True)
 class EndpointFacts:
-    """What was gathered."""
-
     wanted: str
     """crishim's socket."""
     now: Setup | None

@@ -40,15 +40,12 @@ class About:
     looked_at: tuple[str, ...] = ()
 
     def ok(self, found: str) -> Finding:
-        """As it should be."""
         return Finding(check=self.check, status=Status.OK, found=found, looked_at=self.looked_at)
 
     def unknown(self, found: str, *, do: str = "") -> Finding:
-        """Could not be seen."""
         return Finding(check=self.check, status=Status.UNKNOWN, found=found, looked_at=self.looked_at, advice=do)
 
     def warning(self, found: str, *, do: str) -> Finding:
-        """Works, and will bite."""
         return Finding(check=self.check, status=Status.WARNING, found=found, looked_at=self.looked_at, advice=do)
 
     def wrong(self, found: str, *, do: str) -> Finding:
@@ -57,6 +54,5 @@ class About:
 
 
 def worst(findings: Iterable[Finding]) -> Status:
-    """Of all."""
     order = list(Status)
     return max((each.status for each in findings), key=order.index, default=Status.OK)

@@ -39,7 +39,6 @@ def inventory(node: LocalNode) -> Iterator[Finding]:
 
 
 def judged(about: About, part: GpuPart | None, pauses: list[str]) -> Finding:
-    """By the cards' health."""
     cards = () if part is None else part.cards
     if pauses:
         return about.warning(f"the cards rest: {'; '.join(pauses)}", do="`partage node resume`, when the work is done")
@@ -55,7 +54,6 @@ def judged(about: About, part: GpuPart | None, pauses: list[str]) -> Finding:
 
 
 def inventory_of(node: LocalNode) -> Inventory | Unseen | DecodeError:
-    """The file's content."""
     text = text_of(node.path(INVENTORY_FILE))
     if isinstance(text, Unseen):
         return text
@@ -117,7 +115,7 @@ def handed_out(about: About, facts: NativeFacts) -> Finding:
         )
     if who:
         return about.ok(f"{' and '.join(who)} is here, and no card is handed out by two")
-    return about.ok("nobody but partage hands out cards")
+    return about.ok("only partage hands out cards")
 
 
 def _some(names: list[str]) -> str:

@@ -22,8 +22,6 @@ _DEADLINE_S: Final = 2.0
 
 
 class Runtime(NamedTuple):
-    """What it calls itself."""
-
     name: str
     version: str
 

@@ -92,7 +92,6 @@ class Service:
         self.unreadable: list[str] = []
 
     def add(self, source: Source) -> None:
-        """One more file."""
         for name, value in _service_lines(source.text):
             try:
                 self._take(name, value, source.where)

@@ -18,7 +18,6 @@ _BARE: Final = re.compile(r"\\(?P<escaped>.?)|(?P<blank>[ \t\r])|(?P<letter>[^\n
 
 
 def environment_file(text: str) -> dict[str, str]:
-    """The variables by name."""
     found: dict[str, str] = {}
     at = 0
     while at < len(text):

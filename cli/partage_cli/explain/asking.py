@@ -20,8 +20,6 @@ from partage_scheduler.signatures import as_written
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What was found."""
-
     pod: PodStands
     verified: bool
     """Whether signatures of allocations were checked; without keys they are taken as they are written."""

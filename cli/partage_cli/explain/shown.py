@@ -23,7 +23,6 @@ def as_json(answer: Answer) -> bytes:
 
 
 def as_text(answer: Answer, *, all_nodes: bool) -> str:
-    """For people."""
     pod = answer.pod
     lines = [f"{pod.pod}: {pod.state}: {pod.message}"]
     if pod.given:

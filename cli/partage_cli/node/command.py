@@ -61,7 +61,7 @@ def pause(root: Path, *, reason: str, wait_s: float) -> int:
     """
     ask_for_pause(root, reason)
     if not wait_s:
-        _say("asked for; nobody waited for it")
+        _say("asked for; not waited for")
         return 0
     _say("waiting until the advertiser has let go of the driver")
     seen = wait_until(lambda seen: seen.rests, functools.partial(look, root), wait_s)
@@ -84,9 +84,9 @@ Examples:
 @_WAIT
 @click.pass_obj
 def resume(root: Path, *, wait_s: float) -> int:
-    """Take back `pause`. Where somebody else asked for a pause, too, such as the GPU operator, that one stays."""
+    """Take back `pause`. Other pauses, such as the GPU operator's, stay."""
     if not take_back(root):
-        _say("nobody had paused this node by hand")
+        _say("this node was not paused by hand")
     if others := said_pauses(root):
         _say(printable(f"still paused by {', '.join(f'{who}: {why}' if why else who for who, why in others)}"))
         return 0
@@ -126,7 +126,7 @@ def _cards(seen: Seen) -> str:
 
 def _after_resume(seen: Seen) -> str:
     if not seen.advertiser_runs:
-        return "not paused; no advertiser runs on this node, so nobody tells how its cards are"
+        return "not paused; no advertiser runs on this node, so it is not known how its cards are"
     return f"not paused; the advertiser tells of {seen.cards} cards"
 
 

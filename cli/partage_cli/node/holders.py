@@ -1,6 +1,6 @@
 """Which processes hold the driver: those that have one of its device nodes open, and ours that have its library mapped.
 
-A kernel module that somebody holds cannot be unloaded, so whoever upgrades a driver wants their names.
+A kernel module that a process holds cannot be unloaded, so an upgrade of the driver needs their names.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _OURS: Final = ("partage-", "partage_")
 
 @dataclass(frozen=True)
 class Holder:
-    """One process."""
-
     pid: int
     name: str
     is_ours: bool

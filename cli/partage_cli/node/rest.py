@@ -24,8 +24,6 @@ _AGAIN_S: Final = 0.2
 
 @dataclass(frozen=True)
 class Seen:
-    """One look."""
-
     advertiser_runs: bool
     cards: int
     resting: int
@@ -33,7 +31,6 @@ class Seen:
 
     @property
     def ours(self) -> tuple[Holder, ...]:
-        """Holders that are partage's."""
         return tuple(each for each in self.holders if each.is_ours)
 
     @property
@@ -43,7 +40,7 @@ class Seen:
 
     @property
     def rests(self) -> bool:
-        """Nobody of ours holds the driver, nor will while the pause lasts."""
+        """No process of partage holds the driver, nor will while the pause lasts."""
         return not self.ours and (not self.advertiser_runs or self.resting == self.cards)
 
     @property
@@ -53,12 +50,11 @@ class Seen:
 
 
 def look(root: Path) -> Seen:
-    """How it is now."""
     read = inventory_of(LocalNode(root, ""))
     part = read.part(GPU) if isinstance(read, Inventory) else None
     cards = () if part is None else part.cards
     resting = sum(card.cause == HealthCause.PAUSED for card in cards)
-    # A lock that we may not look at is somebody's: the advertiser's.
+    # A lock that we may not look at is held: by the advertiser.
     return Seen(bool(is_held(root / ADVERTISER_LOCK)), len(cards), resting, holders(root))
 
 

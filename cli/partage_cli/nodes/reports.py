@@ -28,11 +28,9 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One node."""
-
     node: str
     heartbeat: Heartbeat | None = None
-    """None: nobody has seen one."""
+    """None where there is none."""
     ready: Ready = Ready()
     driver: str | None = None
     cuda: str | None = None

@@ -22,7 +22,7 @@ _SHORT: Final = 12
 def as_table(report: Report, *, wide: bool) -> str:
     """For people: a line for each card, and one for a node without.
 
-    With colours, which `click.echo` takes out where nobody sees them.
+    With colours, which `click.echo` takes out where the output is no terminal.
     """
     header = (*_HEADER, *_WIDE) if wide else _HEADER
     return table(header, (row for node in report.nodes for row in _rows(node, wide=wide)))
@@ -34,7 +34,6 @@ def as_json(report: Report) -> bytes:
 
 
 def as_yaml(report: Report) -> bytes:
-    """The same."""
     return msgspec.yaml.encode(msgspec.to_builtins(report))
 
 

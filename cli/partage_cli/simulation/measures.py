@@ -59,7 +59,6 @@ class Meter:
 
     @property
     def allocated_percent(self) -> float:
-        """Of all cards."""
         return 100 * (self.capacity_milli - self.idle_milli) / self.capacity_milli
 
     @property

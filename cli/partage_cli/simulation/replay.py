@@ -41,7 +41,6 @@ class Replay:
             decider.add_node(node.name, node.inventory, node.total)
 
     def run(self, policy: str, protocol: Protocol) -> Run:
-        """Lets all arrive."""
         capacity = self._meter.capacity_milli
         marks = iter(range(protocol.step_percent, protocol.arrivals_percent + 1, protocol.step_percent))
         points: list[Point] = []

@@ -18,8 +18,6 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One replay."""
-
     policy: str
     seed: int
     points: tuple[Point, ...]

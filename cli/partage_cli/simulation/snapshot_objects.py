@@ -23,8 +23,6 @@ class _Object(Struct, frozen=True, rename="camel"):
 
 
 class Metadata(_Object, frozen=True, kw_only=True):
-    """Whose it is."""
-
     name: str
     namespace: str = ""
     uid: str = ""
@@ -33,8 +31,6 @@ class Metadata(_Object, frozen=True, kw_only=True):
 
 
 class Resources(_Object, frozen=True):
-    """Of one container."""
-
     limits: Mapping[str, str] = {}
     requests: Mapping[str, str] = {}
 
@@ -73,8 +69,6 @@ class Object(_Object, frozen=True, kw_only=True):
 
 
 class Objects(_Object, frozen=True, kw_only=True):
-    """What kubectl prints."""
-
     items: tuple[Object, ...]
 
 

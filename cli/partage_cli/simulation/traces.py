@@ -50,7 +50,6 @@ class Row:
         return text
 
     def wrong(self, column: str, allowed: str) -> DecodeError:
-        """What to raise."""
         path = f"line {self._line}, column {column}"
         return DecodeError(str(self._file), path=path, value=repr(self.text(column)), allowed=allowed)
 

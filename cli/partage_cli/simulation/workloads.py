@@ -46,8 +46,6 @@ class FleetNode(Struct, frozen=True):
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """What is replayed."""
-
     origin: str
     """For people: where it comes from."""
     nodes: tuple[FleetNode, ...]
@@ -56,7 +54,6 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def capacity_milli(self) -> int:
-        """All cards together."""
         return self.cards * WHOLE_MILLI
 
     @property

@@ -70,7 +70,7 @@ def test_cards_may_be_divided_between_two(made: Made) -> None:
 
 
 def test_a_device_plugin_that_went_away_is_none(made: Made) -> None:
-    assert plugin(made.with_cards()).found == "nobody but partage hands out cards"
+    assert plugin(made.with_cards()).found == "only partage hands out cards"
 
 
 def test_nvidias_dra_driver_beside_shared_cards_is_a_warning(made: Made) -> None:

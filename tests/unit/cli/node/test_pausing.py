@@ -230,7 +230,7 @@ def test_resume_tells_of_others_who_paused(made: Made, typed: Callable[..., Resu
     done = typed("resume")
     assert done.return_value == 0
     assert "still paused by driver-upgrade: the operator upgrades" in done.stderr
-    assert "nobody had paused this node by hand" in done.stderr
+    assert "this node was not paused by hand" in done.stderr
 
 
 def test_status_says_who_and_why(made: Made, typed: Callable[..., Result]) -> None:

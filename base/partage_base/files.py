@@ -1,8 +1,9 @@
 """Writes a whole file or none: a reader, or who comes after a crash, finds the old content or the new and no part.
 
 The content is written beside its place under a name that no reader opens, then renamed. Where any step fails, as on a
-full disk, that file is taken away and the old one stands. A writer that is killed can leave one behind: each daemon clears
-its folders at its start, and who reads a folder under a lock may clear away what begins with `UNFINISHED` at once.
+full disk, that file is taken away and the old one stands. A writer that is killed can leave one behind: each
+daemon clears its folders at its start, and a reader that holds a lock of the folder may remove what begins with
+`UNFINISHED` at once.
 """
 
 from __future__ import annotations

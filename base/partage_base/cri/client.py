@@ -13,7 +13,7 @@ from typing import Final, cast
 from urllib.parse import unquote
 
 from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
-from partage_base.http2.client import LARGEST_QUESTION, Answer, ClientHalf, NotHttp2
+from partage_base.http2.client import LARGEST_QUESTION, ClientHalf, NotHttp2, Reply
 
 _PREFIX: Final = 5  # one byte says whether the message is compressed, four how long it is
 _LONGEST_WORDS: Final = 512
@@ -89,9 +89,9 @@ class UnaryClient:
         if connection is not None:
             connection.close()
 
-    async def _ask(self, method: str, request: bytes, deadline_s: float) -> Answer:
+    async def _ask(self, method: str, request: bytes, deadline_s: float) -> Reply:
         connection = await self._connected()
-        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         body = b"\0" + len(request).to_bytes(4, "big") + request
         try:
             stream = connection.half.ask(_headers(method, deadline_s), body, done)
@@ -115,7 +115,7 @@ class UnaryClient:
                 _, self._connection = await loop.create_unix_connection(_Connection, str(self._path))
             return self._connection
 
-    def _message(self, method: str, answer: Answer) -> bytes:
+    def _message(self, method: str, answer: Reply) -> bytes:
         peer = str(self._path)
         if (status := answer.headers.get("grpc-status", "")) != "0":
             words = unquote(

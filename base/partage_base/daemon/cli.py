@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 import click
 
 from partage_base.daemon.errors import BadConfiguration
-from partage_base.daemon.life import LoopFactory, Reading, Start, live
+from partage_base.daemon.life import LoopFactory, SettingsOutcome, Start, live
 from partage_base.daemon.logs import keep_standard_descriptors
 from partage_base.daemon.resolution import Resolved
 from partage_base.daemon.settings import COMMON_TABLE, CommonSettings, Field, fields_of
@@ -102,7 +102,7 @@ def daemon_command(  # noqa: PLR0913 - said once by each daemon, and by name
             sys.exit()
         if instead is not None and modes:
             sys.exit(_done_instead(program, instead, resolved.settings, modes))
-        reading = Reading(sources, mistakes) if lives_always else None
+        reading = SettingsOutcome(sources, mistakes) if lives_always else None
         settings = resolved.settings
         sys.exit(live(name, settings, start=start, loop_factory=loop_factory, takes_over=takes_over, reading=reading))
 

@@ -54,7 +54,7 @@ class Reloads(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class SettingsOutcome:
     """How the settings were read of a daemon that lives whatever they are."""
 
     sources: Sources[Any]
@@ -74,7 +74,7 @@ class Daemon(msgspec.Struct, frozen=True):
     """Closed by the stop, also after a start that failed or was cancelled: what is taken is entered here."""
     end: Callable[[str], None]
     """Asks for the end, with the reason, as a first signal would: a signal that comes then is still the first."""
-    reading: Reading | None = None
+    reading: SettingsOutcome | None = None
     """Of a daemon that lives always."""
 
 
@@ -89,7 +89,7 @@ def live(  # noqa: PLR0913  said once, by each daemon's command
     start: Start[S],
     loop_factory: LoopFactory | None = None,
     takes_over: bool = False,
-    reading: Reading | None = None,
+    reading: SettingsOutcome | None = None,
 ) -> int:
     """Lives as the daemon `name` and returns its exit code; nothing but the end of the process may follow.
 
@@ -100,7 +100,7 @@ def live(  # noqa: PLR0913  said once, by each daemon's command
         return runner.run(_lead(name, settings, start, takes_over=takes_over, reading=reading))
 
 
-async def _lead(name: str, settings: S, start: Start[S], *, takes_over: bool, reading: Reading | None) -> int:
+async def _lead(name: str, settings: S, start: Start[S], *, takes_over: bool, reading: SettingsOutcome | None) -> int:
     life = _Life(name, settings, takes_over=takes_over, reading=reading)
     signals.install(on_stop=life.on_signal, on_hangup=life.on_hangup)
     with signals.waking(asyncio.get_running_loop()):
@@ -110,7 +110,9 @@ async def _lead(name: str, settings: S, start: Start[S], *, takes_over: bool, re
 class _Life:
     """One life; its steps are in `lead`."""
 
-    def __init__(self, name: str, settings: CommonSettings, *, takes_over: bool, reading: Reading | None) -> None:
+    def __init__(
+        self, name: str, settings: CommonSettings, *, takes_over: bool, reading: SettingsOutcome | None
+    ) -> None:
         self._report = Report()
         self._takes_over = takes_over
         self._settings = settings

@@ -81,7 +81,7 @@ def resolve(
         try:
             values[given.field.name] = given.value()
             origins[given.field.name] = given.origin
-        except NotAllowed:
+        except BadValue:
             mistakes.append(given.mistake())
     if mistakes:
         raise BadConfiguration(*mistakes)
@@ -94,7 +94,7 @@ def allowed_values(
     """What may stand in its setting, of the highest source that says so; mistakes are passed over."""
     values: dict[str, Any] = {}
     for given in _given(fields_of(settings_type), daemon, toml=toml, environment=environment, flags=flags):
-        with contextlib.suppress(NotAllowed):
+        with contextlib.suppress(BadValue):
             values[given.field.name] = given.value()
     return values
 
@@ -152,19 +152,19 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 _LONGEST_SHOWN: Final = 120
 
 
-class NotAllowed(ValueError):
+class BadValue(ValueError):
     """The value may not stand in the setting; the caller says which and from where."""
 
 
 def from_toml(field: Field, raw: object) -> object:
-    """The value of `field` where the file says `raw`; raises `NotAllowed`."""
+    """The value of `field` where the file says `raw`; raises `BadValue`."""
     if field.optional and raw == "":
         return None
     return _converted(field, raw, text=False)
 
 
 def from_text(field: Field, text: str) -> object:
-    """The value of `field` where a variable or a flag says `text`; raises `NotAllowed`."""
+    """The value of `field` where a variable or a flag says `text`; raises `BadValue`."""
     if field.optional and not text:
         return None
     if field.is_list:
@@ -185,19 +185,19 @@ def _converted(field: Field, raw: object, *, text: bool) -> object:
     try:
         value: object = msgspec.convert(raw, field.bounded, strict=not text, dec_hook=_path)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise NotAllowed from error
+        raise BadValue from error
     for item in value if isinstance(value, tuple) else (value,):
         _refuse_odd(item)
         if field.setting.stays_below and isinstance(item, Path) and not (item.is_absolute() and ".." not in item.parts):
-            raise NotAllowed
+            raise BadValue
     return value
 
 
 def _refuse_odd(item: object) -> None:
     if isinstance(item, float) and not math.isfinite(item):
-        raise NotAllowed
+        raise BadValue
     if isinstance(item, str | Path) and not str(item).isprintable():
-        raise NotAllowed
+        raise BadValue
 
 
 def _path(kind: type, raw: Any) -> Path:  # noqa: ANN401  (whatever the file holds)

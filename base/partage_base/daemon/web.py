@@ -46,7 +46,7 @@ _REASONS: Final = {
 _log = structlog.get_logger()
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     body: bytes
     content_type: str = _PLAIN
@@ -140,37 +140,37 @@ class Web:
             oldest.leave()
         self._held[guest] = size
 
-    def _answer(self, request: bytes) -> Answer:
+    def _answer(self, request: bytes) -> Response:
         method, _, rest = request.partition(b"\r\n")[0].partition(b" ")
         target, _, protocol = rest.partition(b" ")
         if not protocol.startswith(b"HTTP/1."):
-            return Answer(400, b"only HTTP/1 is spoken here\n")
+            return Response(400, b"only HTTP/1 is spoken here\n")
         if method not in {b"GET", b"HEAD"}:
-            return Answer(405, b"only GET and HEAD are answered\n")
+            return Response(405, b"only GET and HEAD are answered\n")
         try:
             return self._page(target.partition(b"?")[0])
         except Exception:  # noqa: BLE001  (whatever a collector raises costs this page alone)
             _log.exception("a page could not be made", path=target.decode(errors="replace"))
-            return Answer(500, b"the page could not be made; see the log\n")
+            return Response(500, b"the page could not be made; see the log\n")
 
-    def _page(self, path: bytes) -> Answer:
+    def _page(self, path: bytes) -> Response:
         match path:
             case b"/metrics":
-                return Answer(200, self._metrics.page(), CONTENT_TYPE)
+                return Response(200, self._metrics.page(), CONTENT_TYPE)
             case b"/healthz":
                 return _judged(self._health.against_alive)
             case b"/readyz":
                 return _judged(self._health.against_ready)
             case _:
-                return Answer(404, b"there are /metrics, /healthz and /readyz\n")
+                return Response(404, b"there are /metrics, /healthz and /readyz\n")
 
 
-def _judged(against: Mapping[str, str]) -> Answer:
+def _judged(against: Mapping[str, str]) -> Response:
     lines = [f"{name}: {why}\n" for name, why in sorted(against.items())]
-    return Answer(503, "".join(lines).encode(errors="replace")) if lines else Answer(200, b"ok\n")
+    return Response(503, "".join(lines).encode(errors="replace")) if lines else Response(200, b"ok\n")
 
 
-def _encoded(answer: Answer, *, head_only: bool) -> bytes:
+def _encoded(answer: Response, *, head_only: bool) -> bytes:
     head = (
         f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
         f"Content-Type: {answer.content_type}\r\n"

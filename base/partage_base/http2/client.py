@@ -31,10 +31,10 @@ class NotHttp2(Exception):
 
 
 @dataclass
-class Answer:
+class Reply:
     """What has come for one stream so far."""
 
-    done: asyncio.Future[Answer]
+    done: asyncio.Future[Reply]
     headers: dict[str, str] = field(default_factory=dict[str, str])
     data: bytearray = field(default_factory=bytearray)
     reset: int | None = None
@@ -48,7 +48,7 @@ class ClientHalf:
         settings = struct.pack(">HIHI", _ENABLE_PUSH, 0, frames.INITIAL_WINDOW_SIZE, LARGEST_ANSWER)
         window = frames.window_update(0, frames.MAX_STREAM - _FIRST_WINDOW)
         self._out = [frames.PREFACE, frames.frame(frames.SETTINGS, 0, 0, settings), window]
-        self._streams: dict[int, Answer] = {}
+        self._streams: dict[int, Reply] = {}
         self._next = 1
         self._block: tuple[int, int, bytearray] | None = None
         self._uncredited = 0
@@ -70,14 +70,14 @@ class ClientHalf:
         out, self._out = b"".join(self._out), []
         return out
 
-    def ask(self, headers: Mapping[str, str], body: bytes, done: asyncio.Future[Answer]) -> int:
+    def ask(self, headers: Mapping[str, str], body: bytes, done: asyncio.Future[Reply]) -> int:
         """Begins a call; its number."""
         if self._next > _LAST_STREAM or len(body) > self._window:
             self.is_usable = False
             raise NotHttp2("is worn out")
         stream, self._next = self._next, self._next + 2
         self._window -= len(body)
-        self._streams[stream] = Answer(done)
+        self._streams[stream] = Reply(done)
         block = self._encoder.encode(list(headers.items()))
         self._out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, stream, block))
         self._out.append(frames.data_frame(stream, body, is_last=True))
@@ -86,9 +86,9 @@ class ClientHalf:
     def give_up(self, stream: int) -> None:
         """The caller no longer waits for this answer."""
         if self._streams.pop(stream, None) is not None:
-            self._out.append(frames.rst_stream(stream, frames.Fault.CANCEL))
+            self._out.append(frames.rst_stream(stream, frames.ErrorCode.CANCEL))
 
-    def lost(self) -> list[Answer]:
+    def lost(self) -> list[Reply]:
         """The connection is gone: those who still wait."""
         self.is_usable = False
         waiting, self._streams = list(self._streams.values()), {}

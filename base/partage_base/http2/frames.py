@@ -40,7 +40,7 @@ INITIAL_WINDOW_SIZE: Final = 4
 MAX_FRAME_SIZE: Final = 5
 
 
-class Fault(IntEnum):
+class ErrorCode(IntEnum):
     """Error codes of the protocol."""
 
     NO_ERROR = 0
@@ -58,7 +58,7 @@ class Fault(IntEnum):
 class Malformed(Exception):
     """A peer said what no peer may say; its connection ends."""
 
-    def __init__(self, fault: Fault, why: str) -> None:
+    def __init__(self, fault: ErrorCode, why: str) -> None:
         super().__init__(why)
         self.fault = fault
 
@@ -102,14 +102,14 @@ def block_end(data: bytes, start: int) -> int:
         if len(data) < following:
             return following
         if data[end + 3] != CONTINUATION or number(data, end + 5) != number(data, start + 5):
-            raise Malformed(Fault.PROTOCOL_ERROR, "a header block that something else breaks into")
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, "a header block that something else breaks into")
         following += length(data, end)
         if following - start > MAX_BLOCK_BYTES:
             break
         if len(data) < following or data[end + 4] & END_HEADERS:
             return following
         end = following
-    raise Malformed(Fault.ENHANCE_YOUR_CALM, "a header block without end")
+    raise Malformed(ErrorCode.ENHANCE_YOUR_CALM, "a header block without end")
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
@@ -121,12 +121,12 @@ def window_update(stream: int, credit: int) -> bytes:
     return frame(WINDOW_UPDATE, 0, stream, credit.to_bytes(4, "big"))
 
 
-def rst_stream(stream: int, fault: Fault) -> bytes:
+def rst_stream(stream: int, fault: ErrorCode) -> bytes:
     """Ends a stream without a word."""
     return frame(RST_STREAM, 0, stream, fault.to_bytes(4, "big"))
 
 
-def goaway(last: int, fault: Fault, why: str = "") -> bytes:
+def goaway(last: int, fault: ErrorCode, why: str = "") -> bytes:
     """Asks a peer to open no more streams here."""
     return frame(GOAWAY, 0, 0, last.to_bytes(4, "big") + fault.to_bytes(4, "big") + why.encode())
 
@@ -156,13 +156,13 @@ def content(data: bytes, start: int, end: int, flags: int) -> bytes:
     if not flags & PADDED:
         return data[start:end]
     if start == end or (padding := data[start]) > end - start - 1:
-        raise Malformed(Fault.PROTOCOL_ERROR, "a frame with more padding than content")
+        raise Malformed(ErrorCode.PROTOCOL_ERROR, "a frame with more padding than content")
     return data[start + 1 : end - padding]
 
 
 def settings(data: bytes, start: int, end: int) -> dict[int, int]:
     """What a SETTINGS frame sets; the last one counts where it sets a thing twice."""
     if (end - start - HEADER_BYTES) % 6:
-        raise Malformed(Fault.FRAME_SIZE_ERROR, "a SETTINGS frame that is cut off")
+        raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a SETTINGS frame that is cut off")
     each = range(start + HEADER_BYTES, end, 6)
     return {int.from_bytes(data[at : at + 2], "big"): int.from_bytes(data[at + 2 : at + 6], "big") for at in each}

@@ -13,7 +13,7 @@ import ssl
 from typing import Any, Final, NamedTuple, cast
 from weakref import WeakSet
 
-from partage_base.kube.http1 import Answer, Cut, Malformed
+from partage_base.kube.http1 import Answer, Cut, NotHttp1
 
 CONNECT_WITHIN_S: Final = 5.0
 KEPT_S: Final = 30.0
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._answer.take(data)
-        except Malformed as error:
+        except NotHttp1 as error:
             self._end(error)
         else:
             if self._answer.is_whole:
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
 
     async def ask(self, request: bytes, answer: Answer) -> None:
-        """Returns when the answer is whole; raises `Malformed`, `Cut` or what the network says."""
+        """Returns when the answer is whole; raises `NotHttp1`, `Cut` or what the network says."""
         if self._transport is None:
             raise Cut
         self._answer, self._done = answer, asyncio.get_running_loop().create_future()

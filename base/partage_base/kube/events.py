@@ -65,14 +65,14 @@ class _Line(msgspec.Struct, frozen=True):
     object: msgspec.Raw
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class _EventMeta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str
     namespace: str = ""
     name: str = ""
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    metadata: _Meta
+    metadata: _EventMeta
 
 
 class _Marks(msgspec.Struct, frozen=True):

@@ -28,11 +28,11 @@ _WITHOUT_BODY: Final = frozenset((204, 304))
 _END: Final = b"\r\n"
 
 
-class Malformed(Exception):
+class NotHttp1(Exception):
     pass
 
 
-class TooLong(Malformed):
+class TooLong(NotHttp1):
     """It has more bytes than are read; `head` is how its body begins."""
 
     def __init__(self, most_bytes: int, head: bytes) -> None:
@@ -121,9 +121,9 @@ class Answer:
         return bool(self.status or self._buffer)
 
     def take(self, data: bytes) -> None:
-        """More of it; raises `Malformed`."""
+        """More of it; raises `NotHttp1`."""
         if self.is_whole:
-            raise Malformed("more than one answer")
+            raise NotHttp1("more than one answer")
         self._buffer += data
         if not self.status and not self._head():
             return
@@ -143,18 +143,18 @@ class Answer:
 
     def _require_nothing_after(self) -> None:
         if self.is_whole and self._buffer:
-            raise Malformed("more than one answer")
+            raise NotHttp1("more than one answer")
 
     def _head(self) -> bool:
         while True:
             buffer = self._buffer
             if not _START.startswith(bytes(buffer[: len(_START)])):
-                raise Malformed("it begins like no answer of HTTP")
+                raise NotHttp1("it begins like no answer of HTTP")
             end = buffer.find(b"\r\n\r\n")
             if end < 0 and len(buffer) <= MOST_HEAD_BYTES:
                 return False
             if not 0 <= end <= MOST_HEAD_BYTES:
-                raise Malformed(f"a head of more than {MOST_HEAD_BYTES} bytes")
+                raise NotHttp1(f"a head of more than {MOST_HEAD_BYTES} bytes")
             first, *lines = bytes(buffer[:end]).split(_END)
             del buffer[: end + 4]
             if self._begins(first, lines):
@@ -164,10 +164,10 @@ class Answer:
         """Whether it is this head, and not one before it."""
         found = _STATUS.fullmatch(first)
         if found is None:
-            raise Malformed("its first line is none of HTTP")
+            raise NotHttp1("its first line is none of HTTP")
         status = int(found[2])
         if status == _SWITCHING:
-            raise Malformed("it switches to another protocol")
+            raise NotHttp1("it switches to another protocol")
         if status < _FIRST_FINAL:
             return False
         self.status, self.headers = status, _headers(lines)
@@ -185,11 +185,11 @@ class Answer:
             self._left = 0
         elif coding is not None:
             if coding.lower() != b"chunked" or length is not None:
-                raise Malformed("its length is not known")
+                raise NotHttp1("its length is not known")
             self._chunked = True
         elif length is not None:
             if not _LENGTH.fullmatch(length):
-                raise Malformed("its length is no number")
+                raise NotHttp1("its length is no number")
             self._left = int(length)
             self._is_over = self._left > self._most
         else:
@@ -216,7 +216,7 @@ class Answer:
             return False
         found = _CHUNK.fullmatch(line)
         if found is None:
-            raise Malformed("a chunk has no length")
+            raise NotHttp1("a chunk has no length")
         size = int(found[1], 16)
         if size:
             self._left = size
@@ -233,7 +233,7 @@ class Answer:
         if len(self._buffer) < len(_END):
             return False
         if not self._buffer.startswith(_END):
-            raise Malformed("a chunk is longer than it says")
+            raise NotHttp1("a chunk is longer than it says")
         del self._buffer[: len(_END)]
         self._left = None
         return True
@@ -242,7 +242,7 @@ class Answer:
         end = self._buffer.find(_END, 0, _MOST_LINE_BYTES)
         if end < 0:
             if len(self._buffer) >= _MOST_LINE_BYTES:
-                raise Malformed("a line is too long")
+                raise NotHttp1("a line is too long")
             return None
         line = bytes(self._buffer[:end])
         del self._buffer[: end + len(_END)]
@@ -272,11 +272,11 @@ def _headers(lines: list[bytes]) -> dict[bytes, bytes]:
     for line in lines:
         name, colon, value = line.partition(b":")
         if not colon or not _NAME.fullmatch(name):
-            raise Malformed("a header has no name")
+            raise NotHttp1("a header has no name")
         key, value = name.lower(), value.strip(b" \t")
         if key in found and found[key] != value:
             if key == b"content-length":
-                raise Malformed("it has two lengths")
+                raise NotHttp1("it has two lengths")
             value = found[key] + b", " + value
         found[key] = value
     return found

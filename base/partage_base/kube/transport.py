@@ -25,7 +25,7 @@ from partage_base.kube.answers import refusal
 from partage_base.kube.connections import CONNECT_WITHIN_S, Connections, NotConnected, Place, Sockets
 from partage_base.kube.credentials import Credentials
 from partage_base.kube.errors import HEAD_BYTES, BadAccess, Nonsense, TooLarge, Unreachable
-from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, Malformed, Request, TooLong, said_of_us, written
+from partage_base.kube.http1 import MOST_REFUSAL_BYTES, Answer, Cut, NotHttp1, Request, TooLong, said_of_us, written
 
 _REDIRECTS: Final = range(300, 400)
 _REFUSALS: Final = range(400, 1000)
@@ -234,7 +234,7 @@ def _told(call: str, answer: Answer) -> Generator[None]:
         raise _not_connected(call, failure) from failure
     except TooLong as error:
         raise TooLarge(call, str(error), error.head) from None
-    except Malformed as error:
+    except NotHttp1 as error:
         raise Nonsense(call, str(error)) from None
     except Cut:
         why = "the answer was cut short" if answer.has_begun else "the connection was closed before there was an answer"

@@ -50,7 +50,7 @@ class Skipped(msgspec.Struct, frozen=True):
     onward: str
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class _ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     namespace: str = ""
     uid: str = ""
@@ -58,15 +58,15 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Named(msgspec.Struct, frozen=True):
-    metadata: _Meta
+    metadata: _ObjectMeta
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
 class _Placed(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
+    spec: _PodSpec = _PodSpec()
 
 
 def unread(call: str, raw: msgspec.Raw, why: str, *, is_gone: bool = False) -> Unread:

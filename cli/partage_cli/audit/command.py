@@ -14,7 +14,7 @@ from partage_base.daemon.settings import host_name
 from partage_cli.audit import asking, of_cards, of_node, of_pods, of_scheduler
 from partage_cli.audit.seeing import SeenCluster
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
-from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.output import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_plugins.vocabulary import AnyKind
@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
     ]
     _print(findings, output)
-    return FOUND_WRONG if any(each.status is Status.WRONG for each in findings) else 0
+    return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
 
 
 def _of_cluster(cluster: SeenCluster, read: of_pods.Read) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from partage_base.daemon.sources import DEFAULT_PATH, read_toml
 from partage_cli.clusters import KUBECONFIG, NAMESPACE
 from partage_cli.doctor import broker, cluster, containerd, daemons, driver, inventory, kubelet, system, turns
 from partage_cli.doctor.checks import Check, run
-from partage_cli.doctor.findings import About, Finding, Status
+from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.local_node import LocalNode
 from partage_cli.doctor.output import as_json, as_text, summary
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     )
     findings = [*mistakes, *run(CHECKS, node)]
     _print(findings, output)
-    return FOUND_WRONG if any(each.status is Status.WRONG for each in findings) else 0
+    return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
 
 
 def _crishim_settings(root: Path) -> tuple[CrishimSettings, list[Finding]]:

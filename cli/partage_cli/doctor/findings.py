@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-class Status(enum.Enum):
+class Severity(enum.Enum):
     """How bad it is, from the best to the worst."""
 
     OK = "ok"
@@ -25,7 +25,7 @@ class Finding:
 
     check: str
     """A stable name."""
-    status: Status
+    status: Severity
     found: str
     looked_at: tuple[str, ...] = ()
     advice: str = ""
@@ -40,19 +40,19 @@ class About:
     looked_at: tuple[str, ...] = ()
 
     def ok(self, found: str) -> Finding:
-        return Finding(check=self.check, status=Status.OK, found=found, looked_at=self.looked_at)
+        return Finding(check=self.check, status=Severity.OK, found=found, looked_at=self.looked_at)
 
     def unknown(self, found: str, *, do: str = "") -> Finding:
-        return Finding(check=self.check, status=Status.UNKNOWN, found=found, looked_at=self.looked_at, advice=do)
+        return Finding(check=self.check, status=Severity.UNKNOWN, found=found, looked_at=self.looked_at, advice=do)
 
     def warning(self, found: str, *, do: str) -> Finding:
-        return Finding(check=self.check, status=Status.WARNING, found=found, looked_at=self.looked_at, advice=do)
+        return Finding(check=self.check, status=Severity.WARNING, found=found, looked_at=self.looked_at, advice=do)
 
     def wrong(self, found: str, *, do: str) -> Finding:
         """Does not work, or does not protect."""
-        return Finding(check=self.check, status=Status.WRONG, found=found, looked_at=self.looked_at, advice=do)
+        return Finding(check=self.check, status=Severity.WRONG, found=found, looked_at=self.looked_at, advice=do)
 
 
-def worst(findings: Iterable[Finding]) -> Status:
-    order = list(Status)
-    return max((each.status for each in findings), key=order.index, default=Status.OK)
+def worst(findings: Iterable[Finding]) -> Severity:
+    order = list(Severity)
+    return max((each.status for each in findings), key=order.index, default=Severity.OK)

@@ -8,10 +8,10 @@ from typing import Final
 import click
 import msgspec
 
-from partage_cli.doctor.findings import Finding, Status, worst
+from partage_cli.doctor.findings import Finding, Severity, worst
 from partage_cli.tables import printable
 
-_COLOURS: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.WRONG: "red", Status.UNKNOWN: "cyan"}
+_COLOURS: Final = {Severity.OK: "green", Severity.WARNING: "yellow", Severity.WRONG: "red", Severity.UNKNOWN: "cyan"}
 _INDENT: Final = " " * 4
 
 
@@ -42,14 +42,14 @@ def summary(findings: Iterable[Finding]) -> str:
     statuses = [each.status for each in findings]
     return ", ".join(
         f"{statuses.count(status)} {status.value}"
-        for status in (Status.WRONG, Status.WARNING, Status.UNKNOWN, Status.OK)
+        for status in (Severity.WRONG, Severity.WARNING, Severity.UNKNOWN, Severity.OK)
     )
 
 
 def _lines(finding: Finding, width: int, *, wide: bool) -> Iterator[str]:
     status = click.style(f"{finding.status.value:<11}", fg=_COLOURS[finding.status])
     yield f"{status}  {finding.check:<{width}}  {printable(finding.found)}"
-    if wide or finding.status in {Status.WRONG, Status.WARNING}:
+    if wide or finding.status in {Severity.WRONG, Severity.WARNING}:
         yield from (f"{_INDENT}looked at  {printable(each)}" for each in finding.looked_at)
     if finding.advice:
         yield f"{_INDENT}do         {printable(finding.advice)}"

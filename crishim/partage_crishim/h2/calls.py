@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed
+from partage_base.http2.frames import ErrorCode, Malformed
 from partage_crishim.h2.answers import answer
 from partage_crishim.h2.held import HeldStream, State, Step
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, plain
@@ -61,7 +61,7 @@ class Calls:
                 self._move(held, Step.CLIENT_ENDED)
             return
         if held.is_complete:
-            raise Malformed(Fault.STREAM_CLOSED, "DATA after the end of a request")
+            raise Malformed(ErrorCode.STREAM_CLOSED, "DATA after the end of a request")
         held.is_complete = is_last
         try:
             held.collector.add(payload, is_last=is_last)
@@ -84,7 +84,7 @@ class Calls:
         They have passed, for all later headers depend on them: the runtime sees a call without a message.
         """
         if held.state is not State.DEAF and held.is_complete:
-            raise Malformed(Fault.STREAM_CLOSED, "headers after the end of a request")
+            raise Malformed(ErrorCode.STREAM_CLOSED, "headers after the end of a request")
         self._move(held, Step.CLIENT_LEFT)
 
     # What the judge says.
@@ -115,7 +115,7 @@ class Calls:
         """The runtime takes more of this one. The client's window for it is ours to give."""
         held.credit += credit
         if held.credit + self._windows.initial > MAX:
-            raise Malformed(Fault.FLOW_CONTROL_ERROR, "credits beyond every window")
+            raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "credits beyond every window")
 
     def has_message(self, held: HeldStream) -> None:
         """A part of an answer's message came: whatever was asked for has been done."""
@@ -128,7 +128,7 @@ class Calls:
         if held.state is State.JUDGING:
             self._out.happenings.append(VerdictUnwanted(held.stream))
         if held.state is not State.SENT and not is_reset:
-            self._out.to_upstream.append(frames.rst_stream(held.stream, Fault.CANCEL))
+            self._out.to_upstream.append(frames.rst_stream(held.stream, ErrorCode.CANCEL))
         self._tell(held, ending)
         self._finish(held)
 
@@ -191,10 +191,10 @@ class Calls:
 
     def _answer(self, held: HeldStream, code: Code, sentence: str) -> None:
         stream = held.stream
-        self._out.to_upstream.append(frames.rst_stream(stream, Fault.CANCEL))
+        self._out.to_upstream.append(frames.rst_stream(stream, ErrorCode.CANCEL))
         self._out.tell_client(answer(stream, code.value, sentence, is_begun=held.is_begun))
         if not held.is_complete:
-            self._out.tell_client(frames.rst_stream(stream, Fault.NO_ERROR))
+            self._out.tell_client(frames.rst_stream(stream, ErrorCode.NO_ERROR))
         self._finish(held)
 
     def _send(self, held: HeldStream) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed, Remainder
+from partage_base.http2.frames import ErrorCode, Malformed, Remainder
 from partage_crishim.h2.held import HeldStream
 from partage_crishim.h2.state import PairState, run
 from partage_crishim.verdicts import Ending
@@ -85,7 +85,7 @@ class Downward:
     def _credit(self, data: bytes, start: int, at: int, end: int) -> int:
         """Takes note of credits; answers where the run begins to which the next frame belongs."""
         if end - at != _HEADER + _NUMBER_BYTES:
-            raise Malformed(Fault.FRAME_SIZE_ERROR, "a WINDOW_UPDATE that is cut off")
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a WINDOW_UPDATE that is cut off")
         stream, credit = frames.number(data, at + 5), frames.number(data, at + _HEADER)
         if stream:
             held = self._calls.by_stream.get(stream)
@@ -105,18 +105,18 @@ class Downward:
 
     def _look(self, kind: int, data: bytes, at: int, end: int) -> None:
         if kind == frames.CONTINUATION:
-            raise Malformed(Fault.PROTOCOL_ERROR, "a continuation of nothing")
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, "a continuation of nothing")
         if kind == frames.SETTINGS:
             if not data[at + 4] & frames.ACK:
                 self._set(frames.settings(data, at, end))
             return
         if end - at < _HEADER + _NUMBER_BYTES:
-            raise Malformed(Fault.FRAME_SIZE_ERROR, f"a frame of kind {kind} that is cut off")
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, f"a frame of kind {kind} that is cut off")
         said = frames.number(data, at + _HEADER)
         if kind == frames.GOAWAY:
             self._calls.beyond(said)
             return
-        ending = Ending.FAILED if said == Fault.REFUSED_STREAM else Ending.UNKNOWN
+        ending = Ending.FAILED if said == ErrorCode.REFUSED_STREAM else Ending.UNKNOWN
         self._state.answered(frames.number(data, at + 5), ending, is_reset=True)
 
     def _set(self, values: dict[int, int]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed
+from partage_base.http2.frames import ErrorCode, Malformed
 from partage_crishim.h2.downward import Downward
 from partage_crishim.h2.quota import Quota
 from partage_crishim.h2.state import PairState
@@ -80,7 +80,7 @@ class Pair:
             if self._state.is_blocked:
                 self._upward.go_on()
         except Malformed as error:
-            self._break(Fault.INTERNAL_ERROR, f"between the client and the runtime: {error}")
+            self._break(ErrorCode.INTERNAL_ERROR, f"between the client and the runtime: {error}")
         self._pump()
         self._finish_draining()
 
@@ -99,12 +99,12 @@ class Pair:
         """
         if not self._state.is_draining:
             self._state.is_draining = True
-            away = frames.goaway(frames.MAX_STREAM, Fault.NO_ERROR, "restarting")
+            away = frames.goaway(frames.MAX_STREAM, ErrorCode.NO_ERROR, "restarting")
             self.out.tell_client(away, frames.ping(DRAINING))
 
     def leave(self, why: str) -> None:
         """Tells the client which calls were taken, and that no other was; for when there is no time to drain."""
-        self._end(Fault.NO_ERROR, why)
+        self._end(ErrorCode.NO_ERROR, why)
 
     def lost(self, why: str) -> None:
         """One of the connections has ended; nothing can come of any call."""
@@ -119,12 +119,12 @@ class Pair:
 
     def _finish_draining(self) -> None:
         if self._state.has_seen_goaway and not self._state.open and self.over is None:
-            self._end(Fault.NO_ERROR, "drained")
+            self._end(ErrorCode.NO_ERROR, "drained")
 
-    def _break(self, fault: Fault, why: str) -> None:
+    def _break(self, fault: ErrorCode, why: str) -> None:
         self.is_broken = True
         self._end(fault, why)
 
-    def _end(self, fault: Fault, why: str) -> None:
+    def _end(self, fault: ErrorCode, why: str) -> None:
         self.out.tell_client(frames.goaway(self._state.last, fault, why))
         self.lost(why)

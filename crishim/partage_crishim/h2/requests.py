@@ -17,7 +17,7 @@ from hpack import Decoder
 from hpack.exceptions import HPACKError
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed
+from partage_base.http2.frames import ErrorCode, Malformed
 
 MAX_TABLE_BYTES: Final = 1 << 20
 _PRIORITY_BYTES: Final = 5
@@ -47,7 +47,9 @@ class Requests:
         Never made smaller: requests that the client sent before it knew may still be on their way.
         """
         if size > MAX_TABLE_BYTES:
-            raise Malformed(Fault.ENHANCE_YOUR_CALM, f"a table of {size} bytes for headers is more than we can follow")
+            raise Malformed(
+                ErrorCode.ENHANCE_YOUR_CALM, f"a table of {size} bytes for headers is more than we can follow"
+            )
         self._decoder.max_allowed_table_size = max(self._decoder.max_allowed_table_size, size)
 
     def read(self, block: bytes) -> Request:
@@ -58,7 +60,7 @@ class Requests:
         try:
             fields = self._decoder.decode(block, raw=True)
         except (HPACKError, ValueError, IndexError, OverflowError) as error:
-            raise Malformed(Fault.COMPRESSION_ERROR, f"headers that can't be read: {error}") from error
+            raise Malformed(ErrorCode.COMPRESSION_ERROR, f"headers that can't be read: {error}") from error
         request = _request(fields)
         if not _only_references(block) or len(self._remembered) >= _REMEMBERED:
             self._remembered.clear()
@@ -73,7 +75,7 @@ def block(data: bytes, start: int, end: int) -> bytes:
     part = frames.content(data, start, following, flags)
     if flags & frames.PRIORITY:
         if len(part) < _PRIORITY_BYTES:
-            raise Malformed(Fault.FRAME_SIZE_ERROR, "a HEADERS frame that is cut off")
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a HEADERS frame that is cut off")
         part = part[_PRIORITY_BYTES:]
     parts = [part]
     while following < end:

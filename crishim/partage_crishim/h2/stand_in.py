@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed, Remainder
+from partage_base.http2.frames import ErrorCode, Malformed, Remainder
 from partage_crishim.h2.answers import answer
 from partage_crishim.verdicts import Code
 
@@ -42,9 +42,9 @@ class StandIn:
 
     def leave(self) -> None:
         """The runtime is back: the client may come again, and calls that it has just made are its to repeat."""
-        self._end(Fault.NO_ERROR)
+        self._end(ErrorCode.NO_ERROR)
 
-    def _end(self, fault: Fault) -> None:
+    def _end(self, fault: ErrorCode) -> None:
         self.is_over = True
         self.to_client.append(frames.goaway(self._last, fault))
 
@@ -56,7 +56,7 @@ class StandIn:
                 break
             length = frames.length(data, at)
             if length > frames.FRAME_BYTES:
-                raise Malformed(Fault.FRAME_SIZE_ERROR, "a frame that is too large")
+                raise Malformed(ErrorCode.FRAME_SIZE_ERROR, "a frame that is too large")
             end = at + _HEADER + length
             if len(data) < end:
                 need = _HEADER + length
@@ -70,7 +70,7 @@ class StandIn:
         """How much of it is the preface, and how much is needed for that."""
         preface = 0 if self._has_preface else len(frames.PREFACE)
         if data[:preface] != frames.PREFACE[: min(preface, len(data))]:
-            raise Malformed(Fault.PROTOCOL_ERROR, "the client does not speak HTTP/2")
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, "the client does not speak HTTP/2")
         if len(data) < preface:
             return 0, preface
         self._has_preface = True
@@ -82,7 +82,7 @@ class StandIn:
             self._last = stream
             self.to_client.append(answer(stream, Code.UNAVAILABLE.value, self._sentence))
             if not flags & frames.END_STREAM:
-                self.to_client.append(frames.rst_stream(stream, Fault.NO_ERROR))
+                self.to_client.append(frames.rst_stream(stream, ErrorCode.NO_ERROR))
         elif kind == frames.DATA and end - at > _HEADER:
             self.to_client.append(frames.window_update(0, end - at - _HEADER))
         elif kind in (frames.SETTINGS, frames.PING) and not flags & frames.ACK:

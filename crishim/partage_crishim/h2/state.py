@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed
+from partage_base.http2.frames import ErrorCode, Malformed
 from partage_crishim.h2.calls import Calls
 from partage_crishim.h2.outbox import Outbox
 from partage_crishim.h2.quota import Quota
@@ -59,5 +59,5 @@ class Bound:
     def checked(self, need: int) -> int:
         """How many bytes are needed for a frame, or for a header block with what continues it."""
         if need > max(self._bytes, frames.MAX_BLOCK_BYTES) + 2 * frames.HEADER_BYTES:
-            raise Malformed(Fault.FRAME_SIZE_ERROR, f"a frame of {need - frames.HEADER_BYTES} bytes")
+            raise Malformed(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {need - frames.HEADER_BYTES} bytes")
         return need

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from partage_base.http2 import frames
-from partage_base.http2.frames import Fault, Malformed, Remainder
+from partage_base.http2.frames import ErrorCode, Malformed, Remainder
 from partage_crishim.h2.requests import Request, block
 from partage_crishim.h2.state import PairState, run
 from partage_crishim.verdicts import HELD
@@ -70,7 +70,7 @@ class Upward:
     def _begin(self, data: bytes) -> None:
         preface = len(frames.PREFACE)
         if data[:preface] != frames.PREFACE[: len(data)]:
-            raise Malformed(Fault.PROTOCOL_ERROR, "the client does not speak HTTP/2")
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, "the client does not speak HTTP/2")
         if len(data) < preface:
             self._remainder.keep(data, 0, preface)
             return
@@ -122,13 +122,13 @@ class Upward:
         request = state.requests.read(block(data, at, end))
         if stream <= state.last:
             if not is_last:
-                raise Malformed(Fault.PROTOCOL_ERROR, "headers in the middle of a call")
+                raise Malformed(ErrorCode.PROTOCOL_ERROR, "headers in the middle of a call")
             held = self._calls.by_stream.get(stream)
             if held is not None:
                 self._calls.trailers(held)
             return None
         if not stream & 1 or len(state.open) >= MAX_OPEN:
-            raise Malformed(Fault.PROTOCOL_ERROR, f"a call on stream {stream}, with {len(state.open)} open")
+            raise Malformed(ErrorCode.PROTOCOL_ERROR, f"a call on stream {stream}, with {len(state.open)} open")
         state.last = stream
         state.open.add(stream)
         self.methods.append(request.method)
@@ -151,7 +151,7 @@ class Upward:
             is_echo = data[at + 4] & frames.ACK and data[at + _HEADER : end] == DRAINING and self._state.is_draining
             self._state.has_seen_goaway = self._state.has_seen_goaway or bool(is_echo)
             return not is_echo
-        raise Malformed(Fault.PROTOCOL_ERROR, f"a frame of kind {kind} where none may be")
+        raise Malformed(ErrorCode.PROTOCOL_ERROR, f"a frame of kind {kind} where none may be")
 
     def _data(self, data: bytes, at: int, end: int) -> bool:
         held = self._calls.by_stream.get(frames.number(data, at + 5))

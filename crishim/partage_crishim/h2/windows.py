@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_base.http2.frames import Fault, Malformed
+from partage_base.http2.frames import ErrorCode, Malformed
 
 DEFAULT: Final = 65535
 MAX: Final = (1 << 31) - 1
@@ -33,7 +33,7 @@ class Windows:
     def set_initial(self, size: int) -> None:
         """The runtime changes it, for open streams too."""
         if size > MAX:
-            raise Malformed(Fault.FLOW_CONTROL_ERROR, f"a window of {size} bytes")
+            raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, f"a window of {size} bytes")
         self.initial = size
 
     def sent(self, size: int) -> None:
@@ -45,7 +45,7 @@ class Windows:
         """The runtime takes so much more; answers how much of it the client is to know."""
         self.left += credit
         if self.left > MAX:
-            raise Malformed(Fault.FLOW_CONTROL_ERROR, "credits beyond every window")
+            raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "credits beyond every window")
         swallowed = min(self.debt, credit)
         self.debt -= swallowed
         return credit - swallowed
@@ -55,5 +55,5 @@ class Windows:
         if not self.debt or size <= self.left:
             return False  # where there is no debt, both count the same, and the runtime judges
         if size > self.left + self.debt:
-            raise Malformed(Fault.FLOW_CONTROL_ERROR, "more DATA than there were credits")
+            raise Malformed(ErrorCode.FLOW_CONTROL_ERROR, "more DATA than there were credits")
         return True

@@ -15,7 +15,7 @@ from partage_base.kube.http1 import (
     MOST_HEAD_BYTES,
     Answer,
     Cut,
-    Malformed,
+    NotHttp1,
     Request,
     TooLong,
     said_of_us,
@@ -119,7 +119,7 @@ def test_an_answer_without_a_body_is_whole_at_once() -> None:
     ],
 )
 def test_what_is_not_exactly_right_is_refused(raw: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(NotHttp1):
         read([raw], ends=False)
 
 
@@ -133,7 +133,7 @@ def test_of_what_is_too_long_the_beginning_is_kept_and_no_more_is_waited_for(siz
 @given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", chunked([])[:-5]]), st.integers(1, 50))
 def test_any_bytes_are_an_answer_or_refused_or_cut(data: bytes, start: bytes, step: int) -> None:
     whole = start + data
-    with contextlib.suppress(Malformed, Cut):
+    with contextlib.suppress(NotHttp1, Cut):
         assert read(split(whole, range(0, len(whole), step))).is_whole
 
 

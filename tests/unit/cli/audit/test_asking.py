@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partage_base.kube import ApiServer
 from partage_cli.audit import asking, of_pods
-from partage_cli.doctor.findings import Status
+from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
 from partage_plugins.vocabulary import GPU
 from support.fake_api import FakeApi
@@ -22,7 +22,7 @@ def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen() -> Non
         seen = await asking.cluster(server, namespace=OURS, kinds=(GPU,), keys={})
         assert ([each.name for each in seen.pods], list(seen.nodes)) == (["team/p"], ["n1"])
         findings = list(of_pods.unread(seen))
-        assert {each.status for each in findings} == {Status.WRONG}
+        assert {each.status for each in findings} == {Severity.WRONG}
         node, pod = (each.found for each in findings)
         assert node.startswith("node n2: ")
         assert pod.startswith("pod team/odd on node n1: ")

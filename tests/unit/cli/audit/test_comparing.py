@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from partage_base.cri import ListedContainer
 from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler
 from partage_cli.audit.seeing import SeenCluster, SeenHere, seen_node, seen_pods
-from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.simulation.policies import decider_with
 from partage_isolation.wire.messages import CardHeld, ContainerTold, Told
@@ -70,7 +70,7 @@ def cluster(
 
 
 def wrong(findings: Iterable[Finding]) -> list[str]:
-    return [each.found for each in findings if each.status in {Status.WRONG, Status.WARNING}]
+    return [each.found for each in findings if each.status in {Severity.WRONG, Severity.WARNING}]
 
 
 def all_of(seen: SeenCluster) -> list[Finding]:
@@ -85,13 +85,13 @@ def all_of(seen: SeenCluster) -> list[Finding]:
 
 def test_where_all_agree_each_check_says_so() -> None:
     found = all_of(cluster(allocated("a"), allocated("b", 500), pod("plain", node="m"), pod("waits", milli=900)))
-    assert {each.status for each in found} == {Status.OK}
+    assert {each.status for each in found} == {Severity.OK}
     assert [each.check for each in found] == ["signatures", "keys", "requests", "nodes", "cards"]
 
 
 def test_without_keys_signatures_are_not_said_to_be_good() -> None:
     seen = SeenCluster(pods=tuple(seen_pods([allocated("a")], (GPU,), {})), nodes={})
-    assert [each.status for each in of_pods.signatures(seen)] == [Status.UNKNOWN]
+    assert [each.status for each in of_pods.signatures(seen)] == [Severity.UNKNOWN]
 
 
 def test_which_keys_are_needed_is_said() -> None:
@@ -194,9 +194,9 @@ def of_here(seen: SeenHere, whole: SeenCluster) -> list[Finding]:
 def test_where_the_node_agrees_each_check_says_so() -> None:
     found = of_here(here(container("a", A), told=[limits("a", MEMORY)]), cluster(allocated("a")))
     assert [(each.check, each.status) for each in found] == [
-        ("inventory", Status.OK),
-        ("runtime", Status.OK),
-        ("broker", Status.OK),
+        ("inventory", Severity.OK),
+        ("runtime", Severity.OK),
+        ("broker", Severity.OK),
     ]
 
 
@@ -222,7 +222,7 @@ def test_every_disagreement_on_a_node_has_words(seen: Callable[[], SeenHere], wo
 def test_what_could_not_be_asked_is_said_and_is_not_wrong() -> None:
     nobody = Unseen(path=Path("/x"), why="no")
     found = of_here(SeenHere(name="m", inventory=nobody, containers=nobody, broker=nobody), cluster())
-    assert {each.status for each in found} == {Status.UNKNOWN}
+    assert {each.status for each in found} == {Severity.UNKNOWN}
 
 
 def test_a_container_that_has_ended_holds_nothing() -> None:
@@ -240,19 +240,19 @@ def page(**said: float) -> str:
 @pytest.mark.parametrize(
     ("text", "status", "words"),
     [
-        (page(), Status.OK, "it counts 2 cards"),
-        (page(cards=3), Status.WARNING, "cards is 3 for it, 2 by what stands on nodes and pods"),
+        (page(), Severity.OK, "it counts 2 cards"),
+        (page(cards=3), Severity.WARNING, "cards is 3 for it, 2 by what stands on nodes and pods"),
         (
             page(allocated_share_ratio=0.5, in_flight_pods=4),
-            Status.WARNING,
+            Severity.WARNING,
             "0.25 by what stands on nodes and pods (4 b",
         ),
-        (page(leads=0), Status.UNKNOWN, "this one does not lead"),
-        ("<html>", Status.UNKNOWN, "no metrics of a scheduler"),
-        (Unseen(Path("http:/x"), "refused"), Status.UNKNOWN, "refused"),
+        (page(leads=0), Severity.UNKNOWN, "this one does not lead"),
+        ("<html>", Severity.UNKNOWN, "no metrics of a scheduler"),
+        (Unseen(Path("http:/x"), "refused"), Severity.UNKNOWN, "refused"),
     ],
 )
-def test_what_the_scheduler_counts_is_compared(text: str | Unseen, status: Status, words: str) -> None:
+def test_what_the_scheduler_counts_is_compared(text: str | Unseen, status: Severity, words: str) -> None:
     (found,) = of_scheduler.scheduler(text, cluster(allocated("a")), asks)
     assert (found.status, words in found.found) == (status, True), found
 
@@ -261,4 +261,4 @@ def test_what_the_scheduler_counts_is_compared(text: str | Unseen, status: Statu
 def test_a_pod_without_a_good_allocation_counts_on_every_card_as_for_the_scheduler(one: ApiPod) -> None:
     said = page(allocated_share_ratio=0.5, allocated_memory_ratio=0.5)
     (found,) = of_scheduler.scheduler(said, cluster(one), asks)
-    assert found.status == Status.OK, found
+    assert found.status == Severity.OK, found

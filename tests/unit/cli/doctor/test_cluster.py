@@ -10,7 +10,7 @@ import pytest
 
 from partage_base.kube import KubeError, Lease, LeaseSpec, Meta, Node, NotAllowed, NotFound, Unreachable, micro_time
 from partage_cli.doctor.cluster import ClusterFacts, Review, annotation, clock, cluster, judged
-from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import LocalNode, Unseen
 from partage_plugins.vocabulary.keys import INVENTORY
 
@@ -42,54 +42,54 @@ def found(file: str | Unseen = "{}", who: str = ADVERTISER, **facts: Any) -> dic
 
 def test_a_node_whose_advertiser_may_do_its_work_is_well() -> None:
     findings = found()
-    assert {each.status for each in findings.values()} == {Status.OK}
+    assert {each.status for each in findings.values()} == {Severity.OK}
     assert set(findings) == {"api", "annotation", "heartbeat", "heartbeat-write", "clock"}
 
 
 def test_an_api_server_that_is_away_is_one_finding() -> None:
     findings = found(review=AWAY, node=AWAY, lease=AWAY, renewal=AWAY)
-    assert [each.status for each in findings.values()] == [Status.WRONG]
+    assert [each.status for each in findings.values()] == [Severity.WRONG]
 
 
 def test_a_node_of_another_name_is_told_to_be_named() -> None:
     assert "--node-name" in found(node=no(NotFound, 404))["api"].advice
 
 
-@pytest.mark.parametrize(("age_s", "status"), [(0, Status.OK), (40, Status.OK), (41, Status.WRONG)])
-def test_a_heartbeat_is_old_after_as_long_as_it_says(age_s: float, status: Status) -> None:
+@pytest.mark.parametrize(("age_s", "status"), [(0, Severity.OK), (40, Severity.OK), (41, Severity.WRONG)])
+def test_a_heartbeat_is_old_after_as_long_as_it_says(age_s: float, status: Severity) -> None:
     assert found(lease=lease(age_s))["heartbeat"].status is status
 
 
 def test_no_heartbeat_and_one_that_was_never_renewed_are_wrong() -> None:
-    assert found(lease=no(NotFound, 404))["heartbeat"].status is Status.WRONG
-    assert found(lease=Lease())["heartbeat"].status is Status.WRONG
-    assert found(lease=no(NotAllowed, 403))["heartbeat"].status is Status.UNKNOWN
+    assert found(lease=no(NotFound, 404))["heartbeat"].status is Severity.WRONG
+    assert found(lease=Lease())["heartbeat"].status is Severity.WRONG
+    assert found(lease=no(NotAllowed, 403))["heartbeat"].status is Severity.UNKNOWN
 
 
 def test_only_the_advertiser_must_be_able_to_write_its_heartbeat() -> None:
     refused = no(NotAllowed, 403)
-    assert found(renewal=refused)["heartbeat-write"].status is Status.WRONG
-    assert found(renewal=refused, who="system:node:n1")["heartbeat-write"].status is Status.UNKNOWN
+    assert found(renewal=refused)["heartbeat-write"].status is Severity.WRONG
+    assert found(renewal=refused, who="system:node:n1")["heartbeat-write"].status is Severity.UNKNOWN
 
 
 def test_file_and_annotation_must_say_the_same() -> None:
-    assert annotation("{}", "{}\n", HERE).status is Status.OK
-    assert annotation("{}", '{"v":1}', HERE).status is Status.WRONG
-    assert annotation(None, "{}", HERE).status is Status.WRONG
-    assert annotation("{}", Unseen(Path("/x"), "is not there", is_missing=True), HERE).status is Status.UNKNOWN
+    assert annotation("{}", "{}\n", HERE).status is Severity.OK
+    assert annotation("{}", '{"v":1}', HERE).status is Severity.WRONG
+    assert annotation(None, "{}", HERE).status is Severity.WRONG
+    assert annotation("{}", Unseen(Path("/x"), "is not there", is_missing=True), HERE).status is Severity.UNKNOWN
 
 
-@pytest.mark.parametrize(("off_s", "status"), [(4, Status.OK), (-6, Status.WRONG), (3600, Status.WRONG)])
-def test_a_clock_may_differ_by_some_seconds(off_s: float, status: Status) -> None:
+@pytest.mark.parametrize(("off_s", "status"), [(4, Severity.OK), (-6, Severity.WRONG), (3600, Severity.WRONG)])
+def test_a_clock_may_differ_by_some_seconds(off_s: float, status: Severity) -> None:
     assert clock(NOW.isoformat().replace("+00:00", "Z"), NOW + timedelta(seconds=off_s)).status is status
 
 
 @pytest.mark.parametrize("said", ["", "yesterday", "99999-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59"])
 def test_a_time_that_is_none_is_not_judged(said: str) -> None:
-    assert clock(said, NOW).status is Status.UNKNOWN
+    assert clock(said, NOW).status is Severity.UNKNOWN
 
 
 def test_a_kubeconfig_that_is_not_there_is_not_checked_and_says_what_to_do(tmp_path: Path) -> None:
     (finding,) = cluster(LocalNode(tmp_path, "n1", kubeconfig=tmp_path / "none"))
-    assert finding.status is Status.UNKNOWN
+    assert finding.status is Severity.UNKNOWN
     assert "--kubeconfig" in finding.advice

@@ -13,7 +13,7 @@ import pytest
 
 from partage_base.condition import Condition, Fault, encode_condition
 from partage_cli.doctor import daemons
-from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.doctor.runtimes import Runtime, runtime_at
 from partage_plugins.vocabulary.places import ADVERTISER_LOCK, CRISHIM_CONDITION
@@ -40,7 +40,7 @@ def test_a_socket_that_is_not_there_and_one_that_nobody_listens_on_are_wrong(mad
     assert only(daemons.crishim(made.node)).found == "does not answer: is not there"
     listening(made.root / "run/partage/crishim.sock").close()
     finding = only(daemons.crishim(made.node))
-    assert (finding.status, finding.found) == (Status.WRONG, "does not answer: Version: Connection refused")
+    assert (finding.status, finding.found) == (Severity.WRONG, "does not answer: Version: Connection refused")
 
 
 @pytest.mark.slow
@@ -74,16 +74,16 @@ def condition(made: Made, *faults: Fault) -> Finding:
 
 
 def test_what_crishim_finds_wrong_with_itself_is_said_in_its_words(made: Made) -> None:
-    assert condition(made).status is Status.OK
+    assert condition(made).status is Severity.OK
     bad = condition(made, Fault("settings", "its settings cannot be read: no such key"))
-    assert (bad.status, bad.found) == (Status.WRONG, "its settings cannot be read: no such key")
+    assert (bad.status, bad.found) == (Severity.WRONG, "its settings cannot be read: no such key")
     assert bad.advice == "mend it; until then crishim refuses containers with an allocation and serves all others"
-    assert condition(made, Fault("metrics", "the port is taken", refuses=False)).status is Status.WARNING
+    assert condition(made, Fault("metrics", "the port is taken", refuses=False)).status is Severity.WARNING
 
 
 def test_a_crishim_that_does_not_say_how_it_is_is_wrong(made: Made) -> None:
     finding = only(daemons.crishim_condition(made.node))
-    assert finding.status is Status.WRONG
+    assert finding.status is Severity.WRONG
     assert finding.found.startswith("crishim has not said whether it honours allocations")
     condition(made)
     old = only(daemons.crishim_condition(made.seen(CRISHIM_CONDITION, 300).node))
@@ -91,21 +91,21 @@ def test_a_crishim_that_does_not_say_how_it_is_is_wrong(made: Made) -> None:
 
 
 def test_kubelet_that_never_spoke_or_fell_silent_is_wrong(made: Made) -> None:
-    assert only(daemons.kubelet_speaks(made.node)).status is Status.WRONG
+    assert only(daemons.kubelet_speaks(made.node)).status is Severity.WRONG
     finding = only(daemons.kubelet_speaks(made.seen(SPOKE, 300).node))
-    assert (finding.status, finding.found.startswith("kubelet last spoke to crishim 5m ago")) == (Status.WRONG, True)
-    assert only(daemons.kubelet_speaks(made.seen(SPOKE, 4).node)).status is Status.OK
+    assert (finding.status, finding.found.startswith("kubelet last spoke to crishim 5m ago")) == (Severity.WRONG, True)
+    assert only(daemons.kubelet_speaks(made.seen(SPOKE, 4).node)).status is Severity.OK
 
 
 def test_a_sign_from_a_time_to_come_is_none(made: Made) -> None:
-    assert only(daemons.kubelet_speaks(made.seen(SPOKE, -60).node)).status is Status.WRONG
+    assert only(daemons.kubelet_speaks(made.seen(SPOKE, -60).node)).status is Severity.WRONG
 
 
 def test_the_advertiser_runs_while_it_holds_its_lock(made: Made) -> None:
-    assert only(daemons.advertiser(made.node)).status is Status.WRONG
+    assert only(daemons.advertiser(made.node)).status is Severity.WRONG
     with made.advertiser():
-        assert only(daemons.advertiser(made.node)).status is Status.OK
-    assert only(daemons.advertiser(made.node)).status is Status.WRONG
+        assert only(daemons.advertiser(made.node)).status is Severity.OK
+    assert only(daemons.advertiser(made.node)).status is Severity.WRONG
 
 
 def test_a_lock_that_is_a_link_is_not_followed(made: Made) -> None:

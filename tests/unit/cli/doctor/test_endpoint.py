@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.doctor.findings import Finding, Status
+from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.kubelet import endpoint
 from unit.cli.doctor.made import CONFIG, CONTAINERD, CRISHIM, DROPIN, FLAGS, UNIT, Made, only
 
@@ -32,13 +32,13 @@ def found(made: Made) -> Finding:
 
 def test_the_file_that_the_process_was_started_with_holds(made: Made) -> None:
     finding = found(made.with_kubeadm(config=SET).with_kubelet(*PROCESS))
-    assert finding.status is Status.OK
+    assert finding.status is Severity.OK
     assert finding.found == f"kubelet speaks to crishim, as {made.root / CONFIG} says"
 
 
 def test_a_flag_beats_the_file_and_the_advice_names_the_file_that_the_flag_is_in(made: Made) -> None:
     finding = found(made.with_kubeadm(config=SET, flags=f"--v=2 {FLAG}").with_kubelet(*PROCESS, FLAG))
-    assert finding.status is Status.WRONG
+    assert finding.status is Severity.WRONG
     assert finding.advice == (
         f"take --container-runtime-endpoint out of {made.root / FLAGS}: a flag beats {made.root / CONFIG}, "
         "which names crishim, then systemctl restart kubelet"
@@ -58,14 +58,14 @@ def test_where_nothing_is_said_the_default_holds_and_the_file_is_where_to_say_it
 
 def test_files_that_are_right_want_a_restart_of_a_process_that_is_not(made: Made) -> None:
     finding = found(made.with_kubeadm(config=SET).with_kubelet(*PROCESS, FLAG))
-    assert finding.status is Status.WRONG
+    assert finding.status is Severity.WRONG
     assert finding.advice == "systemctl restart kubelet: its files already say crishim"
 
 
 def test_a_process_that_is_right_and_files_that_are_not_is_a_warning_of_the_next_start(made: Made) -> None:
     made.with_kubeadm(config=SET).with_kubelet(*PROCESS).write("etc/default/kubelet", f"KUBELET_EXTRA_ARGS={FLAG}")
     finding = found(made)
-    assert finding.status is Status.WARNING
+    assert finding.status is Severity.WARNING
     assert "until its next start" in finding.found
     assert str(made.root / "etc/default/kubelet") in finding.advice
 
@@ -101,7 +101,7 @@ def test_a_drop_in_that_leads_nowhere_is_masked(made: Made) -> None:
     (made.root / DROPIN).unlink()
     (made.root / DROPIN).symlink_to("/dev/null")
     finding = found(made)
-    assert finding.status is Status.WARNING  # the unit without its drop-in says nothing, so the default would hold
+    assert finding.status is Severity.WARNING  # the unit without its drop-in says nothing, so the default would hold
     assert "kubelet's default" in finding.found
 
 
@@ -109,7 +109,7 @@ def test_a_drop_in_that_leads_nowhere_is_masked(made: Made) -> None:
 def test_without_a_unit_the_usual_files_of_flags_are_looked_at(made: Made, path: str) -> None:
     made.write(path, f"ARGS='--x {FLAG}'")
     finding = found(made)
-    assert finding.status is Status.WRONG
+    assert finding.status is Severity.WRONG
     assert finding.looked_at == (f"at its next start: {made.root / path}: {CONTAINERD}",)
 
 
@@ -117,21 +117,21 @@ def test_without_a_unit_the_usual_files_of_flags_are_looked_at(made: Made, path:
     "same", ["unix:///run/partage/crishim.sock", "/run/partage/crishim.sock", "unix:///var/run/partage/crishim.sock"]
 )
 def test_a_socket_has_several_names(made: Made, same: str) -> None:
-    assert found(made.with_kubelet(f"--container-runtime-endpoint={same}")).status is Status.OK
+    assert found(made.with_kubelet(f"--container-runtime-endpoint={same}")).status is Severity.OK
 
 
 def test_crishims_socket_is_where_its_settings_say(made: Made) -> None:
     made.with_kubelet("--container-runtime-endpoint=unix:///run/other.sock")
-    assert only(endpoint(made.told(listen=Path("/run/other.sock")))).status is Status.OK
-    assert found(made).status is Status.WRONG
+    assert only(endpoint(made.told(listen=Path("/run/other.sock")))).status is Severity.OK
+    assert found(made).status is Severity.WRONG
 
 
 def test_a_configuration_that_cannot_be_read_leaves_it_open_unless_a_flag_decides(made: Made) -> None:
     made.with_kubelet(*PROCESS).write(CONFIG, "containerRuntimeEndpoint: [not, a, text]")
     finding = found(made)
-    assert finding.status is Status.UNKNOWN
+    assert finding.status is Severity.UNKNOWN
     assert str(made.root / CONFIG) in finding.found
-    assert found(made.with_kubelet(*PROCESS, FLAG)).status is Status.WRONG
+    assert found(made.with_kubelet(*PROCESS, FLAG)).status is Severity.WRONG
 
 
 def test_a_configuration_that_the_process_names_and_that_is_gone_is_told(made: Made) -> None:
@@ -139,7 +139,7 @@ def test_a_configuration_that_the_process_names_and_that_is_gone_is_told(made: M
 
 
 def test_where_no_kubelet_is_nothing_is_claimed(made: Made) -> None:
-    assert found(made).status is Status.UNKNOWN
+    assert found(made).status is Severity.UNKNOWN
 
 
 def test_a_process_that_only_calls_itself_so_is_none(made: Made) -> None:
@@ -147,7 +147,7 @@ def test_a_process_that_only_calls_itself_so_is_none(made: Made) -> None:
     made.write("proc/5/cmdline", "/usr/bin/vim\0--container-runtime-endpoint=x\0")
     made.write("proc/6/comm", "kubelet\n")
     made.write("proc/6/cmdline", "")  # one that has ended and was not waited for
-    assert found(made).status is Status.UNKNOWN
+    assert found(made).status is Severity.UNKNOWN
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "endless"])
@@ -162,7 +162,7 @@ def test_files_that_are_none_hold_nobody_up(made: Made, kind: str) -> None:
             file.mkdir()
         case _:
             file.symlink_to("/dev/zero")
-    assert found(made).status is Status.UNKNOWN
+    assert found(made).status is Severity.UNKNOWN
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_however_often_it_is_set_the_last_place_holds(endpoints: list[str], as_f
             made.with_kubelet("--config-dir=/d")
             for number, each in enumerate(endpoints):
                 made.write(f"d/{number}.conf", f'{{"containerRuntimeEndpoint": "{each}"}}')
-        assert (found(made).status is Status.OK) == (endpoints[-1] == CRISHIM)
+        assert (found(made).status is Severity.OK) == (endpoints[-1] == CRISHIM)
 
 
 @pytest.mark.slow

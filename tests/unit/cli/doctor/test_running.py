@@ -12,7 +12,7 @@ import pytest
 
 from partage_cli.doctor.checks import run
 from partage_cli.doctor.command import CHECKS
-from partage_cli.doctor.findings import About, Finding, Status, worst
+from partage_cli.doctor.findings import About, Finding, Severity, worst
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
 
 
@@ -52,7 +52,7 @@ def test_a_check_that_hangs_costs_its_own_finding() -> None:
 
     findings = run({"hanging": hanging, "well": well}, HERE, deadline_s=0.05)
     release.set()
-    assert [(each.check, each.status) for each in findings] == [("hanging", Status.UNKNOWN), ("well", Status.OK)]
+    assert [(each.check, each.status) for each in findings] == [("hanging", Severity.UNKNOWN), ("well", Severity.OK)]
 
 
 def test_what_the_system_refuses_is_a_finding_and_a_defect_is_not() -> None:
@@ -62,7 +62,7 @@ def test_what_the_system_refuses_is_a_finding_and_a_defect_is_not() -> None:
     def defect(_: LocalNode) -> Iterator[Finding]:
         yield from forbidden(ZeroDivisionError())
 
-    assert [each.status for each in run({"refused": refused, "well": well}, HERE)] == [Status.UNKNOWN, Status.OK]
+    assert [each.status for each in run({"refused": refused, "well": well}, HERE)] == [Severity.UNKNOWN, Severity.OK]
     with pytest.raises(ZeroDivisionError):
         run({"defect": defect, "well": well}, HERE)
 
@@ -70,10 +70,10 @@ def test_what_the_system_refuses_is_a_finding_and_a_defect_is_not() -> None:
 def test_wrong_is_worse_than_a_warning_and_that_is_worse_than_not_to_know() -> None:
     about = About("x")
     ok, unknown, warning, wrong = about.ok(""), about.unknown(""), about.warning("", do="y"), about.wrong("", do="y")
-    assert worst([]) is Status.OK
-    assert worst([ok, unknown]) is Status.UNKNOWN
-    assert worst([warning, unknown]) is Status.WARNING
-    assert worst([wrong, warning, ok]) is Status.WRONG
+    assert worst([]) is Severity.OK
+    assert worst([ok, unknown]) is Severity.UNKNOWN
+    assert worst([warning, unknown]) is Severity.WARNING
+    assert worst([wrong, warning, ok]) is Severity.WRONG
 
 
 def test_files_are_read_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -97,5 +97,5 @@ def test_whoever_may_see_little_is_told_so_and_accuses_nobody(nobody: Path) -> N
     closed = LocalNode(nobody / "closed", "n1")
     checks = {name: check for name, check in CHECKS.items() if name != "api"}  # as somebody's kubeconfig says
     findings = run(checks, closed)
-    assert {each.status for each in findings} == {Status.UNKNOWN}
+    assert {each.status for each in findings} == {Severity.UNKNOWN}
     assert {each.check for each in findings} >= {"kubelet-endpoint", "crishim", "advertiser", "inventory", "keys"}

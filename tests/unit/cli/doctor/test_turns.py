@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partage_cli.doctor.findings import Status
+from partage_cli.doctor.findings import Severity
 from partage_cli.doctor.turns import PAGE, turns
 from partage_isolation.library import pages
 from partage_isolation.wire.messages import BrokerLoss, Told
@@ -43,7 +43,7 @@ def dividing(policy: str, *, of_card: str | None = None, loss: BrokerLoss = "fre
 def test_it_says_by_which_policy_and_what_holds_without_a_broker(made: Made, answer: Told, found: str) -> None:
     with serving(made.root, lambda _: answer):
         finding = only(turns(made.node))
-    assert (finding.status, finding.found) == (Status.OK, found)
+    assert (finding.status, finding.found) == (Severity.OK, found)
 
 
 def test_a_card_whose_index_nobody_knows_is_named_by_its_id(made: Made) -> None:
@@ -56,29 +56,29 @@ def test_a_card_whose_index_nobody_knows_is_named_by_its_id(made: Made) -> None:
 def test_the_policy_that_is_there_for_comparison_is_warned_of(made: Made) -> None:
     with serving(made.root, lambda _: dividing("virtual-time", of_card="gemini")):
         finding = only(turns(made.node))
-    assert finding.status is Status.WARNING
+    assert finding.status is Severity.WARNING
     assert "gemini on card 0" in finding.found
 
 
 def test_a_broker_that_knows_nothing_of_time_is_older_than_this(made: Made) -> None:
     with serving(made.root, lambda _: told()):
         finding = only(turns(made.node))
-    assert finding.status is Status.WARNING
+    assert finding.status is Severity.WARNING
     assert "older version" in finding.found
 
 
 def test_without_a_broker_nobody_knows(made: Made) -> None:
-    assert only(turns(made.node)).status is Status.UNKNOWN
+    assert only(turns(made.node)).status is Severity.UNKNOWN
 
 
 def test_a_broker_that_could_not_start_again_is_wrong_before_it_has_to(made: Made) -> None:
     helper = made.write(f"usr/local/lib/partage/{PAGE}")
     library = made.root / "usr/local/lib/partage/0.1.0"
     with serving(made.root, lambda _: dividing("virtual-time", library=str(library))):
-        assert only(turns(made.node)).status is Status.OK
+        assert only(turns(made.node)).status is Severity.OK
         helper.unlink()
         _, finding = turns(made.node)
-    assert (finding.status, finding.looked_at) == (Status.WRONG, (str(helper),))
+    assert (finding.status, finding.looked_at) == (Severity.WRONG, (str(helper),))
     assert "--install-library" in finding.advice
 
 

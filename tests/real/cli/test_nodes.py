@@ -58,29 +58,6 @@ def test_cards_of_the_cluster_are_told_with_their_heartbeats(
     assert "stale: 5m" in table
 
 
-def test_an_inventory_that_somebody_broke_is_named_beside_the_others(cluster: Cluster) -> None:
-    cluster.nodes.annotate(NODE, {INVENTORY: inventory()})
-    cluster.nodes.annotate("n2", {INVENTORY: '{"v":1,"kinds":{"gpu":{"driver":1}}}'})
-    done = partage("nodes", "--kubeconfig", config_of(cluster))
-    assert done.returncode == 3
-    assert {line.split()[0] for line in done.stdout.splitlines()} == {"NODE", NODE}
-    assert done.stderr.startswith("partage: node n2: its annotation partage.dev/inventory cannot be read: ")
-
-
-def test_a_cluster_without_inventories_says_so(cluster: Cluster) -> None:
-    done = partage("nodes", "--kubeconfig", config_of(cluster))
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.splitlines()[0] == "without an inventory: n1, n2"
-
-
-def test_who_may_not_read_nodes_is_told_in_one_line(cluster: Cluster) -> None:
-    done = partage("nodes", "--kubeconfig", config_of(cluster.as_user("alice")))
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert "403" in line
-    assert "grant it by RBAC" in line
-
-
 def test_on_a_node_its_own_file_is_enough(rig: Rig) -> None:
     done = partage("nodes", "--local", "-o", "json", inside=rig.nodes[NODE].machine)
     (node,) = json.loads(done.stdout)["nodes"]

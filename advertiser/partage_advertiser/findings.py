@@ -15,7 +15,7 @@ import structlog
 
 from partage_advertiser.happenings import Happening
 from partage_base.daemon.logs import Repeats
-from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, SUFFIX, Findings, Found, NoFindings, decode_findings
+from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, SUFFIX, Findings, NoFindings, Problem, decode_findings
 
 _MOST_FILES: Final = 1024
 _log: Final = structlog.get_logger()
@@ -28,7 +28,7 @@ class FindingsFolder:
     def __init__(self, root: Path) -> None:
         self._folder = root / FINDINGS_FOLDER
         self._seen: dict[str, Stamp] = {}
-        self._told: dict[str, frozenset[Found]] = {}
+        self._told: dict[str, frozenset[Problem]] = {}
         self._repeats = Repeats(every_s=60)
 
     def news(self) -> tuple[Happening, ...]:
@@ -70,7 +70,7 @@ class FindingsFolder:
             _log.warning("what the broker found wrong can't be read", file=name, why=why, repeats=silent)
 
 
-def happening_of(findings: Findings, found: Found) -> Happening:
+def happening_of(findings: Findings, found: Problem) -> Happening:
     """In people's words."""
     if findings.pod is None:
         return Happening("Warning", found.kind, f"{found.sentence[:1].upper()}{found.sentence[1:]}.")

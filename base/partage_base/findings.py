@@ -22,7 +22,7 @@ MOST: Final = 64
 """Of one container or card."""
 
 
-class Found(Struct, frozen=True):
+class Problem(Struct, frozen=True):
     """One thing that is wrong."""
 
     kind: Annotated[str, Meta(pattern=r"\A[A-Z][A-Za-z]{0,63}\Z")]
@@ -39,7 +39,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """The container's key, or the card's id."""
     pod: PodRef | None = None
     container: ContainerNameText | None = None
-    found: Annotated[tuple[Found, ...], Meta(max_length=MOST)] = ()
+    found: Annotated[tuple[Problem, ...], Meta(max_length=MOST)] = ()
 
 
 _decoder: Final = msgspec.json.Decoder(Findings)

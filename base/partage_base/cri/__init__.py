@@ -17,7 +17,7 @@ from partage_base.cri.create_request import (
     rewritten,
 )
 from partage_base.cri.errors import CriError, MessageWrong, PeerAway, PeerRefused, PeerSlow
-from partage_base.cri.podresources import Given, PodResources, ServedContainer
+from partage_base.cri.podresources import GivenDevice, PodResources, ServedContainer
 from partage_base.cri.runtime import ListedContainer, ListedSandbox, RuntimeClient
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "Changes",
     "CreateRequest",
     "CriError",
-    "Given",
+    "GivenDevice",
     "ListedContainer",
     "ListedSandbox",
     "MessageWrong",

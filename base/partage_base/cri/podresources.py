@@ -13,7 +13,7 @@ from partage_base.cri.schema import ListPodResourcesResponse
 _LIST: Final = "/v1.PodResourcesLister/List"
 
 
-class Given(NamedTuple):
+class GivenDevice(NamedTuple):
     """One device and whose it is: a device plugin's resource, or a DRA driver."""
 
     resource: str
@@ -28,7 +28,7 @@ class ServedContainer:
     namespace: str
     pod: str
     container: str
-    given: tuple[Given, ...]
+    given: tuple[GivenDevice, ...]
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -58,20 +58,20 @@ class PodResources:
         )
 
 
-def _of_plugins(container: Any) -> Iterator[Given]:  # noqa: ANN401  a message
+def _of_plugins(container: Any) -> Iterator[GivenDevice]:  # noqa: ANN401  a message
     for devices in container.devices:
         resource = _text(devices.resource_name)
-        yield from (Given(resource, _text(id_)) for id_ in devices.device_ids)
+        yield from (GivenDevice(resource, _text(id_)) for id_ in devices.device_ids)
 
 
-def _of_drivers(container: Any) -> Iterator[Given]:  # noqa: ANN401  a message
+def _of_drivers(container: Any) -> Iterator[GivenDevice]:  # noqa: ANN401  a message
     """Older kubelets name the CDI devices alone."""
     for dynamic in container.dynamic_resources:
         for claim in dynamic.claim_resources:
             driver = _text(claim.driver_name)
-            yield from (Given(driver, _text(device.name)) for device in claim.cdi_devices)
+            yield from (GivenDevice(driver, _text(device.name)) for device in claim.cdi_devices)
             if claim.device_name:
-                yield Given(driver, _text(claim.device_name))
+                yield GivenDevice(driver, _text(claim.device_name))
 
 
 def _text(raw: bytes) -> str:

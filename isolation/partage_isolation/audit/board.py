@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from partage_base.files import write_whole
-from partage_base.findings import FINDINGS_FOLDER, MOST, SUFFIX, Findings, Found, encode_findings
+from partage_base.findings import FINDINGS_FOLDER, MOST, SUFFIX, Findings, Problem, encode_findings
 from partage_isolation.audit.facts import ContainerFacts
 from partage_isolation.audit.findings import Finding
 
@@ -44,11 +44,11 @@ class Board:
         for subject, findings in by_subject.items():
             name = f"{_UNSAFE.sub('_', subject)}{SUFFIX}"
             self._due[name] = self._clock() + KEPT_S
-            found = (Found(each.kind, each.sentence, stops and each.stops) for each in findings)
+            found = (Problem(each.kind, each.sentence, stops and each.stops) for each in findings)
             self._write(name, self._grown(name, subject, found, containers.get(subject)))
         self._drop()
 
-    def _grown(self, name: str, subject: str, found: Iterable[Found], facts: ContainerFacts | None) -> Findings:
+    def _grown(self, name: str, subject: str, found: Iterable[Problem], facts: ContainerFacts | None) -> Findings:
         before = self._written.get(name, Findings(subject=subject))
         return Findings(
             subject=subject,

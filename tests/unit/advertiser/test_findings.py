@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from partage_advertiser.findings import FindingsFolder
-from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, Found, encode_findings
+from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, Problem, encode_findings
 from partage_plugins.vocabulary.names import ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.pods import PodRef
 
-COVERED = Found("CoveredMounts", "what partage mounted at /run/partage is covered", stops=True)
-LIBRARY = Found("ProcessWithoutLibrary", "a process uses card GPU-1 without partage's library", stops=False)
+COVERED = Problem("CoveredMounts", "what partage mounted at /run/partage is covered", stops=True)
+LIBRARY = Problem("ProcessWithoutLibrary", "a process uses card GPU-1 without partage's library", stops=False)
 POD = PodRef(namespace=Namespace("ns"), name=PodName("pod"), uid=PodUid("u1"))
 
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def write(folder: Path, name: str, *found: Found, pod: PodRef | None = POD) -> None:
+def write(folder: Path, name: str, *found: Problem, pod: PodRef | None = POD) -> None:
     """As the broker does: whole, and in one step."""
     text = encode_findings(
         Findings(subject=name, pod=pod, container=ContainerName("main") if pod else None, found=found)
@@ -47,7 +47,7 @@ def test_a_new_finding_is_told_once_with_whose_it_is(tmp_path: Path, folder: Pat
 
 
 def test_a_finding_about_a_card_says_so(tmp_path: Path, folder: Path) -> None:
-    write(folder, "GPU-1", Found("ProcessOfNobody", "a process that is in no granted container uses it"), pod=None)
+    write(folder, "GPU-1", Problem("ProcessOfNobody", "a process that is in no granted container uses it"), pod=None)
     (told,) = FindingsFolder(tmp_path).news()
     assert told.message == "A process that is in no granted container uses it."
 
@@ -87,6 +87,6 @@ def test_a_node_without_a_broker_has_no_findings(tmp_path: Path) -> None:
 
 
 def test_a_message_fits_into_an_event(tmp_path: Path, folder: Path) -> None:
-    write(folder, "k1", Found("CoveredMounts", "x" * 512, stops=True))
+    write(folder, "k1", Problem("CoveredMounts", "x" * 512, stops=True))
     (told,) = FindingsFolder(tmp_path).news()
     assert len(told.message) < 1024

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from partage_advertiser.kubelet import LOGS, Kubelet
-from partage_base.cri import CHECKPOINT, Given, PeerAway, PodResources, ServedContainer, UnaryClient
+from partage_base.cri import CHECKPOINT, GivenDevice, PeerAway, PodResources, ServedContainer, UnaryClient
 from partage_plugins.vocabulary.node import DeviceUse
 
 GPU = "nvidia.com/gpu"
@@ -28,7 +28,7 @@ class Told(PodResources):
 
 
 def _served(pod: str, *devices: str) -> ServedContainer:
-    given = tuple(Given(GPU, device) for device in devices)
+    given = tuple(GivenDevice(GPU, device) for device in devices)
     return ServedContainer(namespace="default", pod=pod, container="main", given=given)
 
 

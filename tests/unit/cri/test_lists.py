@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.cri import (
-    Given,
+    GivenDevice,
     ListedContainer,
     ListedSandbox,
     MessageWrong,
@@ -78,10 +78,10 @@ def test_devices_that_kubelet_gave_by_plugins_and_by_claims() -> None:
             pod="p",
             container="main",
             given=(
-                Given("nvidia.com/gpu", "GPU-1"),
-                Given("nvidia.com/gpu", "GPU-2"),
-                Given("gpu.nvidia.com", "k8s.gpu.nvidia.com/claim=x"),
-                Given("gpu.nvidia.com", "gpu-0"),
+                GivenDevice("nvidia.com/gpu", "GPU-1"),
+                GivenDevice("nvidia.com/gpu", "GPU-2"),
+                GivenDevice("gpu.nvidia.com", "k8s.gpu.nvidia.com/claim=x"),
+                GivenDevice("gpu.nvidia.com", "gpu-0"),
             ),
         ),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from partage_base.cri import (
     CHECKPOINT,
-    Given,
+    GivenDevice,
     ListedContainer,
     ListedSandbox,
     PeerAway,
@@ -130,7 +130,7 @@ class FakePodResources(PodResources):
                 namespace=namespace,
                 pod=pod,
                 container=container,
-                given=tuple(Given("nvidia.com/gpu", device) for device in devices),
+                given=tuple(GivenDevice("nvidia.com/gpu", device) for device in devices),
             )
             for (namespace, pod, container), devices in self.given.items()
         )

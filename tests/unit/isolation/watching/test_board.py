@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, Found, NoFindings, decode_findings
+from partage_base.findings import FINDINGS_FOLDER, MAX_BYTES, Findings, NoFindings, Problem, decode_findings
 from partage_isolation.audit.board import KEPT_S, Board
 from partage_isolation.audit.findings import CoveredMounts, ProcessOfNobody, ProcessWithoutLibrary
 from partage_plugins.vocabulary.names import CardId
@@ -37,9 +37,9 @@ def test_a_finding_is_written_with_whose_it_is(tmp_path: Path) -> None:
         subject=KEY,
         pod=POD,
         container=CONTAINERS[KEY].container,
-        found=(Found("CoveredMounts", COVERED.sentence, True),),
+        found=(Problem("CoveredMounts", COVERED.sentence, True),),
     )
-    assert found[f"{CARD}.json"].found == (Found("ProcessOfNobody", NOBODY.sentence, stops=False),)
+    assert found[f"{CARD}.json"].found == (Problem("ProcessOfNobody", NOBODY.sentence, stops=False),)
 
 
 def test_what_is_only_reported_says_that_nobody_is_stopped(tmp_path: Path) -> None:

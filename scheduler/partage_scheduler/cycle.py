@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from partage_plugins.answers import Scores
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
 from partage_plugins.vocabulary import Allocation, NodeName, PodRequest
-from partage_plugins.vocabulary.answers import Scores
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster import NOTHING, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation

@@ -16,10 +16,10 @@ import numpy as np
 
 from bench.harness import Bench
 from partage_plugins import hookimpl
+from partage_plugins.answers import Fits
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.answers import Fits
 from support.sides import container, granted_raw, request, scheduler_side
 
 NODES: Final = 64  # as many as the core asks for at once when few have changed

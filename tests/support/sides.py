@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from partage_plugins.answers import Fits, Slots
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.entry_points import Candidate
@@ -40,7 +41,6 @@ from partage_plugins.vocabulary import (
     Room,
     Slot,
 )
-from partage_plugins.vocabulary.answers import Fits, Slots
 from partage_plugins.vocabulary.reasons import Reason
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from partage_plugins.answers import Slots
 from partage_plugins.codecs.allocation import decode_allocation, encode_allocation
 from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.conformance.check import Broken, Case, hold, loaded
@@ -18,7 +19,6 @@ from partage_plugins.registry.calls import Call, bound
 from partage_plugins.sides.batches import AllFit
 from partage_plugins.sides.scheduler import Record, SchedulerSide
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.answers import Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import Kind, NodeName, PluginName, Slot

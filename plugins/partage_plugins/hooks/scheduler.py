@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
+from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.hooks.both import partage_kind
 from partage_plugins.hooks.markers import hookspec
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest, Room

@@ -12,13 +12,13 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.errors import DialectConflict, PartageError, PluginBroken, Refused
 from partage_plugins.registry.calls import Activity, Call, bound
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.batches import AllFit, check_fits, check_scores, combined_fits, combined_scores, nonsense
 from partage_plugins.sides.requests import check_asks, check_grants, check_resources, pod_request
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Kind, NodeName, PluginName, Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest, Room

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags, Scores
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import (
     Allocation,
@@ -26,7 +27,6 @@ from partage_plugins.vocabulary import (
     Room,
     Slot,
 )
-from partage_plugins.vocabulary.answers import Flags, Scores
 from partage_plugins.vocabulary.reasons import SAID, Reason
 from partage_scheduler.decision.ledger import Books, Holding
 from partage_scheduler.decision.reasons import Barred, Explanation, said_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision.standings import Standing
 

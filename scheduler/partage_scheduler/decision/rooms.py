@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags
 from partage_plugins.vocabulary import Room, Slot
-from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision.slots import grown
 

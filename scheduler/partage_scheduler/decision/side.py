@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags, Scores, Slots
 from partage_plugins.vocabulary import Allocation, ContainerName, Inventory, Kind, NodeName, PodRequest, Room, Slot
-from partage_plugins.vocabulary.answers import Flags, Scores, Slots
 from partage_plugins.vocabulary.reasons import Reason
 
 

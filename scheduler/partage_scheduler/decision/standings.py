@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags, Scores
 from partage_plugins.vocabulary import Slot
-from partage_plugins.vocabulary.answers import Flags, Scores
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision.slots import grown
 

@@ -15,11 +15,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Scores
 from partage_plugins.cache import Cache, structure_bytes
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import PartageError, PluginError
 from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
-from partage_plugins.vocabulary.answers import Scores
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cycle import Cycle
 from partage_scheduler.decision import Barred, Decision

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags
 from partage_plugins.cache import Cache
-from partage_plugins.vocabulary.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import INSUFFICIENT, Barred
 from partage_scheduler.objects import ApiNode

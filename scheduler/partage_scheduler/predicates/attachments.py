@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.decision.slots import grown

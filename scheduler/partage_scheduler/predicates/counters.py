@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 
 
 class Counter:

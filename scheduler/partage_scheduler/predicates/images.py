@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from partage_plugins.vocabulary.answers import Scores
+from partage_plugins.answers import Scores
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates.counters import Counter
 

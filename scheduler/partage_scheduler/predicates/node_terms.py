@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 from partage_scheduler.objects.selectors import Expression, NodeSelector, NodeTerm
 from partage_scheduler.predicates.nodes import Nodes
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from partage_plugins.answers import Flags
 from partage_plugins.cache import Cache
-from partage_plugins.vocabulary.answers import Flags
 from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiNode
 

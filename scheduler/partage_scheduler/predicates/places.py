@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 from partage_scheduler.predicates.nodes import NOWHERE, Nodes
 
 EVERYWHERE: Final = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod

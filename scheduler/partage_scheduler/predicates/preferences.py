@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from partage_plugins.vocabulary.answers import Scores
+from partage_plugins.answers import Scores
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.images import Images
 from partage_scheduler.predicates.kinds import Kinds

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from partage_plugins import Refused, hookimpl
+from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary import (
     Allocation,
     ContainerName,
@@ -22,7 +23,6 @@ from partage_plugins.vocabulary import (
     Room,
     Slot,
 )
-from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_scheduler.core import decider_over
 from partage_scheduler.decision import Decider
 from support.sides import MAIN, THING, Ask, Thing, Things, load_scheduler

@@ -15,8 +15,8 @@ import partage_gpu
 import partage_plugins
 import partage_scheduler
 from partage_plugins import Refused, hookimpl
+from partage_plugins.answers import Fits, Slots
 from partage_plugins.vocabulary import ContainerName, PodRequest, Reason, Slot
-from partage_plugins.vocabulary.answers import Fits, Slots
 from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.cluster import Cause
 from partage_scheduler.cycle import causes_of, nowhere

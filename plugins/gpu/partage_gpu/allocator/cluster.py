@@ -15,7 +15,7 @@ import numpy as np
 
 from partage_gpu.allocator.closeness import Closeness, closeness
 from partage_gpu.allocator.tags import TagBook
-from partage_plugins.vocabulary.answers import Ints
+from partage_plugins.answers import Ints
 from partage_plugins.vocabulary.gpu import Card, GpuPart, GpuRequest
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import CardId, Slot

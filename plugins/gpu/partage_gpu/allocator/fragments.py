@@ -24,7 +24,7 @@ import numpy as np
 from partage_gpu.allocator.cluster import Make
 from partage_gpu.allocator.shapes import Shape, Typical
 from partage_gpu.allocator.trial import Offer
-from partage_plugins.vocabulary.answers import Flags, Ints, Reals, Slots
+from partage_plugins.answers import Flags, Ints, Reals, Slots
 
 _ROWS: Final = 512
 """Nodes that are looked at together: more would not fit into the processor's cache."""

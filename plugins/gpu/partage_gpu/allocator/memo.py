@@ -16,8 +16,8 @@ from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.mix import Mix
 from partage_gpu.allocator.plan import Ask, Plan, excluding_part, planned, require_trusted
 from partage_gpu.allocator.policies import BY_CPU
+from partage_plugins.answers import Flags, Ints, Reals, Slots
 from partage_plugins.cache import Cache
-from partage_plugins.vocabulary.answers import Flags, Ints, Reals, Slots
 from partage_plugins.vocabulary.names import Namespace, Slot
 from partage_plugins.vocabulary.pods import PodRequest
 

@@ -15,7 +15,7 @@ from partage_gpu.allocator.cluster import Cluster, Node, level_of
 from partage_gpu.allocator.fragments import SCARCITY, Fragments
 from partage_gpu.allocator.needs import needs_of
 from partage_gpu.allocator.plan import Ask, Plan
-from partage_plugins.vocabulary.answers import Slots
+from partage_plugins.answers import Slots
 from partage_plugins.vocabulary.gpu import NO_TAGS
 from partage_plugins.vocabulary.names import Slot
 

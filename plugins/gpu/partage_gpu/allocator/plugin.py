@@ -26,10 +26,10 @@ from partage_gpu.allocator.reasons import REASONS, reason_codes
 from partage_gpu.allocator.settings import AllocatorSettings, settings_from
 from partage_gpu.allocator.shapes import GUESSED
 from partage_gpu.allocator.typical import ShapeCounts, shape_of
+from partage_plugins.answers import Codes, Fits, Flags, Scores, Slots
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.allocation import Allocation
-from partage_plugins.vocabulary.answers import Codes, Fits, Flags, Scores, Slots
 from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerName, Slot

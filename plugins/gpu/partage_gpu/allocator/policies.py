@@ -18,7 +18,7 @@ from partage_gpu.allocator.one_by_one import FIT_MILLI, PRESSURE, SCALE_MILLI, O
 from partage_gpu.allocator.shapes import Typical, pressures
 from partage_gpu.allocator.topology import isolation, tightness
 from partage_gpu.allocator.trial import Offer
-from partage_plugins.vocabulary.answers import Flags, Ints, Reals
+from partage_plugins.answers import Flags, Ints, Reals
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 BY_CPU: Final = frozenset(("fgd", "fgd+"))

@@ -13,7 +13,7 @@ import numpy as np
 from partage_gpu.allocator.cluster import CLOSED, Cluster
 from partage_gpu.allocator.needs import UNWANTED, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Plan
-from partage_plugins.vocabulary.answers import Codes, Flags, Slots
+from partage_plugins.answers import Codes, Flags, Slots
 from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.reasons import Reason
 

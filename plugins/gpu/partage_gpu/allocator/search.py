@@ -16,7 +16,7 @@ import numpy as np
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Ask, Plan
 from partage_gpu.allocator.trial import Trial
-from partage_plugins.vocabulary.answers import Flags
+from partage_plugins.answers import Flags
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.usage import peak
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from partage_gpu.allocator.closeness import Closeness, within
 from partage_gpu.allocator.trial import Offer
-from partage_plugins.vocabulary.answers import Flags, Reals
+from partage_plugins.answers import Flags, Reals
 
 
 def isolation(offer: Offer) -> Reals:

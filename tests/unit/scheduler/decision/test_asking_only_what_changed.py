@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from partage_plugins import hookimpl
+from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.errors import PluginFailed
 from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
-from partage_plugins.vocabulary.answers import Fits, Scores, Slots
 from partage_scheduler.decision import Books, Decider
 from unit.scheduler.piles import GIB, ROOM, Piles, Shapeless, World, liking, node_of, pile, wanting
 

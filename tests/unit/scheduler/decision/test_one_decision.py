@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from partage_plugins import Refused, hookimpl
+from partage_plugins.answers import Scores, Slots
 from partage_plugins.errors import PluginFailed
 from partage_plugins.vocabulary import ContainerName, NodeName, PodRequest, PodUid, Room, Slot
-from partage_plugins.vocabulary.answers import Scores, Slots
 from partage_plugins.vocabulary.reasons import SAID
 from partage_scheduler.decision import Barred
 from support.sides import MAIN, THING, Thing

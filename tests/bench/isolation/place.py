@@ -25,6 +25,7 @@ from support.simgpu import Card
 
 MIB: Final = 1 << 20
 _POLL_S: Final = 0.002
+_SELDOM_S: Final = 0.02
 _LAST_LINES: Final = 20
 
 
@@ -88,9 +89,11 @@ class Place:
         """What waits until the broker has forgotten a dead process of it: no card shows what that had any more."""
 
         def wait(pid: int) -> None:
-            self.until(
-                f"process {pid} is forgotten", lambda: all(each.pid != pid for each in self.told(container).processes)
-            )
+            def forgotten() -> bool:
+                time.sleep(_SELDOM_S)  # each look is work for the broker
+                return all(each.pid != pid for each in self.told(container).processes)
+
+            self.until(f"process {pid} is forgotten", forgotten, within_s=60)
 
         return wait
 

@@ -50,6 +50,8 @@ class Course:
     mib: int = 64
     kinds: str = KINDS
     seed: int = 1
+    may_be_away: bool = False
+    """Whether the broker is taken away: a call that waits for it in vain is then no fault."""
     settled: Callable[[int], None] = lambda _: time.sleep(_RETURNED_S)
     """Returns when all that the dead process with this pid had must be there for others."""
 
@@ -208,6 +210,8 @@ class Race:
         self.seen.operations += told["operations"]
         self.seen.refused += told["refused"]
         self.seen.opened += told["opened"]
+        if told["away"] and not self.course.may_be_away:
+            raise SystemExit(f"race: in slot {slot} {told['away']} calls found no broker")
         if told["wrong"]:
             self._wrong(f"{told['wrong']} in round {self.seen.rounds}, slot {slot}: {told['first']}")
 

@@ -28,7 +28,7 @@ struct worker {
     u64 random;
     handle stream; /* waits for no other, so that no capture is in its way */
     struct held held[HELD];
-    u64 refused, wrong, opened;
+    u64 refused, wrong, opened, away; /* away: the broker did not answer in the time that a call waits for it */
     const char *wrong_kind; /* of the first refusal that was wrong */
     u64 wrong_bytes;
     int64_t wrong_room;
@@ -101,6 +101,8 @@ static void take(struct worker *worker, struct held *held, const struct kind *ki
     const int result = kind->take(held, bytes);
     if (result == OUT_OF_MEMORY)
         judge(worker, &asking, kind->name, bytes);
+    else if (result == NOT_INITIALIZED)
+        worker->away++;
     else
         require(result, kind->name);
     if (result == SUCCESS) held->kind = kind;
@@ -142,12 +144,18 @@ union handle_words {
 static struct held *_Atomic offered; /* what this process offers; one thing at a time */
 
 /* Odd: it is being written. A handle is never taken together with the length of another. */
-static void offer(struct held *held) {
+static void offer(struct worker *worker, struct held *held) {
     struct offer *mine = claims_offer((unsigned)options.slot);
     struct held *none = NULL;
     if (!atomic_compare_exchange_strong(&offered, &none, held)) return;
     union handle_words made;
-    require(cuIpcGetMemHandle(&made.ipc, held->address), "cuIpcGetMemHandle");
+    const int result = cuIpcGetMemHandle(&made.ipc, held->address);
+    if (result == NOT_INITIALIZED) {
+        worker->away++;
+        atomic_store(&offered, NULL);
+        return;
+    }
+    require(result, "cuIpcGetMemHandle");
     atomic_fetch_add(&mine->version, 1);
     for (unsigned n = 0; n < HANDLE_WORDS; n++) atomic_store(&mine->ipc[n], made.words[n]);
     atomic_store(&mine->bytes, held->bytes);
@@ -212,7 +220,7 @@ static void operate(struct worker *worker) {
     const u64 choice = next(&worker->random) % SHARING;
     const bool plain = held->kind == &kinds[0];
     if (plain && choice < 2 && wanted("opened"))
-        offer(held);
+        offer(worker, held);
     else if (held->kind)
         give(held);
     else if (choice == 0 && wanted("opened"))
@@ -241,11 +249,12 @@ static void tell(void) {
         all.refused += each->refused;
         all.wrong += each->wrong;
         all.opened += each->opened;
-        each->refused = each->wrong = each->opened = 0;
+        all.away += each->away;
+        each->refused = each->wrong = each->opened = each->away = 0;
     }
-    printf("{\"operations\":%llu,\"refused\":%llu,\"wrong\":%llu,\"opened\":%llu",
+    printf("{\"operations\":%llu,\"refused\":%llu,\"wrong\":%llu,\"opened\":%llu,\"away\":%llu",
            (unsigned long long)(options.threads * options.operations), (unsigned long long)all.refused,
-           (unsigned long long)all.wrong, (unsigned long long)all.opened);
+           (unsigned long long)all.wrong, (unsigned long long)all.opened, (unsigned long long)all.away);
     if (all.wrong_kind)
         printf(",\"first\":\"%s of %llu bytes refused with room for %lld more\"", all.wrong_kind,
                (unsigned long long)all.wrong_bytes, (long long)all.wrong_room);

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from simgpu.conformance.programs import SOURCES
-from simgpu.names.test_names import include
+from simgpu.names.test_names import DRIVER, include
 from support.nvidia import nvml_header
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -46,7 +46,7 @@ def declared(text: str) -> dict[str, list[int]]:
 
 
 def test_calls_are_declared_as_the_headers_declare_them() -> None:
-    ours = declared(preprocessed(SOURCES / "calls.h"))
+    ours = declared(preprocessed(SOURCES / "calls.h", f"-I{DRIVER.parent}"))
     theirs = declared(preprocessed(nvml_header()) + preprocessed(nvml_header(), "-DNVML_NO_UNVERSIONED_FUNC_DEFS"))
     for variant in VARIANTS:
         theirs = declared(preprocessed(include() / "cuda.h", *variant)) | theirs

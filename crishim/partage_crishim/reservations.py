@@ -87,8 +87,11 @@ class Reservations:
             self._ended_s.pop(each.token, None)
 
     def done(self, reservation: Reservation) -> None:
-        """Its create succeeded: it stays until a listing that begins from now on."""
-        self._ended_s[reservation.token] = self._clock()
+        """Its create succeeded: it stays until a listing that begins from now on, whichever crishim lists then."""
+        now_s = self._ended_s[reservation.token] = self._clock()
+        with contextlib.suppress(OSError), self.locked_at_once() as table:
+            if table is not None:
+                table.end(reservation.held.key, reservation.token, now_s)
 
     def failed(self, reservation: Reservation) -> None:
         """Its create came to nothing; where the lock is held just now, the next listing takes it out."""

@@ -173,7 +173,7 @@ async def _listening(settings: CrishimSettings, reports: Reports) -> Listener:
 
 
 async def _settle(ledger: CardLedger) -> None:
-    """Only this process knows which of its creates have ended; the next one would count their reservations."""
+    """Takes out the reservations of creates that have ended, so that the next crishim has fewer to read."""
     with contextlib.suppress(NodeNotReady, OSError, TimeoutError):
         async with asyncio.timeout(_SETTLE_WITHIN_S):
             await ledger.held(fresh=True)

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from partage_base.files import UNFINISHED, write_whole
 from partage_crishim.rules.holdings import Listing, Reservation
@@ -89,6 +90,11 @@ class Table:
         if key in self._standing and self._standing[key][1].token == token:
             self._begin()
             self._remove(key)
+
+    def end(self, key: str, token: str, now_s: float) -> None:
+        """Writes down that a create is over, so that its reservation does not outlive the crishim that made it."""
+        if key in self._standing and self._standing[key][1].token == token:
+            self.write(replace(self._standing[key][1], until_s=now_s))
 
     def _begin(self) -> None:
         """Tells the others before anything changes."""

@@ -133,6 +133,12 @@ def test_so_does_one_of_a_crishim_that_was_killed(stage: Stage, crishim: Crishim
     newer.rewrite(pod("b", grant(share=800)))
 
 
+def test_what_a_killed_crishim_saw_end_holds_nothing_any_more(stage: Stage, crishim: Crishim) -> None:
+    crishim.rewrite(pod("a", grant(share=800)))
+    stage.runtime.listed.clear()
+    stage.crishim().rewrite(pod("b", grant(share=800)))
+
+
 def test_a_yes_costs_no_question_to_the_runtime_and_a_no_one(stage: Stage, crishim: Crishim) -> None:
     for index in range(5):
         crishim.rewrite(pod(f"p{index}", grant(share=100)))

@@ -53,7 +53,7 @@ async def _looked(settings: AdvertiserSettings, server: ApiServer) -> bytes:
 
 
 async def _settled(inspector: Inspector) -> Inventory:
-    """A driver that nobody uses takes seconds to find its cards."""
+    """An idle driver takes seconds to find its cards."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _PATIENCE_S
     while True:

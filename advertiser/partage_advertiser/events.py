@@ -40,8 +40,6 @@ _log = structlog.get_logger()
 
 
 class Events:
-    """About one node."""
-
     def __init__(
         self,
         server: ApiServer,

@@ -33,8 +33,6 @@ _log = structlog.get_logger()
 
 
 class Heartbeat:
-    """One node's."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
@@ -55,7 +53,6 @@ class Heartbeat:
         self._repeats = Repeats(every_s=60)
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             wait_s = await self._beat() if self._beats() else min(1.0, self._every_s)
             await asyncio.sleep(wait_s)

@@ -53,8 +53,6 @@ async def api_server(settings: AdvertiserSettings) -> ApiServer:
 
 
 class Inspector:
-    """Of one node."""
-
     def __init__(self, side: NodeSide, kubelet: Kubelet, pods: Pods, readiness: Readiness) -> None:
         self._side = side
         self._kubelet = kubelet
@@ -74,7 +72,6 @@ class Inspector:
         return Inventory(ready=self.readiness.now(), kinds=parts)
 
     async def samples(self) -> list[Gauge]:
-        """How the devices fare."""
         return await self._asked(self._side.samples)
 
     async def stop(self) -> list[PartageError]:

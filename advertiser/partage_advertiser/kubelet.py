@@ -25,8 +25,6 @@ _log = structlog.get_logger()
 
 
 class Kubelet:
-    """kubelet on this node."""
-
     def __init__(self, resources: PodResources, root: Path) -> None:
         self._resources = resources
         self._checkpoint = root / CHECKPOINT

@@ -13,8 +13,6 @@ _LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
 class AdvertiserMetrics:
-    """Everything of one advertiser."""
-
     def __init__(self, metrics: Metrics, node: str) -> None:
         self._node = node
         self._gauges: Sequence[Gauge] = ()
@@ -38,7 +36,6 @@ class AdvertiserMetrics:
         metrics.collect(self._of_devices)
 
     def measured(self, gauges: Sequence[Gauge]) -> None:
-        """What plugins measured last."""
         self._gauges = tuple(gauges)
 
     def _of_devices(self) -> Iterator[Family]:

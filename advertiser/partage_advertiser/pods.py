@@ -32,8 +32,6 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 class Pods:
-    """Of this node."""
-
     def __init__(self, server: ApiServer | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._clock = clock

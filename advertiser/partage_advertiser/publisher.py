@@ -1,6 +1,6 @@
 """Keeps the node's annotation true: follows the own Node, and patches when it says something else than it should.
 
-What stands there is known from a watch, so a steady state costs no call at all, and whoever else writes the annotation
+What stands there is known from a watch, so a steady state costs no call at all, and another writer of the annotation
 is noticed within moments. Such a one is answered more and more slowly, or two who disagree would patch for ever.
 """
 
@@ -37,13 +37,11 @@ MOST_S: Final = 8.0
 """So short that the annotation is true again soon after the API server is back, for a thousand nodes at once, too."""
 _MOST_CONTESTED_S: Final = 60.0
 _FORGIVEN_AFTER_S: Final = 600.0
-"""So long nobody else wrote: the next time is a first time again."""
+"""After so long without another writer: the next time is a first time again."""
 _log = structlog.get_logger()
 
 
 class Publisher:
-    """One node's annotation."""
-
     def __init__(
         self,
         server: ApiServer,
@@ -82,7 +80,6 @@ class Publisher:
         return self._seen.metadata.uid if self._seen else ""
 
     async def run(self) -> None:
-        """For ever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
             group.create_task(self._write())

@@ -59,8 +59,6 @@ async def start(settings: AdvertiserSettings, daemon: Daemon) -> Advertiser:
 
 
 class Advertiser:
-    """A `partage_base.daemon.life.Running`."""
-
     def __init__(
         self,
         settings: AdvertiserSettings,

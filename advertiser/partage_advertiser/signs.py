@@ -45,7 +45,6 @@ class Readiness:
         self._clock = clock
 
     def now(self) -> Ready:
-        """Who is in force."""
         return Ready(crishim=self._is_fresh(KUBELET_SPOKE) and self._honours(), broker=self._is_fresh(BROKER_ALIVE))
 
     def crishim_faults(self) -> tuple[Fault, ...]:
@@ -63,7 +62,7 @@ class Readiness:
     def _is_fresh(self, name: str) -> bool:
         try:
             age_s = self._clock() - (self._root / name).stat().st_mtime
-        except OSError:  # not there, or not to be seen: either way nobody shows that it is in force
+        except OSError:  # not there, or not to be seen: either way there is no sign that it is in force
             return False
         return -_CLOCK_SLACK_S <= age_s <= self._within_s
 

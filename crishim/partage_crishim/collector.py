@@ -3,7 +3,7 @@
 That is after a failed create, and when the runtime no longer lists one. What is to be told is on record, so nothing is
 lost when this process ends; what fails is told again later.
 
-One pass asks the runtime twice and is cheap; it comes every `every_s`, and soon after something failed. Whoever runs it
+One pass asks the runtime twice and is cheap; it comes every `every_s`, and soon after something failed. Its owner
 ends it before another crishim on this node begins its own.
 """
 
@@ -19,7 +19,7 @@ from partage_crishim.ledger import CardLedger
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.rules.gone import gone
+from partage_crishim.rules.holdings import gone
 from partage_plugins.errors import PartageError, PluginCrashed, PluginHung
 from partage_plugins.host import PluginHost
 from partage_plugins.vocabulary import ContainerKey
@@ -29,8 +29,6 @@ _SOONEST_S: Final = 1.0
 
 
 class Collector:
-    """Cleans up after containers."""
-
     def __init__(  # noqa: PLR0913  those whom it asks and tells
         self,
         *,
@@ -83,7 +81,7 @@ class Collector:
                 return  # another crishim was quicker; the next pass will do
             self._reservations.drop_over(table, listing)
             keys = gone(adjusted, listing, table.reservations)
-        # Those that failed before come last, so that they hold up nobody.
+        # Those that failed before come last, so that they hold up no others.
         for key in sorted(keys, key=self._stubborn.__contains__):
             if not await self._told(key):
                 break

@@ -1,6 +1,6 @@
 """Looks whether everything is there that crishim needs, writes down what is not, and mends what it can by itself.
 
-What is wrong keeps crishim from honouring allocations and never from serving, so nobody would see it but for this. The
+What is wrong keeps crishim from honouring allocations and never from serving, so it would not be seen without this. The
 file is for the advertiser and the doctor; who cannot write it takes the old one away, since none is not in force.
 """
 

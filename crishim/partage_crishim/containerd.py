@@ -24,8 +24,6 @@ _MOST_HANDLERS: Final = 4096
 
 
 class Containerd:
-    """The container runtime."""
-
     def __init__(
         self, client: RuntimeClient, *, max_age_s: float = 60.0, clock: Callable[[], float] = since_boot
     ) -> None:

@@ -80,7 +80,7 @@ class Guardian:
             require_unshared(native, await self._ledger.held(fresh=True), part)
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
-        """Whether NVIDIA's runtime will see this container; yes where nobody can tell."""
+        """Whether NVIDIA's runtime will see this container; yes where that is unknown."""
         if not self._policy.nvidia_handlers and not self._policy.nvidia_is_default:
             return False
         try:

@@ -23,8 +23,6 @@ Facts = tuple[int, int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeInventory:
-    """The node's devices."""
-
     parts: Mapping[Kind, object]
     """As they were written, for plugins."""
     gpu: GpuPart | None
@@ -42,7 +40,7 @@ class InventoryFile:
         """Why there is nothing; for logs."""
 
     def current(self) -> NodeInventory | None:
-        """What exists now; None where nobody can tell."""
+        """What exists now; None where that is unknown."""
         try:
             status = self._path.stat()
             facts = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -152,7 +152,7 @@ def _line(sentence: str) -> str:
 
 
 def _restored(message: bytes) -> Pass | Refuse:
-    """A restored container would hold grants that nobody verified, reserved or enforces.
+    """A restored container would hold grants that were not verified or reserved, and that are not enforced.
 
     The call is new and its fields may still move; a pod that only mentions our annotation elsewhere is refused too.
     """

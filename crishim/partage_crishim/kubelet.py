@@ -22,14 +22,12 @@ _SIGN_EVERY_S: Final = 1.0
 
 
 class Kubelet:
-    """kubelet on this node."""
-
     def __init__(self, resources: PodResources, checkpoint: Path) -> None:
         self._resources = resources
         self._checkpoint = checkpoint
 
     async def served(self, request: CreateRequest) -> frozenset[CardId] | None:
-        """The cards that kubelet gave this container; None where nobody can tell."""
+        """The cards that kubelet gave this container; None where that is unknown."""
         wanted = (request.namespace, request.pod, request.container)
         try:
             containers = await self._resources.served()

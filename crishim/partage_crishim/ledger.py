@@ -26,8 +26,6 @@ _TRIES: Final = 5
 
 
 class CardLedger:
-    """The node's books."""
-
     def __init__(self, reservations: Reservations, records: Records, containerd: Containerd) -> None:
         self._reservations = reservations
         self._records = records
@@ -46,7 +44,7 @@ class CardLedger:
                     return self._reserved(table, listing, mine, part)
 
     async def held(self, *, fresh: bool) -> tuple[Holding, ...]:
-        """What containers hold now; where nobody can tell, what was known last."""
+        """What containers hold now; or what was known last where that is unknown."""
         try:
             async with self._table(fresh=fresh) as (table, listing):
                 return holders(listing, table.reservations)
@@ -56,7 +54,7 @@ class CardLedger:
                 return (*last, *(each.held for each in table.reservations))
 
     def ended(self, reservation: Reservation, ending: Ending) -> None:
-        """A create ended; of one that nobody saw end, the reservation stays for its time."""
+        """A create ended; of one whose end is unknown, the reservation stays for its time."""
         if ending is Ending.DONE:
             self._reservations.done(reservation)
         elif ending is Ending.FAILED:
@@ -64,7 +62,7 @@ class CardLedger:
 
     @contextlib.asynccontextmanager
     async def alone_with(self, key: ContainerKey) -> AsyncGenerator[None, None]:
-        """Nobody else in this process reserves or cleans up this container meanwhile."""
+        """No other task of this process reserves or cleans up this container meanwhile."""
         lock, users = self._keys.get(key) or (asyncio.Lock(), 0)
         self._keys[key] = (lock, users + 1)
         try:

@@ -36,8 +36,6 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What the operator set."""
-
     guard: GuardPolicy
     grants: GrantPolicy
     closed: str = ""
@@ -45,7 +43,6 @@ class Policy:
 
     @classmethod
     def of(cls, settings: CrishimSettings, *, closed: str = "") -> Policy:
-        """As the settings say."""
         guard = GuardPolicy(
             mode=settings.guard,
             trusted=frozenset(settings.trusted_namespaces),

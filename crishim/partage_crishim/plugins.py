@@ -41,12 +41,10 @@ class MeasuredHost(PluginHost):
             _log.error("the plugins' process cannot be made", why=str(error))
 
     async def restart(self) -> None:
-        """Makes the plugins anew."""
         await self.stop()
         await self.try_start()
 
     async def adjust(self, container: Container, granted: Granted) -> Adjusted:
-        """As the host does."""
         started = time.perf_counter()
         try:
             return await super().adjust(container, granted)

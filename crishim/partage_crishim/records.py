@@ -17,8 +17,6 @@ from partage_plugins.vocabulary import ContainerKey
 
 
 class Records:
-    """The two folders."""
-
     def __init__(self, folder: Path) -> None:
         self._containers, self._pods = str(folder / "containers"), str(folder / "pods")
 

@@ -1,8 +1,8 @@
 """Reservations of creates in flight: one file for each container key, shared under flock with another crishim.
 
 What they mean is `deciding.books`' to say, what the files are `table`'s. The lock is held for a few file operations and
-never across an await, so in one process nobody waits for it; a process that was stopped while it held the lock costs
-containers with grants, in words, and nobody else.
+never across an await, so in one process no task waits for it; a process that was stopped while it held the lock costs
+containers with grants, in words, and no others.
 
 Times are of the clock since boot, which all processes of the node share, as the folder, which no reboot survives.
 """
@@ -30,7 +30,6 @@ _LOCK_PAUSE_S: Final = 0.002
 
 
 def since_boot() -> float:
-    """Seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -94,8 +94,6 @@ async def start(settings: CrishimSettings, daemon: Daemon) -> Crishim:
 
 @dataclass(frozen=True, kw_only=True)
 class Crishim:
-    """A `partage_base.daemon.life.Running` that serves."""
-
     daemon: Daemon
     parts: Parts
     host: MeasuredHost

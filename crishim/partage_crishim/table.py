@@ -50,7 +50,6 @@ class Table:
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:
-        """All that stand."""
         return tuple([reservation for _, reservation in self._standing.values()])
 
     def look(self, lock: int) -> None:

@@ -90,7 +90,7 @@ class Calls:
     # What the judge says.
 
     def judged(self, stream: int, verdict: Verdict) -> None:
-        """Acts on a verdict; one that nobody waits for is told that its call failed."""
+        """Acts on a verdict; one that is no longer wanted is told that its call failed."""
         held = self.by_stream.get(stream)
         if held is None or held.state is not State.JUDGING:
             if not isinstance(verdict, Refuse):
@@ -107,7 +107,6 @@ class Calls:
     # What the runtime does.
 
     def pump(self) -> None:
-        """Sends what windows allow."""
         for held in list(self._sending.values()):
             self._send(held)
 
@@ -138,7 +137,6 @@ class Calls:
             self.answered(held, Ending.FAILED, is_reset=True)
 
     def lose_all(self) -> None:
-        """The connection ends."""
         for held in list(self.by_stream.values()):
             self.reset(held)
 

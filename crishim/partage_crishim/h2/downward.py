@@ -36,7 +36,6 @@ class Downward:
         return len(self._remainder)
 
     def take(self, data: bytes) -> None:
-        """The next bytes."""
         whole = self._remainder.joined(data)
         if whole is not None:
             self._walk(whole)

@@ -15,15 +15,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from partage_crishim.h2.messages import NO_MESSAGE, Collector
+from partage_crishim.h2.messages import NO_MESSAGE, MessageCollector
 from partage_crishim.h2.quota import Slot
 from partage_crishim.h2.requests import Request
 from partage_crishim.verdicts import Ended
 
 
 class State(Enum):
-    """Where a call is."""
-
     COLLECTING = "collecting"
     JUDGING = "judging"
     SENDING = "sending"
@@ -33,8 +31,6 @@ class State(Enum):
 
 
 class Step(Enum):
-    """What happens to it."""
-
     WHOLE = "its last byte is here, and there is room to judge it"
     APPROVED = "the verdict lets it go on"
     EMPTIED = "its last byte has gone upstream"
@@ -60,7 +56,7 @@ class HeldStream:
         self.request = request
         self.slot = slot
         self.state = State.COLLECTING
-        self.collector = Collector()
+        self.collector = MessageCollector()
         self.is_complete = False
         """The client has sent its last byte; it may still wait for room."""
         self.owed = 0
@@ -81,7 +77,7 @@ class HeldStream:
 
     def let_go(self) -> None:
         """Nothing of its request is kept any more."""
-        self.collector = Collector()
+        self.collector = MessageCollector()
         self.message = NO_MESSAGE
         self.left = memoryview(b"")
         self.slot.leave()

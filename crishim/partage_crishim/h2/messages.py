@@ -42,7 +42,7 @@ class Message(Struct, frozen=True):
 NO_MESSAGE: Final = Message(False, b"")
 
 
-class Collector:
+class MessageCollector:
     """Gathers the DATA of one call."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ class VerdictWanted(Struct, frozen=True):
 
 
 class VerdictUnwanted(Struct, frozen=True):
-    """Nobody wants the verdict on this call any more."""
+    """The verdict on this call is no longer wanted."""
 
     stream: int
 
@@ -38,7 +38,7 @@ Happening = VerdictWanted | VerdictUnwanted | Rejected | CallEnded
 
 
 class Outbox:
-    """Of one pair. Whoever writes takes the lists and leaves them empty."""
+    """Of one pair. The writer takes the lists and leaves them empty."""
 
     def __init__(self) -> None:
         self.to_client: list[bytes] = []
@@ -52,7 +52,6 @@ class Outbox:
         return self._early is None
 
     def tell_client(self, *frames: bytes) -> None:
-        """Frames of ours."""
         (self.to_client if self._early is None else self._early).extend(frames)
 
     def begin(self) -> None:

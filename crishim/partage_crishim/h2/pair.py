@@ -39,7 +39,7 @@ class Pair:
         self._downward = Downward(self._state)
         self.out = self._state.out
         self.methods = self._upward.methods
-        """The methods of new calls, in order; whoever reads it empties it."""
+        """The methods of new calls, in order; the reader empties it."""
 
     @property
     def is_blocked(self) -> bool:
@@ -62,7 +62,6 @@ class Pair:
         return self._upward.kept_bytes + self._downward.kept_bytes
 
     def from_client(self, data: bytes) -> None:
-        """What the client sent."""
         if self.over is not None:
             return
         try:
@@ -72,7 +71,6 @@ class Pair:
         self._finish_draining()
 
     def from_upstream(self, data: bytes) -> None:
-        """What the runtime sent."""
         if self.over is not None:
             return
         try:

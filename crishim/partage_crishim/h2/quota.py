@@ -28,8 +28,6 @@ class QuotaLimits:
 
 
 class Quota:
-    """Counts for everyone."""
-
     def __init__(self, limits: QuotaLimits | None = None) -> None:
         self.limits = limits or QuotaLimits()
         self.calls = 0
@@ -55,7 +53,7 @@ class Quota:
             self._give(self._line.popleft())
 
     def leave(self, slot: Slot) -> None:
-        """Whoever leaves makes room for the next."""
+        """A call that leaves makes room for the next."""
         self.calls -= 1
         self.unasked -= slot.unasked
         if slot.is_let_in:
@@ -100,7 +98,6 @@ class Slot:
         return self._quota.unasked <= self._quota.limits.unasked_bytes
 
     def leave(self) -> None:
-        """Gives everything back, once."""
         if not self._has_left:
             self._has_left = True
             self._quota.leave(self)

@@ -1,7 +1,7 @@
 """What speaks to a client while the runtime is away: every call fails at once, as it would straight at a dead runtime.
 
 Turning the connection away would do that as well, but clients then wait before they try again, ever longer, and would
-come back long after the runtime has. A client that is served can be told: GOAWAY makes it connect anew at once.
+come back long after the runtime has. A client that is served can be told: GOAWAY makes it connect again at once.
 
 No header is decoded here, since every call gets the same answer.
 """
@@ -19,8 +19,6 @@ _HEADER: Final = frames.HEADER_BYTES
 
 
 class StandIn:
-    """For one client."""
-
     def __init__(self, sentence: str) -> None:
         self.to_client: list[bytes] = [frames.frame(frames.SETTINGS, 0, 0, b"")]
         self.is_over = False
@@ -30,7 +28,6 @@ class StandIn:
         self._last = 0
 
     def from_client(self, data: bytes) -> None:
-        """What the client sent."""
         if self.is_over:
             return
         try:

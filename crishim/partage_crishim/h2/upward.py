@@ -51,7 +51,6 @@ class Upward:
         return len(self._remainder)
 
     def take(self, data: bytes) -> None:
-        """The next bytes."""
         whole = self._remainder.joined(data)
         if whole is None:
             return

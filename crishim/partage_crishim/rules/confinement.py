@@ -2,7 +2,7 @@
 
 Privileged containers and those with CAP_SYS_ADMIN can unmount our files, those in the node's process namespace can
 reach other processes, and in a virtual machine the library would not see the node's broker. So a handler counts as one
-that runs containers only where it is known to. They all may be given whole cards, whose limits nobody else depends on,
+that runs containers only where it is known to. They all may be given whole cards, whose limits no other one needs,
 or what the operator allows.
 
 Containers that share their processes are one in this: who can enter another one undoes its limits with its own
@@ -33,8 +33,6 @@ _ENTERING: Final = _UNCONFINED | {"SYS_PTRACE"}
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """What the operator set."""
-
     allow_unconfined: bool = False
     """Starts them all the same: their limits then hold as long as nobody in them minds."""
     container_handlers: tuple[str, ...] = (*CONTAINER_HANDLERS, *HANDLERS)

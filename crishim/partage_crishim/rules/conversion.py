@@ -58,7 +58,7 @@ def security_of(request: CreateRequest, runtime_handler: str) -> Security:
 
 
 def shown(request: CreateRequest, key: ContainerKey, security: Security) -> Container:
-    """The request as plugins see it, without volumes that are images; refuses paths that nobody could show them."""
+    """The request as plugins see it, without volumes that are images; refuses paths that can't be shown to them."""
     return Container(
         key=key,
         pod=PodRef(namespace=Namespace(request.namespace), name=PodName(request.pod), uid=PodUid(request.uid)),

@@ -7,7 +7,7 @@ kept only if kubelet confirms every card in it: a container that kubelet's own d
 as it is. Everything else becomes `void` (the runtime then adds nothing), with all duplicates, and where that runtime
 will run the container, `void` is added if nothing is said, since the image's own variables are not in the request. The
 other ways in: variables that open the configuration of cards, mounts that stand for devices, and pod annotations, which
-can only be refused. What nobody can tell is `void` too, and never a refusal.
+can only be refused. What is unknown is `void` too, and never a refusal.
 
 A container that kubelet gave a card on which our grants live is refused: it would use what others were promised.
 """
@@ -91,7 +91,6 @@ class NvidiaRequest:
 
 
 def asked_by(request: CreateRequest) -> NvidiaRequest:
-    """What it says."""
     said = [(name, value) for name, value in request.env if name in _VARIABLES]
     mounted: dict[str, str] = {}
     for mount in request.mounts:

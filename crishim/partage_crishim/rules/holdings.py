@@ -126,3 +126,15 @@ def over(
         return each.held.key in keys or ended_s.get(each.token, each.until_s) < listing.began_s
 
     return tuple(each for each in reservations if is_over(each))
+
+
+def gone(
+    adjusted: Iterable[ContainerKey], listing: Listing, reservations: Iterable[Reservation]
+) -> tuple[ContainerKey, ...]:
+    """Keys that plugins adjusted, that the runtime no longer lists, and whose create is not in flight.
+
+    Right only with a listing that began no earlier than the horizon of these reservations, and keys that were known
+    before it began.
+    """
+    kept = listing.keys.union(each.held.key for each in reservations)
+    return tuple(key for key in adjusted if key not in kept)

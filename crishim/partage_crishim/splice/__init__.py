@@ -3,8 +3,8 @@
 splicer     serves a listening socket, drains, counts
 link        one client and its connection: who reads when, who closes whom
 away        clients that come while the runtime does not answer
-judging     the tasks that wait for verdicts
-counters    what is counted, for whoever shows it
+verdict_tasks the tasks that wait for verdicts
+counters    what is counted, for the page of metrics
 """
 
 from partage_crishim.splice.counters import Counters

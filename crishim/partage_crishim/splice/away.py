@@ -12,8 +12,6 @@ _CLOSE_WITHIN_S: Final = 1.0
 
 
 class AwayClient(asyncio.Protocol):
-    """One of them."""
-
     def __init__(self, sentence: str, on_gone: Callable[[AwayClient], None]) -> None:
         self._stand_in = StandIn(sentence)
         self._on_gone = on_gone
@@ -26,14 +24,13 @@ class AwayClient(asyncio.Protocol):
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
-        """Nobody is left to be told."""
+        """Nothing can be sent any more."""
         self._transport = None
         if self._impatience is not None:
             self._impatience.cancel()
         self._on_gone(self)
 
     def data_received(self, data: bytes) -> None:
-        """Answer."""
         self._stand_in.from_client(data)
         self._flush()
 
@@ -43,7 +40,6 @@ class AwayClient(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It listens again."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 

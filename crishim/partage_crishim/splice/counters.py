@@ -1,4 +1,4 @@
-"""What the splice counts, as plain numbers for whoever shows them."""
+"""What the splice counts, as plain numbers for the page of metrics."""
 
 from __future__ import annotations
 
@@ -35,6 +35,5 @@ class Counters:
     """From the last byte of a held call to its verdict."""
 
     def call(self, method: str) -> None:
-        """One more call."""
         known = method in self.calls or len(self.calls) < _MAX_METHODS
         self.calls[method if known else OTHER] += 1

@@ -19,7 +19,7 @@ from partage_crishim.h2.outbox import CallEnded, Happening, Rejected, VerdictUnw
 from partage_crishim.h2.pair import Pair
 from partage_crishim.h2.quota import Quota
 from partage_crishim.splice.counters import Counters
-from partage_crishim.splice.judging import Judging
+from partage_crishim.splice.verdict_tasks import PendingVerdicts
 from partage_crishim.verdicts import Decide, Ended, Ending, Verdict
 
 CLOSE_WITHIN_S: Final = 1.0
@@ -50,11 +50,9 @@ class Side(asyncio.Protocol):
         self._is_read = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
 
     def data_received(self, data: bytes) -> None:
-        """Hand it on."""
         self._take(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
@@ -63,12 +61,10 @@ class Side(asyncio.Protocol):
         self._on_end()
 
     def pause_writing(self) -> None:
-        """It takes too slowly."""
         self.is_full = True
         self._on_change()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
         self.is_full = False
         self._on_change()
 
@@ -84,7 +80,6 @@ class Side(asyncio.Protocol):
             parts.clear()
 
     def read(self, *, wanted: bool) -> None:
-        """Starts or stops reading."""
         if self.transport is None or self.transport.is_closing() or wanted == self._is_read:
             return
         self._is_read = wanted
@@ -96,7 +91,6 @@ class Side(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """At once."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -109,7 +103,7 @@ class Link:
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._pair = Pair(shared.quota, wake=self._wake)
-        self._judging = Judging(shared.judge, shared.counters, self._judged)
+        self._judging = PendingVerdicts(shared.judge, shared.counters, self._judged)
         self.client = Side(self._from_client, self._set_reading, partial(self.end, "the client closed"))
         self.upstream = Side(self._from_upstream, self._set_reading, partial(self.end, "the runtime closed"))
         self._is_ending = False
@@ -133,7 +127,7 @@ class Link:
         self._flush()
 
     def end(self, why: str) -> None:
-        """Closes both, and tells whoever waits for a call."""
+        """Closes both, and ends calls that wait."""
         if not self._is_ending:
             self._is_ending = True
             self._pair.lost(why)

@@ -6,7 +6,7 @@
     await splicer.drain(within_s=10)
 
 The listening socket comes from outside and stays its owner's: systemd's, or a process' that hands it to its successor.
-A splicer that drains leaves it alone, and whoever else listens on it gets the new clients.
+A splicer that drains leaves it alone, and the next process that listens on it gets the new clients.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ class Splicer:
             await self._until_empty()
 
     async def close(self) -> None:
-        """Ends everything at once."""
         await self.drain(0)
 
     # Clients come.

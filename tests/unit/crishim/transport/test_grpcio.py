@@ -54,7 +54,7 @@ async def end(kind: str, socket: Path) -> AsyncGenerator[End, None]:
         await process.communicate()
 
 
-class Judging:
+class PendingVerdicts:
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.endings: list[Ending] = []
@@ -67,7 +67,7 @@ class Judging:
 
 
 def test_calls_of_every_kind(tmp_path: Path) -> None:
-    judge = Judging()
+    judge = PendingVerdicts()
 
     async def story() -> None:
         splicer = Splicer(tmp_path / "runtime.sock", judge)
@@ -99,7 +99,7 @@ async def passed(client: End, runtime: End) -> None:
     assert [await runtime.says(), await runtime.says()] == [{"hanging": True}, {"cancelled": True}]
 
 
-async def held(client: End, runtime: End, judge: Judging) -> None:
+async def held(client: End, runtime: End, judge: PendingVerdicts) -> None:
     for size, gzip in ((2000, False), (3 * MIB, False), (3 * MIB, True)):
         echoed = await client.call("CreateContainer", size=size, gzip=gzip)
         assert echoed["got"] == (await runtime.says())["got"] == judge.messages.pop()

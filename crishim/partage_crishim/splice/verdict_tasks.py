@@ -1,4 +1,4 @@
-"""Waits for verdicts: one task for each held call, cancelled when nobody wants the verdict any more."""
+"""Waits for verdicts: one task for each held call, cancelled when its verdict is no longer wanted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFECT: Final = Refuse(Code.INTERNAL, "partage: crishim failed to judge this re
 _OUTCOMES: Final = {Pass: "passed", Rewrite: "rewritten", Refuse: "refused"}
 
 
-class Judging:
+class PendingVerdicts:
     """The held calls of one connection."""
 
     def __init__(self, judge: Decide, counters: Counters, deliver: Callable[[int, Verdict], None]) -> None:
@@ -25,7 +25,6 @@ class Judging:
         self._tasks: dict[int, asyncio.Task[Verdict]] = {}
 
     def start(self, stream: int, call: HeldCall) -> None:
-        """Asks for a verdict."""
         task = asyncio.ensure_future(self._verdict(call))
         self._tasks[stream] = task
         task.add_done_callback(partial(self._done, stream, time.monotonic()))

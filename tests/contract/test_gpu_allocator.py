@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contract.small_gpu import card, part
-from partage_plugins.conformance import Conformance, Subject
-from partage_plugins.conformance.examples import inventory, pod
+from partage_plugins.testing import Conformance, Subject
+from partage_plugins.testing.examples import inventory, pod
 
 MILLI, MEMORY, GPUS = "partage.dev/gpu-milli", "partage.dev/gpu-memory", "partage.dev/gpus"
 LINKS = [[18 * (one != other and one // 4 == other // 4) for other in range(8)] for one in range(8)]

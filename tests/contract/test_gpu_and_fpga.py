@@ -23,9 +23,6 @@ from partage_plugins.codecs import (
     sign,
     verify,
 )
-from partage_plugins.conformance.examples import container, pod
-from partage_plugins.conformance.fixtures import PluginHosts, plugin_host
-from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Activity, Call
@@ -33,6 +30,9 @@ from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.sides.scheduler import SchedulerSide
+from partage_plugins.testing.examples import container, pod
+from partage_plugins.testing.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.node_stage import RunningHost
 from partage_plugins.vocabulary import GPU, Allocation, Granted, Inventory, Kind, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.node import NodeContext
 from support.sides import Record

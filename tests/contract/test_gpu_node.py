@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from contract.small_gpu import part
-from partage_plugins.conformance import Conformance, Subject
-from partage_plugins.conformance.examples import inventory
 from partage_plugins.hooks import hookimpl
+from partage_plugins.testing import Conformance, Subject
+from partage_plugins.testing.examples import inventory
 from partage_plugins.vocabulary import GPU, Adjustment, Card, CardId, Granted
 
 pytestmark = pytest.mark.slow

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partage_plugins.conformance import Conformance, Subject
-from partage_plugins.conformance.catalogue import checks_of, promise_of
-from partage_plugins.conformance.examples import inventory, pod
+from partage_plugins.testing import Conformance, Subject
+from partage_plugins.testing.catalogue import checks_of, promise_of
+from partage_plugins.testing.examples import inventory, pod
 
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"
 PODS, INVENTORIES = (pod({"fpga.example.com/boards": "1"}),), (inventory(fpga={"boards": ["fpga0"]}),)
 WHOLE = Subject(name="fpga", kind="fpga", scheduler=SCHEDULER, node=NODE, pods=PODS, inventories=INVENTORIES)
-NO_PYTEST = "import sys; sys.modules['pytest'] = None; import partage_plugins.conformance as it; it.run; it.Conformance"
+NO_PYTEST = "import sys; sys.modules['pytest'] = None; import partage_plugins.testing as it; it.run; it.Conformance"
 
 
 class WrongFpga(Conformance):

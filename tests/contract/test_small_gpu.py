@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contract.small_gpu import card, part
-from partage_plugins.conformance import Conformance, Subject
-from partage_plugins.conformance.examples import inventory, pod
+from partage_plugins.testing import Conformance, Subject
+from partage_plugins.testing.examples import inventory, pod
 
 MILLI, MEMORY = "partage.dev/gpu-milli", "partage.dev/gpu-memory"
 LIMIT, MODELS = "partage.dev/limit-milli", "partage.dev/models"

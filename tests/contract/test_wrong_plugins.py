@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from contract.wrong.living import PIDS
-from partage_plugins.conformance import Limits, Report, Subject, run
-from partage_plugins.conformance.catalogue import checks_of
-from partage_plugins.conformance.examples import inventory, pod
+from partage_plugins.testing import Limits, Report, Subject, run
+from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.testing.examples import inventory, pod
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first test waits for all reports
 

@@ -1,7 +1,7 @@
 """The conformance kit against this plugin: all that its author has to write."""
 
-from partage_plugins.conformance import Conformance, Subject
-from partage_plugins.conformance.examples import inventory, pod
+from partage_plugins.testing import Conformance, Subject
+from partage_plugins.testing.examples import inventory, pod
 
 BOARDS = "fpga.example.com/boards"
 

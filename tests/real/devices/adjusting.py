@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from partage_gpu.node import GpuNode
-from partage_plugins.conformance.examples import container
+from partage_plugins.testing.examples import container
 from partage_plugins.vocabulary import GPU, CardId, GpuGrant, GpuPart, Granted, NodeName, Security
 from partage_plugins.vocabulary.node import NodeContext
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_plugins.conformance.examples import inventory
+from partage_plugins.testing.examples import inventory
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.rig import Rig
 from rig.talking.cluster import Cluster

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from partage_plugins.conformance.catalogue import checks_of
 from partage_plugins.hooks import both, node, scheduler
+from partage_plugins.testing.catalogue import checks_of
 
 REPOSITORY = Path(__file__).parents[3]
 GUIDE = (REPOSITORY / "docs/plugins.md").read_text()
@@ -66,7 +66,7 @@ def test_the_guide_has_no_heading_for_a_hook_that_does_not_exist() -> None:
 
 
 def test_the_guides_example_of_a_subject_can_be_checked() -> None:
-    example = re.search(r"```python\n(from partage_plugins\.conformance import .*?)```", GUIDE, re.DOTALL)
+    example = re.search(r"```python\n(from partage_plugins\.testing import .*?)```", GUIDE, re.DOTALL)
     assert example is not None
     names: dict[str, Any] = {}
     exec(example[1], names)  # noqa: S102  our own guide

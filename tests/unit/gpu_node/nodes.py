@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from partage_gpu.node import GpuNode
-from partage_plugins.conformance.examples import container
+from partage_plugins.testing.examples import container
 from partage_plugins.vocabulary import GPU, Adjustment, Card, CardId, GpuGrant, GpuPart, Granted, NodeName
 from partage_plugins.vocabulary.node import NodeContext
 

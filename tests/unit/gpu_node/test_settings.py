@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_gpu.node.settings import GpuSettings, settings_from
-from partage_plugins.conformance.examples import container
-from partage_plugins.conformance.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.examples import container
+from partage_plugins.testing.fixtures import PluginHosts, plugin_host
 from unit.gpu_node.nodes import FIRST, granted
 
 __all__ = ["plugin_host"]

@@ -17,8 +17,8 @@ import pytest
 from partage_gpu.node.nvidia_specs import LARGEST_BYTES
 from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
-from partage_plugins.conformance.examples import container
-from partage_plugins.conformance.fixtures import PluginHosts, plugin_host
+from partage_plugins.testing.examples import container
+from partage_plugins.testing.fixtures import PluginHosts, plugin_host
 from unit.gpu_node.nodes import FIRST, SAMPLES, MadeNode, attaches, granted, part
 
 __all__ = ["plugin_host"]

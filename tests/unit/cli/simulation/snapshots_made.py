@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from partage_plugins.codecs import encode_allocation
-from partage_plugins.conformance.examples import inventory
+from partage_plugins.testing.examples import inventory
 from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 

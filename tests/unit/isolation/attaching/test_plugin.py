@@ -10,10 +10,10 @@ import pytest
 
 from partage_isolation.plugin import AWAY, NONSENSE
 from partage_isolation.wire.messages import No, Prepare
-from partage_plugins.conformance.examples import container
-from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.errors import Refused
 from partage_plugins.host import HostSettings
+from partage_plugins.testing.examples import container
+from partage_plugins.testing.node_stage import RunningHost
 from partage_plugins.vocabulary import GPU, GpuGrant, Granted, Kind, NodeName
 from support.broker import prepared, serving
 from unit.gpu_node.nodes import CARDS, FIRST, part
@@ -21,7 +21,7 @@ from unit.gpu_node.nodes import CARDS, FIRST, part
 pytestmark = pytest.mark.slow
 
 PLUGINS = {
-    "kit-gpu": "partage_plugins.conformance.neighbours:GpuNode",
+    "kit-gpu": "partage_plugins.testing.neighbours:GpuNode",
     "isolation": "partage_isolation.plugin:IsolationNode",
 }
 MEMORY = CARDS[0].memory_bytes

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from partage_isolation.plugin import adjustment_of, question_for
 from partage_isolation.wire.messages import Prepared, question_line, read_question
-from partage_plugins.conformance.examples import container
+from partage_plugins.testing.examples import container
 from partage_plugins.vocabulary import GPU, CardId, GpuGrant, Granted
 from support.broker import prepared
 from unit.gpu_node.nodes import CARDS, FIRST, MIG, SECOND, part

@@ -15,11 +15,11 @@ from types import ModuleType
 
 import msgspec
 
-from partage_plugins.conformance.subject import Subject
 from partage_plugins.host.blackbox import BlackBox, RecordedActivity
 from partage_plugins.registry.calls import Call
 from partage_plugins.registry.entry_points import Candidate, from_paths
 from partage_plugins.registry.registry import Registry
+from partage_plugins.testing.subject import Subject
 from partage_plugins.vocabulary.names import PluginName
 
 

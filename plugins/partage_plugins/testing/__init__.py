@@ -4,7 +4,7 @@ Say what to check in a `Subject`, and subclass `Conformance` in a test file: pyt
 each check. `examples` builds pods, inventories and containers; `fixtures` gives the real façade and the real plugin
 host to an author's own tests.
 
-    from partage_plugins.conformance import Conformance, Subject, examples
+    from partage_plugins.testing import Conformance, Subject, examples
 
     class TestFpga(Conformance):
         subject = Subject(
@@ -24,12 +24,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from partage_plugins.conformance.report import Report, Result
-from partage_plugins.conformance.runner import run
-from partage_plugins.conformance.subject import Limits, Subject
+from partage_plugins.testing.report import Report, Result
+from partage_plugins.testing.runner import run
+from partage_plugins.testing.subject import Limits, Subject
 
 if TYPE_CHECKING:
-    from partage_plugins.conformance.suite import Conformance
+    from partage_plugins.testing.suite import Conformance
 
 __all__ = ["Conformance", "Limits", "Report", "Result", "Subject", "run"]
 
@@ -38,4 +38,4 @@ def __getattr__(name: str) -> object:
     """Import what needs pytest only when somebody asks for it: partage itself does not need pytest."""
     if name != "Conformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("partage_plugins.conformance.suite").Conformance
+    return import_module("partage_plugins.testing.suite").Conformance

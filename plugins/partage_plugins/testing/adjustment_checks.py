@@ -11,12 +11,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Broken, Case, Check, hold, unchanged
-from partage_plugins.conformance.granted import GrantedContainer, granted_containers
-from partage_plugins.conformance.neighbours import NEIGHBOUR
-from partage_plugins.conformance.node_stage import NodeStage, host_of
 from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Broken, Case, Check, hold, unchanged
+from partage_plugins.testing.granted import GrantedContainer, granted_containers
+from partage_plugins.testing.neighbours import NEIGHBOUR
+from partage_plugins.testing.node_stage import NodeStage, host_of
 from partage_plugins.vocabulary.containers import Adjustment, Granted
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import Kind

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import msgspec
 
-from partage_plugins.conformance.catalogue import checks_of, promise_of
-from partage_plugins.conformance.report import Report
-from partage_plugins.conformance.runner import run
-from partage_plugins.conformance.subject import Subject
+from partage_plugins.testing.catalogue import checks_of, promise_of
+from partage_plugins.testing.report import Report
+from partage_plugins.testing.runner import run
+from partage_plugins.testing.subject import Subject
 
 try:
     import pytest
 except ImportError:
-    raise ImportError("partage_plugins.conformance.suite needs pytest: pip install pytest") from None
+    raise ImportError("partage_plugins.testing.suite needs pytest: pip install pytest") from None
 
 
 class Conformance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partage_plugins.conformance import (
+from partage_plugins.testing import (
     adjustment_checks,
     allocation_checks,
     answer_checks,
@@ -14,8 +14,8 @@ from partage_plugins.conformance import (
     request_checks,
     room_checks,
 )
-from partage_plugins.conformance.check import Check
-from partage_plugins.conformance.subject import Subject
+from partage_plugins.testing.check import Check
+from partage_plugins.testing.subject import Subject
 
 
 def checks_of(subject: Subject) -> dict[str, Check]:

@@ -17,15 +17,15 @@ from typing import Final
 
 import msgspec
 
-from partage_plugins.conformance.catalogue import checks_of
-from partage_plugins.conformance.check import Broken, Case, Check, TimedActivity
-from partage_plugins.conformance.report import Question, Result
-from partage_plugins.conformance.subject import Subject
 from partage_plugins.errors import DecodeError, PluginError, Refused
 from partage_plugins.host.blackbox import BlackBox
 from partage_plugins.host.child import EXIT_OUT_OF_MEMORY
 from partage_plugins.host.confinement import confine
 from partage_plugins.registry.entry_points import described
+from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.testing.check import Broken, Case, Check, TimedActivity
+from partage_plugins.testing.report import Question, Result
+from partage_plugins.testing.subject import Subject
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _LONGEST_TRACE: Final = 8000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Case, Check, hold
-from partage_plugins.conformance.scheduler_stage import Answers, SchedulerStage
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Case, Check, hold
+from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.pods import Room

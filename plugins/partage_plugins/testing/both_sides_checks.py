@@ -8,10 +8,10 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.codecs.signature import key_id, sign, verify
-from partage_plugins.conformance.check import Case, Check, hold
-from partage_plugins.conformance.granted import containers_of, placed_pods
-from partage_plugins.conformance.node_stage import NodeStage, host_of
-from partage_plugins.conformance.scheduler_stage import SchedulerStage
+from partage_plugins.testing.check import Case, Check, hold
+from partage_plugins.testing.granted import containers_of, placed_pods
+from partage_plugins.testing.node_stage import NodeStage, host_of
+from partage_plugins.testing.scheduler_stage import SchedulerStage
 
 
 def both_sides_own_one_kind(case: Case) -> None:

@@ -17,15 +17,15 @@ from typing import Final
 
 import msgspec
 
-from partage_plugins.conformance.catalogue import checks_of
-from partage_plugins.conformance.check import HUNG
-from partage_plugins.conformance.report import Question, Report, Result
-from partage_plugins.conformance.subject import Subject
 from partage_plugins.host import blackbox
 from partage_plugins.host.child import EXIT_OUT_OF_MEMORY
 from partage_plugins.process_group import ProcessGroup
+from partage_plugins.testing.catalogue import checks_of
+from partage_plugins.testing.check import HUNG
+from partage_plugins.testing.report import Question, Report, Result
+from partage_plugins.testing.subject import Subject
 
-_COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.conformance.child")
+_COMMAND: Final = (sys.executable, "-P", "-m", "partage_plugins.testing.child")
 _MOST_DEATHS: Final = 2  # of one hook
 _CALLS_A_CHECK: Final = 20  # a check that gives no result for so many deadlines hangs outside of any hook
 _LOOK_S: Final = 0.01

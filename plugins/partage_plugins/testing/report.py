@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from partage_plugins.conformance.subject import Subject
+from partage_plugins.testing.subject import Subject
 
 
 class Result(Struct, frozen=True, kw_only=True):

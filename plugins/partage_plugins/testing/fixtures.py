@@ -1,6 +1,6 @@
 """pytest fixtures for authors' own tests: the real façade and the real plugin host, with plugins given by path.
 
-Use them with `pytest_plugins = ["partage_plugins.conformance.fixtures"]` in `conftest.py`, or import them by name.
+Use them with `pytest_plugins = ["partage_plugins.testing.fixtures"]` in `conftest.py`, or import them by name.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from partage_plugins.codecs.inventory import decode_inventory
-from partage_plugins.conformance.node_stage import RunningHost
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.host import HostSettings
 from partage_plugins.registry.entry_points import from_paths
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.scheduler import Record, SchedulerSide
+from partage_plugins.testing.node_stage import RunningHost
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import NodeName, Slot
@@ -25,7 +25,7 @@ from partage_plugins.vocabulary.names import NodeName, Slot
 try:
     import pytest
 except ImportError:
-    raise ImportError("partage_plugins.conformance.fixtures needs pytest: pip install pytest") from None
+    raise ImportError("partage_plugins.testing.fixtures needs pytest: pip install pytest") from None
 
 SchedulerSides = Callable[..., SchedulerSide]
 """Called with plugins as `module:Class` by name, and then inventories as text: one node for each, from slot 0 on."""

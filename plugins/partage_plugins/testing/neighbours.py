@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from partage_plugins.conformance.subject import Subject
 from partage_plugins.hooks import hookimpl
+from partage_plugins.testing.subject import Subject
 from partage_plugins.vocabulary.gpu import GPU, GpuGrant
 from partage_plugins.vocabulary.kinds import AnyKind, KindType
 from partage_plugins.vocabulary.names import CardId, ContainerName, Kind

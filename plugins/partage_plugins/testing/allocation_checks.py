@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Broken, Case, Check, hold
-from partage_plugins.conformance.scheduler_stage import BARE, SchedulerStage
 from partage_plugins.errors import Refused
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Broken, Case, Check, hold
+from partage_plugins.testing.scheduler_stage import BARE, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.kinds import PROMISES
 from partage_plugins.vocabulary.names import Slot

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from partage_plugins.codecs.inventory import decode_inventory, encode_inventory
-from partage_plugins.conformance.check import Case, Check, hold, unchanged
-from partage_plugins.conformance.leftovers import no_process_is_left, no_thread_is_left
-from partage_plugins.conformance.node_stage import NodeStage
+from partage_plugins.testing.check import Case, Check, hold, unchanged
+from partage_plugins.testing.leftovers import no_process_is_left, no_thread_is_left
+from partage_plugins.testing.node_stage import NodeStage
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import ContainerKey
 from partage_plugins.vocabulary.node import DeviceUse, NodeRole

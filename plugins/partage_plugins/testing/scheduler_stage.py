@@ -11,13 +11,13 @@ import numpy as np
 from partage_plugins.answers import Slots
 from partage_plugins.codecs.allocation import decode_allocation, encode_allocation
 from partage_plugins.codecs.inventory import decode_inventory
-from partage_plugins.conformance.check import Broken, Case, hold, loaded
-from partage_plugins.conformance.neighbours import scheduler_paths
 from partage_plugins.errors import Refused
 from partage_plugins.hooks import scheduler as scheduler_hooks
 from partage_plugins.registry.calls import Call, bound
 from partage_plugins.sides.batches import AllFit
 from partage_plugins.sides.scheduler import Record, SchedulerSide
+from partage_plugins.testing.check import Broken, Case, hold, loaded
+from partage_plugins.testing.neighbours import scheduler_paths
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.kinds import AnyKind

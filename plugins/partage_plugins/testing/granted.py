@@ -10,9 +10,9 @@ import msgspec
 from partage_plugins.codecs.allocation import decode_allocation, decode_grants, encode_allocation
 from partage_plugins.codecs.inventory import decode_inventory
 from partage_plugins.codecs.parts import read_parts
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Broken, Case
-from partage_plugins.conformance.scheduler_stage import SchedulerStage
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Broken, Case
+from partage_plugins.testing.scheduler_stage import SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.containers import Container, Granted
 from partage_plugins.vocabulary.inventory import Inventory

@@ -7,14 +7,14 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
-from partage_plugins.conformance.check import Broken, Case, hold, loaded
-from partage_plugins.conformance.granted import GrantedContainer
-from partage_plugins.conformance.neighbours import node_paths
 from partage_plugins.hooks import node as node_hooks
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
 from partage_plugins.registry.calls import bound
 from partage_plugins.sides.node import Adjusted, NodeSide
+from partage_plugins.testing.check import Broken, Case, hold, loaded
+from partage_plugins.testing.granted import GrantedContainer
+from partage_plugins.testing.neighbours import node_paths
 from partage_plugins.vocabulary.containers import Adjustment, Container, Granted
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.names import ContainerKey, Kind, NodeName

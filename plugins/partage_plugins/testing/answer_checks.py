@@ -14,12 +14,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Case, Check, hold, unchanged
-from partage_plugins.conformance.neighbours import NEIGHBOUR, NeighbourPart
-from partage_plugins.conformance.request_checks import strangers
-from partage_plugins.conformance.scheduler_stage import BARE, Answers, SchedulerStage, read_only, spelt_out
 from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Case, Check, hold, unchanged
+from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourPart
+from partage_plugins.testing.request_checks import strangers
+from partage_plugins.testing.scheduler_stage import BARE, Answers, SchedulerStage, read_only, spelt_out
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.pods import Pod, PodRequest

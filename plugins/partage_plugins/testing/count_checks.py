@@ -9,10 +9,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Case, Check, hold
-from partage_plugins.conformance.neighbours import NEIGHBOUR, NeighbourGrant
-from partage_plugins.conformance.scheduler_stage import Answers, SchedulerStage
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Case, Check, hold
+from partage_plugins.testing.neighbours import NEIGHBOUR, NeighbourGrant
+from partage_plugins.testing.scheduler_stage import Answers, SchedulerStage
 from partage_plugins.vocabulary.allocation import Allocation
 from partage_plugins.vocabulary.names import ContainerName, Slot
 

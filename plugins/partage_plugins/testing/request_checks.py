@@ -8,12 +8,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from partage_plugins.conformance import examples
-from partage_plugins.conformance.check import Broken, Case, Check, hold
-from partage_plugins.conformance.leftovers import no_process_is_left
-from partage_plugins.conformance.neighbours import NEIGHBOUR, RESOURCE
-from partage_plugins.conformance.scheduler_stage import SchedulerStage
 from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.testing import examples
+from partage_plugins.testing.check import Broken, Case, Check, hold
+from partage_plugins.testing.leftovers import no_process_is_left
+from partage_plugins.testing.neighbours import NEIGHBOUR, RESOURCE
+from partage_plugins.testing.scheduler_stage import SchedulerStage
 from partage_plugins.vocabulary.pods import Pod, PodRequest
 
 _GARBAGE: Final = ("NaN", "-1", "1e999", "", "1" + "0" * 30, "\ud800", "9" * (1 << 20), "a" * (1 << 20))

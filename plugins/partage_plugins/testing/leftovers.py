@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from partage_plugins.conformance.check import Broken
+from partage_plugins.testing.check import Broken
 
 _GRACE_S = 1.0
 _LOOK_S = 0.01

@@ -44,6 +44,11 @@ class MisspeltHook(FpgaScheduler):
         return 0
 
 
+class RaisesWhenMade(FpgaScheduler):
+    def __init__(self) -> None:
+        raise OSError("no such device")
+
+
 class RaisesInRequests(FpgaScheduler):
     @hookimpl
     def partage_requests(self, pod: Pod) -> Requests:

@@ -1,4 +1,1 @@
-"""The scheduler: `deciding` is its pure core, `plugged` that core over plugins, `simulating` replays workloads on it.
-
-Queue, cluster state, predicates, binding, extender and the SharePod controller will live here.
-"""
+"""The scheduler: places pods on nodes and containers on shares of cards. `docs/architecture.md` names its rooms."""

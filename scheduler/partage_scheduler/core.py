@@ -24,7 +24,7 @@ from partage_plugins.vocabulary import Allocation, PodUid
 from partage_plugins.vocabulary.keys import PREFIX
 from partage_scheduler.cluster import Asks, Cluster, ClusterSettings
 from partage_scheduler.cycle import Cycle
-from partage_scheduler.decision import Books, Decider
+from partage_scheduler.decision import Decider, Ledger
 from partage_scheduler.intake import Intake
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
@@ -122,7 +122,7 @@ def _trust(settings: SchedulerSettings, registry: Registry) -> Trust:
 
 
 def _renewed(why: PartageError) -> None:
-    _log.error("a plugin lost count; it was made anew and told everything again", why=str(why))
+    _log.error("a plugin lost count; it was made again and told everything again", why=str(why))
 
 
 def decider_over(
@@ -134,7 +134,7 @@ def decider_over(
 ) -> tuple[Decider, SchedulerSide]:
     """A decider without nodes, and the façade, which reads requests.
 
-    `on_renewed` is told why a plugin was made anew, for the log; `activity` says which call is running.
+    `on_renewed` is told why a plugin was made again, for the log; `activity` says which call is running.
     """
 
     def renewed(why: PartageError) -> None:
@@ -142,7 +142,7 @@ def decider_over(
         if on_renewed is not None:
             on_renewed(why)
 
-    books = Books()
+    books = Ledger()
     side = SchedulerSide(registry, books, settings=settings, activity=activity, on_renewed=renewed)
     decider = Decider(side, books)
     return decider, side

@@ -20,7 +20,7 @@ from partage_scheduler.cluster import NOTHING, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Waiting
-from partage_scheduler.requests import Reading, Requests
+from partage_scheduler.requests import RequestReader, Requests
 
 _LATER = frozenset((Cause.TIME,))
 _VOLUMES = frozenset((Cause.VOLUME,))
@@ -55,8 +55,6 @@ class Bind:
 
 @dataclass(frozen=True)
 class Stay:
-    """It waits."""
-
     pod: ApiPod
     message: str
     """For its owner."""
@@ -68,11 +66,9 @@ Verdict = Bind | Stay
 
 
 class Cycle:
-    """Decides."""
-
     def __init__(self, decider: Decider, side: Requests, cluster: Cluster, predicates: Filters) -> None:
         self.decider, self.cluster, self._predicates = decider, cluster, predicates
-        self._requests = Reading(side)
+        self._requests = RequestReader(side)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
         """On what the queue handed out; a verdict for each of the pods. Who is to be bound is assumed there."""
@@ -136,7 +132,6 @@ class Cycle:
         return Bind(pod, decision, decision.allocation())
 
     def _taken_back(self, waiting: Waiting, found: list[Bind], stay: Stay) -> list[Stay]:
-        """All or none."""
         for bind in found:
             self.cluster.undo(bind.pod.uid)
         if waiting.gang is None:
@@ -167,7 +162,6 @@ def nowhere(explanation: Explanation) -> str:
 
 
 def in_all(nodes: int, reasons: Iterable[str]) -> str:
-    """The sentence around it."""
     return f"0/{nodes} nodes are available: {', '.join(sorted(reasons))}."
 
 

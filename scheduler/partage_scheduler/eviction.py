@@ -1,6 +1,6 @@
 """Pods that should leave, since when, and which of them are to be evicted now.
 
-A card that recovers, or a node that is resumed, in time costs nobody his place.
+A card that recovers, or a node that is resumed, in time costs no pod its place.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from partage_scheduler.objects import ApiPod
 
 
 class EvictionSettings(Struct, frozen=True, kw_only=True):
-    """What the operator decides."""
-
     lost: bool = False
     """Whether pods on lost cards are evicted; they are told anyway."""
     paused: bool = False
@@ -42,8 +40,6 @@ class _Since(Struct, frozen=True):
 
 
 class Notices:
-    """Of all nodes."""
-
     def __init__(self, cluster: Cluster, settings: EvictionSettings) -> None:
         self._cluster, self._settings = cluster, settings
         self._since: dict[PodUid, _Since] = {}
@@ -96,7 +92,7 @@ PAUSED: Final[TroubleCode] = "NodePaused"
 
 
 class Trouble(Struct, frozen=True):
-    """Why whoever holds a card should leave."""
+    """Why a pod that holds the card should leave."""
 
     reason: TroubleCode
     words: str

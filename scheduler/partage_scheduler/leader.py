@@ -90,7 +90,6 @@ class Leader:
         self._parts.worker.wake()
 
     def _judge(self) -> None:
-        """Whether all is known."""
         missing = sorted(self._parts.freshness.missing)
         self._parts.freshness.is_other = False
         if missing:

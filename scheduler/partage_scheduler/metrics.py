@@ -37,12 +37,10 @@ class TimedActivity(Activity):
         self._seconds, self._since = seconds, 0.0
 
     def enter(self, call: Call) -> None:
-        """A call begins."""
         super().enter(call)
         self._since = time.perf_counter()
 
     def leave(self) -> None:
-        """It ends."""
         call = self.current
         if call is not None:
             key = call.plugin, call.hook
@@ -51,8 +49,6 @@ class TimedActivity(Activity):
 
 
 class Figures:
-    """Everything of one scheduler."""
-
     def __init__(self, metrics: Metrics) -> None:
         self.attempts: Counter[str] = Counter()
         self.plugin_seconds: PluginSeconds = {}
@@ -111,15 +107,12 @@ class Figures:
         metrics.collect(self._of_plugins)
 
     def sent(self, outcome: str) -> None:
-        """An event."""
         self._events[outcome] += 1
 
     def written(self, outcome: str) -> None:
-        """A condition."""
         self._conditions[outcome] += 1
 
     def asked(self, question: str, result: str, seconds: float) -> None:
-        """Something, by kube-scheduler."""
         self._asked_seconds.labels(question=question, result=result).observe(seconds)
 
     def removed(self, outcome: str) -> None:

@@ -31,7 +31,7 @@ class _Known(NamedTuple):
     needs: Room
 
 
-class Reading:
+class RequestReader:
     """Requests of pods; what a dialect reads may depend on anything but the pod's name and uid."""
 
     def __init__(self, side: Requests) -> None:

@@ -5,6 +5,7 @@ How pods are placed on cards is set by the allocator's own variables.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,24 @@ from msgspec import Meta
 
 from partage_base.daemon.settings import ADDRESS, CommonSettings, Setting
 from partage_base.keyring import KeyFolders
-from partage_scheduler.extender.callers import Papers
 
 _KEYS = KeyFolders.at_root(Path("/"))
 _NAME = r"\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z"
+
+
+@dataclass(frozen=True)
+class CertificateFiles:
+    certificate: Path
+    """Ours, with those between it and its authority."""
+    key: Path
+    callers: Path
+    """The authority of callers' certificates."""
+
+    @property
+    def stamps(self) -> tuple[tuple[int, int], ...]:
+        """Other ones where a file is another than before."""
+        found = [path.stat() for path in (self.certificate, self.key, self.callers)]
+        return tuple((each.st_mtime_ns, each.st_ino) for each in found)
 
 
 class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
@@ -136,7 +151,6 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
     ] = 25.0
 
     def __post_init__(self) -> None:
-        """What must fit together."""
         if not self.retry_s < self.renew_s < self.lease_s:
             raise ValueError(
                 f"retry_s is {self.retry_s:g}, renew_s {self.renew_s:g} and lease_s {self.lease_s:g}; "
@@ -148,11 +162,11 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         self._require_address()
 
     @property
-    def papers(self) -> Papers | None:
+    def papers(self) -> CertificateFiles | None:
         """By which the extender and its callers know each other; None where it is served on loopback alone."""
         if self.extender_certificate is None or self.extender_key is None or self.extender_callers is None:
             return None
-        return Papers(
+        return CertificateFiles(
             certificate=self.below_root(self.extender_certificate),
             key=self.below_root(self.extender_key),
             callers=self.below_root(self.extender_callers),

@@ -1,6 +1,6 @@
-"""What is signed, and what is believed: the allocation on a pod, as text that nobody can change unseen.
+"""What is signed, and what is believed: the allocation on a pod, as text that can't be changed unseen.
 
-Whoever reads it later trusts no key but those of the ring, so a scheduler that starts anew believes what it or another
+A later reader trusts no key but those of the ring, so a scheduler that starts again believes what it or another
 one signed, and nothing that users wrote.
 """
 
@@ -22,16 +22,12 @@ from partage_plugins.vocabulary.names import KeyId
 from partage_scheduler.objects import ApiPod
 
 MOST_ANNOTATION_BYTES: Final = 256 << 10
-"""Of all annotations of an object together; a binding may make it more, and then nobody can change the pod any more."""
+"""Of all annotations of an object together; a binding may make it more, and then the pod can't be changed any more."""
 
 
 class PublicKeys(Protocol):
-    """Those that verify now."""
-
     @property
-    def keys(self) -> Mapping[KeyId, Ed25519PublicKey]:
-        """By their ids."""
-        ...
+    def keys(self) -> Mapping[KeyId, Ed25519PublicKey]: ...
 
 
 class Signed(Struct, frozen=True):
@@ -61,8 +57,6 @@ class Signer:
 
 
 class Trust:
-    """Reads allocations on pods."""
-
     def __init__(
         self,
         keys: Callable[[], PublicKeys],
@@ -70,7 +64,7 @@ class Trust:
         *,
         on_refused: Callable[[ApiPod, str], None] = lambda _pod, _why: None,
     ) -> None:
-        """`on_refused` is told of allocations that nobody should believe."""
+        """`on_refused` is told of allocations that must not be believed."""
         self._keys, self._kinds, self._on_refused = keys, tuple(kinds), on_refused
 
     def trusted(self, pod: ApiPod) -> Allocation | None:
@@ -93,7 +87,6 @@ class Trust:
 
 
 def as_written(kinds: Iterable[AnyKind]) -> Callable[[ApiPod], Allocation | None]:
-    """Instead of `signing.Trust.trusted`."""
     known = tuple(kinds)
 
     def read(pod: ApiPod) -> Allocation | None:

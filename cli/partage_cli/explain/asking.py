@@ -13,14 +13,14 @@ from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
 from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.dry_run import look
-from partage_scheduler.explanation import PodStands, stand
+from partage_scheduler.explanation import PodReport, stand
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from partage_scheduler.signatures import as_written
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    pod: PodStands
+    pod: PodReport
     verified: bool
     """Whether signatures of allocations were checked; without keys they are taken as they are written."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from partage_cli.explain.asking import Answer
 from partage_cli.tables import amount, printable, short_id, table
-from partage_scheduler.explanation import CardStands, Explained, GivenCard, NodeStands, PodStands
+from partage_scheduler.explanation import CardReport, Explained, GivenCard, NodeReport, PodReport
 
 FEW: Final = 10
 _FEW_HOLDERS: Final = 3
@@ -37,7 +37,7 @@ def _given(each: GivenCard) -> tuple[str, ...]:
     return (each.container, short_id(each.card), *amounts)
 
 
-def _waiting(pod: PodStands, found: Explained, *, all_nodes: bool) -> Iterator[str]:
+def _waiting(pod: PodReport, found: Explained, *, all_nodes: bool) -> Iterator[str]:
     if found.needs.cpu_milli or found.needs.memory_bytes:
         yield f"beside cards it needs {found.needs.cpu_milli} milli of CPU, {amount(found.needs.memory_bytes)}"
     if pod.node:
@@ -51,7 +51,7 @@ def _waiting(pod: PodStands, found: Explained, *, all_nodes: bool) -> Iterator[s
     yield from _ways_out(pod, found)
 
 
-def _ways_out(pod: PodStands, found: Explained) -> Iterator[str]:
+def _ways_out(pod: PodReport, found: Explained) -> Iterator[str]:
     if pod.state == "fits":
         return
     yield ""
@@ -65,12 +65,12 @@ def _ways_out(pod: PodStands, found: Explained) -> Iterator[str]:
         yield "no single change was found with which it would fit"
 
 
-def _rows(node: NodeStands) -> Iterator[tuple[str, ...]]:
+def _rows(node: NodeReport) -> Iterator[tuple[str, ...]]:
     yield (node.node, "", "", "", "", "", "; ".join(node.reasons) or "nothing")
     yield from (_card(card) for card in node.cards)
 
 
-def _card(card: CardStands) -> tuple[str, ...]:
+def _card(card: CardReport) -> tuple[str, ...]:
     return (
         "",
         short_id(card.card),

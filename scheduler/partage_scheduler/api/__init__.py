@@ -1,7 +1,7 @@
-"""What users are told of their pods: events, and the condition PodScheduled where it is not so. All of it may be late.
+"""What asks the API server and writes to it: what is followed, bindings, the Lease, pods' status, events.
 
-`outbox` and `pace` decide what is due and are pure; `events` and `conditions` write. A binding is worth more than any
-of it: what the API server has no time for waits, the latest word wins, and what is too much is dropped and counted.
+A binding comes first: what the API server has no time for waits, the latest word wins, and what is too much is dropped
+and counted. `outbox` says what is due, and is pure.
 """
 
 from partage_scheduler.api.events import Events

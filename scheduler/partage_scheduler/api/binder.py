@@ -71,7 +71,7 @@ class Failed:
 Outcome = Bound | Already | Lost | Failed
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _BindingMeta(msgspec.Struct, frozen=True):
     name: str
     namespace: str
     uid: str
@@ -85,7 +85,7 @@ class _Target(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Binding(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: _Meta
+    metadata: _BindingMeta
     target: _Target
     api_version: str = "v1"
     kind: str = "Binding"
@@ -126,7 +126,7 @@ class Binder:
             self.in_flight -= 1
 
     async def _bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
-        meta = _Meta(pod.name, pod.namespace, pod.uid, annotations)
+        meta = _BindingMeta(pod.name, pod.namespace, pod.uid, annotations)
         binding, path = _Binding(meta, _Target(node)), binding_path(pod.namespace, pod.name)
         backoff = Backoff(first_s=self._first_again_s, most_s=MOST_AGAIN_S, random=random.random)
         doubt = _Doubt()

@@ -54,8 +54,6 @@ class LeaseTerms(Struct, frozen=True, kw_only=True):
 
 
 class Elector:
-    """One candidate."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
@@ -67,7 +65,7 @@ class Elector:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`identity` is nobody else's, also no other process's of this machine."""
+        """`identity` is unique to this process."""
         self._server = server
         self._namespace, self._name, self._identity = namespace, name, identity
         self._terms = terms or LeaseTerms()
@@ -82,12 +80,12 @@ class Elector:
 
     @property
     def leads(self) -> bool:
-        """Whether this process may act now; asked before each act, since time goes by while nobody looks."""
+        """Whether this process may act now; asked before each act, since time goes by between two looks."""
         return self._clock() - self._renewed_at < self._terms.renew_s
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as is known; empty where nobody does."""
+        """Who leads, as far as is known; empty where none does."""
         return (self._seen.spec.holder_identity if self._seen else None) or ""
 
     async def looked(self) -> None:
@@ -108,7 +106,7 @@ class Elector:
             await self._sleep(self._terms.retry_s)
             await self._tried()
         if self._is_released:
-            await asyncio.Event().wait()  # whoever released it is about to end this
+            await asyncio.Event().wait()  # the release is about to end this process
         raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
 
     async def release(self) -> None:

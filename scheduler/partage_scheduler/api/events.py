@@ -48,13 +48,13 @@ class _About(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = "v1"
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _EventMeta(msgspec.Struct, frozen=True):
     name: str
     namespace: str
 
 
 class _Event(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    metadata: _Meta
+    metadata: _EventMeta
     event_time: str
     type: str
     reason: str
@@ -130,7 +130,7 @@ class Events:
         self._news.set()
 
     def withdraw(self, uid: PodUid) -> None:
-        """The pod is gone; nobody would look."""
+        """The pod is gone."""
         self._warnings.withdraw((uid, "FailedScheduling"))
 
     async def run(self) -> None:
@@ -201,7 +201,7 @@ class Events:
 
     def _event(self, words: _Words, name: str, now: datetime) -> _Event:
         return _Event(
-            metadata=_Meta(name, words.about.namespace),
+            metadata=_EventMeta(name, words.about.namespace),
             event_time=micro_time(now),
             type=words.type,
             reason=words.reason,

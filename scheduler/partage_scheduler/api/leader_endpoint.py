@@ -1,6 +1,6 @@
 """Says where the leader is asked: in an EndpointSlice, by which the extender's Service finds one of several replicas.
 
-All replicas are Ready, so readiness can't say who leads. The slice is delivered with the Service and made by nobody
+All replicas are Ready, so readiness can't say who leads. The slice is delivered with the Service and made by no part
 here, since a right to create can't be narrowed to a name; the leader alone changes its one address, and looks again
 every few seconds, so whatever another one wrote late, or somebody by hand, does not stay. Of a leader that died the
 address stands until the next one leads: asked there meanwhile, a follower says that it does not lead.
@@ -22,7 +22,7 @@ EVERY_S: Final = 5.0
 _log = structlog.get_logger()
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class _SliceMeta(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str = ""
 
 
@@ -36,7 +36,7 @@ class _Endpoint(msgspec.Struct, frozen=True):
 
 
 class _Slice(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: _SliceMeta = _SliceMeta()
     endpoints: tuple[_Endpoint, ...] | None = None
 
 

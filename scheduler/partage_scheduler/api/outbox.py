@@ -24,7 +24,7 @@ class Outbox(Generic[K, T]):
         """About whom something was told lately, when, and what is to be told next."""
         self._resting = 0
         self.dropped = 0
-        """What nobody will be told."""
+        """What will never be told."""
 
     def __len__(self) -> int:
         return len(self._ready) + self._resting
@@ -75,8 +75,6 @@ class Outbox(Generic[K, T]):
 
 
 class Pace:
-    """Of one thing."""
-
     def __init__(self, a_second: float, *, at_once: int) -> None:
         self._every_s, self._ahead_s = 1 / a_second, (at_once - 1) / a_second
         self._used_until = float("-inf")

@@ -1,6 +1,6 @@
 """What is followed of the API server, and to whom it is told: every object that placing depends on, typed.
 
-All pods that have not ended are followed, whoever schedules them, since what they hold on nodes counts. Each stream
+All pods that have not ended are followed, by any scheduler, since what they hold on nodes counts. Each stream
 tells first all that there is and then what changes; while one is lost nothing is known of what happens meanwhile, and
 nothing must be decided on it (`Freshness`).
 """
@@ -118,7 +118,6 @@ class Freshness:
         return self._lost.keys()
 
     def ages(self) -> Mapping[str, float]:
-        """Since how many seconds."""
         now = self._clock()
         return {kind: now - since for kind, since in self._lost.items()}
 

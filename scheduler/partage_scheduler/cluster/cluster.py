@@ -40,11 +40,11 @@ from partage_scheduler.cluster.seats import (
     Seat,
     Seats,
     Unknown,
+    counts_otherwise,
     gang_of,
     is_as_decided,
     lower,
     notes_of,
-    says_otherwise,
 )
 from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Verified
@@ -57,8 +57,6 @@ _NODE, _FREED, _POD = (frozenset((each,)) for each in (Cause.NODE, Cause.FREED, 
 
 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
-    """What the operator decides."""
-
     silent_after_s: float = 40.0
     """A node of which nothing was heard for so long takes no new pods with devices."""
 
@@ -98,7 +96,6 @@ class Cluster:
 
     @property
     def nodes(self) -> Iterable[ApiNode]:
-        """All nodes."""
         return self._fleet.nodes
 
     @property
@@ -137,7 +134,6 @@ class Cluster:
         return self._seats.on(node)
 
     def seat(self, uid: PodUid) -> Seat | None:
-        """Where one pod is."""
         return self._seats.get(uid)
 
     def has_lower(self, priority: int) -> bool:
@@ -250,7 +246,7 @@ class Cluster:
         if seat is None:
             return let_go | self._is_seen(pod)
         if seat.node != pod.node:
-            self._get_up(seat)
+            self._remove(seat)
             return _FREED | self._is_seen(pod)
         return let_go | self._is_still(seat, pod)
 
@@ -260,7 +256,7 @@ class Cluster:
         let_go = self._let_go(uid) | self._is_read(uid)
         seat = self._seats.get(uid)
         if seat is not None:
-            self._get_up(seat)
+            self._remove(seat)
         return let_go if seat is None else _FREED
 
     def assume(self, pod: ApiPod, decision: Decision) -> None:
@@ -269,7 +265,7 @@ class Cluster:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
         self._pointless += self._kept.yields(decision.node, pod.priority)
-        self._sit_down(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
+        self._place(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid) -> None:
         """The API server said that it is bound; the watch will say so too."""
@@ -282,7 +278,7 @@ class Cluster:
         seat = self._seats.get(uid)
         if seat is None or not seat.assumed:
             return NOTHING
-        self._get_up(seat)
+        self._remove(seat)
         return _FREED
 
     def _node_comes(self, node: ApiNode) -> Causes:
@@ -315,7 +311,7 @@ class Cluster:
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)
         held = self._verified.held(pod, node, None)
-        self._sit_down(Seat(pod, node, held.allocation, noted=notes_of(pod), unknown=held.unknown))
+        self._place(Seat(pod, node, held.allocation, noted=notes_of(pod), unknown=held.unknown))
         return _POD
 
     def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
@@ -327,26 +323,26 @@ class Cluster:
         now = Seat(pod, seat.node, held.allocation, noted=notes, unknown=held.unknown)
         is_other = held != (seat.allocation, seat.unknown)
         if is_other or now.needs != seat.needs:
-            self._get_up(seat)
-            self._sit_down(now)
+            self._remove(seat)
+            self._place(now)
             return _POD | (_FREED if is_other or lower(now.needs, seat.needs) else NOTHING)
         seat.assumed, seat.noted = False, notes
         self._seats.update(seat, pod)
-        is_other = says_otherwise(pod, before)
+        is_other = counts_otherwise(pod, before)
         if is_other and (known := self._fleet.get(seat.node)):
             self._predicates.put_pod(known.slot, pod)
         return _POD if is_first or is_other else NOTHING
 
-    def _sit_down(self, seat: Seat) -> None:
+    def _place(self, seat: Seat) -> None:
         self._seats.add(seat)
         known = self._fleet.get(seat.node)
         if known is not None:
             self._count(seat, known)
 
-    def _get_up(self, seat: Seat) -> None:
+    def _remove(self, seat: Seat) -> None:
         self._seats.remove(seat)
         if self._kept and (gang := gang_of(seat.pod)) is not None and not self._seats.of_gang(gang):
-            self._kept.remove_gang(gang)  # a gang of which nobody is there holds nothing
+            self._kept.remove_gang(gang)  # a gang without pods there holds nothing
         if seat.node in self._fleet:
             self._count_no_more(seat)
 

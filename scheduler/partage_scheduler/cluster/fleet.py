@@ -26,8 +26,6 @@ _NODE, _INVENTORY = frozenset((Cause.NODE,)), frozenset((Cause.INVENTORY,))
 
 
 class Known(Struct, frozen=True):
-    """A node."""
-
     node: ApiNode
     slot: Slot
     inventory: Inventory
@@ -54,12 +52,10 @@ class Fleet:
 
     @property
     def names(self) -> Sequence[NodeName]:
-        """Of all nodes."""
         return tuple(self._nodes)
 
     @property
     def nodes(self) -> Sequence[ApiNode]:
-        """All nodes."""
         return [known.node for known in self._nodes.values()]
 
     def get(self, node: NodeName) -> Known | None:
@@ -83,7 +79,6 @@ class Fleet:
         return _NODE if self._readiness.beat(node, renewed_s, now) else NOTHING
 
     def comes(self, node: ApiNode) -> Known:
-        """There is one more."""
         inventory, obstacle = self._inventory_of(node, _EMPTY)
         total = _total_of(node)
         self._decider.add_node(node.name, inventory, total)

@@ -34,7 +34,7 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
     @property
     def share_in_pieces(self) -> float:
-        """The part of the free time that lies on cards in use, where nobody gets a whole card."""
+        """The part of the free time that lies on cards in use, where no pod gets a whole card."""
         free = WHOLE_MILLI * self.cards - self.given_share_milli
         return (free - WHOLE_MILLI * self.free_cards) / free if free > 0 else 0.0
 

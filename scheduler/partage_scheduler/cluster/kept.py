@@ -1,7 +1,7 @@
 """Room that is kept for pods which wait for others to leave: what each will be given where it is nominated.
 
 It counts as taken for pods of the same and of a lower priority, cards with the rest, whether or not those who must
-leave have left. A pod that waits has no labels here: nobody is to be placed near a pod that is not there.
+leave have left. A pod that waits has no labels here: no pod is to be placed near a pod that is not there.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Readiness:
         return before < now <= until and int(self._obstacles[slot]) == _READY
 
     def barred(self, now: float) -> list[Barred]:
-        """The nodes that take no part, by reason; asked for each pod, so put together anew only when one changed."""
+        """The nodes that take no part, by reason; asked for each pod, so put together again only when one changed."""
         if now > self._right_until:
             self._barred = self._put_together(now)
         return self._barred

@@ -1,4 +1,4 @@
-"""Pods on nodes: what each holds there, whoever put it there, and whether it is known or only assumed."""
+"""Pods on nodes: what each holds there, by any scheduler, and whether it is known or only assumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
 class Unknown(Struct, frozen=True):
-    """What a pod asks for of which nobody knows what it was given; None where that can't be read either."""
+    """What a pod asks for for which it is not known what it was given; None where that can't be read either."""
 
     request: PodRequest | None
 
@@ -49,7 +49,7 @@ class Seat:
         self.noted = noted
         """What was written on it when its allocation was judged; None: it was only decided on, and not seen yet."""
         self.unknown = unknown
-        """What it asks for, where nobody knows what it was given: then what counts follows from that (`count`)."""
+        """What it asks for, where it is not known what it was given: then what counts follows from that (`count`)."""
         self.closes = _NO_KIND
         """Kinds of which its node takes no new requests while it is there."""
         self._usages: tuple[Usage, ...] | None = None
@@ -73,7 +73,7 @@ def notes_of(pod: ApiPod) -> Notes:
 
 
 def is_as_decided(seat: Seat, text: str | None) -> bool:
-    """Whether the text on the pod is what was decided, so that nobody need verify it."""
+    """Whether the text on the pod is what was decided, so that it need not be verified."""
     if text is None:
         return not seat.allocation.containers
     return text == encode_allocation(seat.allocation)
@@ -93,8 +93,6 @@ def gang_of(pod: ApiPod) -> Gang | None:
 
 
 class Seats:
-    """All of them."""
-
     def __init__(self) -> None:
         self._seats: dict[PodUid, Seat] = {}
         self._on: dict[NodeName, dict[PodUid, Seat]] = {}
@@ -121,13 +119,11 @@ class Seats:
         return min(self._priorities, default=priority) < priority
 
     def add(self, seat: Seat) -> None:
-        """Somebody sits down."""
         self._priorities[seat.pod.priority] += 1
         self._seats[seat.pod.uid] = self._on.setdefault(seat.node, {})[seat.pod.uid] = seat
         self._count(seat.pod, 1)
 
     def remove(self, seat: Seat) -> None:
-        """Somebody gets up."""
         uid = seat.pod.uid
         del self._seats[uid], self._on[seat.node][uid]
         if not self._on[seat.node]:
@@ -153,7 +149,7 @@ class Seats:
                 del self._gangs[gang]
 
 
-def says_otherwise(pod: ApiPod, before: ApiPod) -> bool:
+def counts_otherwise(pod: ApiPod, before: ApiPod) -> bool:
     """Whether predicates must be told of a pod on a node again: what they count has changed, or whom it attracts."""
     return (
         pod.metadata.labels != before.metadata.labels

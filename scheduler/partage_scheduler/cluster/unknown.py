@@ -1,4 +1,4 @@
-"""Pods on nodes of which nobody knows what they were given: what counts of them, so that none of it is given away.
+"""Pods on nodes for which it is not known what they were given: what counts of them, so that none of it is given away.
 
 What such a pod asks for counts on every device of its node, tags with the rest. Where that can't be counted, since the
 kind has no way to say it or the request can't be read, the node takes no new requests of those kinds meanwhile.
@@ -138,7 +138,7 @@ class UnreadPods:
         return self._nodes.pop(uid, None) is not None
 
     def clear(self) -> bool:
-        """Whoever is still there is told of again; whether there was one."""
+        """What is still there is told again; whether there was one."""
         had_some = bool(self._nodes)
         self._nodes.clear()
         return had_some

@@ -1,6 +1,6 @@
 """What counts for a pod on a node: the allocation that was verified for it, until it is gone.
 
-Annotations may be taken off, broken or put back by whoever may write the pod; the card is in use all the same. So of
+Annotations may be taken off, broken or put back by anyone who may write the pod; the card is in use all the same. So of
 all allocations that were verified for a pod's uid since this scheduler began, the one of the highest `gen` counts. A
 pod for which none was, and which asks for devices, is `unknown`. Every such change is flagged, for the pod's owner.
 """

@@ -28,11 +28,11 @@ from partage_plugins.vocabulary import (
     Slot,
 )
 from partage_plugins.vocabulary.reasons import SAID, Reason
-from partage_scheduler.decision.ledger import Books, Holding
+from partage_scheduler.decision.ledger import Holding, Ledger
 from partage_scheduler.decision.reasons import Barred, Explanation, said_of
 from partage_scheduler.decision.rooms import Rooms
 from partage_scheduler.decision.side import Side
-from partage_scheduler.decision.slots import Numbering
+from partage_scheduler.decision.slots import SlotTable
 from partage_scheduler.decision.standings import NO_FIT, SHAPES, Standing, Standings, best_of, only
 
 _ATTEMPTS: Final = 8
@@ -55,10 +55,10 @@ class Decision:
 class Decider:
     """Nodes, what is held on them, and where the next pod goes."""
 
-    def __init__(self, side: Side, books: Books, *, shapes: int = SHAPES) -> None:
-        """`books` are the record that `side` tells plugins anew from; empty, and from now on changed here alone."""
+    def __init__(self, side: Side, books: Ledger, *, shapes: int = SHAPES) -> None:
+        """`books` are the record that `side` tells plugins again from; empty, and from now on changed here alone."""
         self._side, self._books = side, books
-        self._numbering = Numbering()
+        self._numbering = SlotTable()
         self._rooms = Rooms()
         self._standings = Standings(shapes)
 
@@ -206,7 +206,7 @@ class Decider:
         return [self._numbering.name(slot) for slot in slots.tolist()]
 
     def renewed(self) -> None:
-        """A plugin was made anew: what it said before may have been wrong."""
+        """A plugin was made again: what it said before may have been wrong."""
         self._standings.forget()
 
     def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
@@ -251,7 +251,7 @@ class Decider:
             scores[fitting] = self._side.scores(request, fitting)
 
     def _possible(self, request: PodRequest, barred: Sequence[Barred]) -> Flags:
-        """Where plugins are not all that counts: nodes with room for it that nobody bars."""
+        """Where plugins are not all that counts: nodes with room for it that no rule bars."""
         possible = self._rooms.fit(request.needs, slice(self.end))
         for each in barred:
             possible &= ~each.flags(self.end)

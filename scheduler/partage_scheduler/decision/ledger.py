@@ -1,4 +1,4 @@
-"""Who holds what on which node: what was told and taken, as a plugin that is made anew must be told it.
+"""Who holds what on which node: what was told and taken, as a plugin that is made again must be told it.
 
 The books are changed before plugins are told, so that a plugin which fails in the middle finds in them exactly what it
 should know. Every pod is here, those without devices too: they hold CPU and memory.
@@ -31,7 +31,7 @@ class _Page:
     holdings: dict[PodUid, Holding]
 
 
-class Books:
+class Ledger:
     """All nodes with what is held on them; the `Record` of the plugins' façade."""
 
     def __init__(self) -> None:
@@ -39,7 +39,6 @@ class Books:
         self._held: dict[PodUid, Slot] = {}
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
-        """All nodes."""
         return [(slot, page.node, page.inventory) for slot, page in self._pages.items()]
 
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:

@@ -30,8 +30,6 @@ class Verdict(Protocol):
 
 
 class Side(Protocol):
-    """All plugins as one."""
-
     def shape(self, request: PodRequest) -> Hashable:
         """Equal for requests that get equal fits and scores."""
         ...

@@ -19,7 +19,7 @@ from partage_plugins.vocabulary import NodeName, Slot
 Integer = TypeVar("Integer", bound=np.integer[Any])
 
 
-class Numbering:
+class SlotTable:
     """Which node has which slot."""
 
     def __init__(self) -> None:

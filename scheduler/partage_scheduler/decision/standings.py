@@ -4,8 +4,8 @@ Each change has a tick, and each slot that of its last change. A standing has th
 so news are the last few, or after many of them one comparison over all slots. What changed is asked again when somebody
 wants to know: mostly of the few nodes that changed since a pod of this shape came last, of fewer where only some nodes
 matter. CPU and memory are no part of a shape
-unless a plugin says so: the core compares them anew for each pod, which costs less than a standing for each amount of
-memory that somebody thought of. What is remembered is bounded: the standing that nobody asked for longest goes first.
+unless a plugin says so: the core compares them again for each pod, which costs less than a standing for each amount of
+memory that a pod asks for. What is remembered is bounded: the standing that was not asked for longest goes first.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Standing:
     def __init__(self) -> None:
         self.scores: Scores = np.zeros(0, dtype=np.float32)
         self.unasked: Flags = np.zeros(0, dtype=np.bool_)
-        """Slots that changed, and that nobody wanted to know of since."""
+        """Slots that changed, and that no request asked about since."""
         self.known_until = 0
         self.refused: dict[int, Reason] = {}
         """Slots where an owner refused to allocate although all said that it fits, and why; until they change."""
         self.codes: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
-        """Why it does not fit, as places in `said`; 0 where it does, or where nobody asked. Kept up only when asked."""
+        """Why it does not fit, as places in `said`; 0 where it does, or where it was not asked."""
         self.said: list[Reason] = [_NONE]
         self.said_until = 0
 
@@ -146,7 +146,7 @@ class Standings:
         return standing
 
     def unexplained(self, standing: Standing) -> NDArray[np.intp]:
-        """The slots of which it is to be asked anew why nothing fits; `explained` when that is done."""
+        """The slots of which it is to be asked again why nothing fits; `explained` when that is done."""
         if len(standing.said) > MOST_SAID:
             standing.said, standing.said_until = [_NONE], 0
         stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)

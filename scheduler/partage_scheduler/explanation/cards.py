@@ -16,9 +16,7 @@ _SORTS: Final = "affinity, anti-affinity or exclusion"
 Holders = Iterable[tuple[ApiPod, Allocation]]
 
 
-class CardStands(Struct, frozen=True, kw_only=True):
-    """One card."""
-
+class CardReport(Struct, frozen=True, kw_only=True):
     card: CardId
     model: str
     share_left_milli: int
@@ -38,7 +36,7 @@ class _Held:
         self.tags: list[Tags] = []
 
 
-def cards_of(inventory: Inventory, holders: Holders, wanted: GpuRequest | None) -> tuple[CardStands, ...]:
+def cards_of(inventory: Inventory, holders: Holders, wanted: GpuRequest | None) -> tuple[CardReport, ...]:
     """Every card of a node; without a request, only what is left of it."""
     part = inventory.part(GPU)
     if part is None:
@@ -61,8 +59,8 @@ def _count(held: dict[CardId, _Held], name: str, allocation: Allocation) -> None
                 held[grant.card].tags.append(grant.tags)
 
 
-def _stands(card: Card, held: _Held, wanted: GpuRequest | None) -> CardStands:
-    return CardStands(
+def _stands(card: Card, held: _Held, wanted: GpuRequest | None) -> CardReport:
+    return CardReport(
         card=card.id,
         model=card.model,
         share_left_milli=held.share,

@@ -10,14 +10,12 @@ from partage_plugins.vocabulary import GPU, GpuRequest, NodeName, PodRequest, Re
 from partage_scheduler.cycle import Cycle, Stay
 from partage_scheduler.decision import Barred
 from partage_scheduler.decision.rooms import INSUFFICIENT_CPU, INSUFFICIENT_MEMORY
-from partage_scheduler.explanation.cards import CardStands, cards_of
+from partage_scheduler.explanation.cards import CardReport, cards_of
 from partage_scheduler.explanation.remedies import Help, helps
 from partage_scheduler.objects import ApiPod
 
 
-class NodeStands(Struct, frozen=True, kw_only=True):
-    """One node."""
-
+class NodeReport(Struct, frozen=True, kw_only=True):
     node: NodeName
     reasons: tuple[str, ...]
     """All that is in the way, not only the first; nothing where the pod fits."""
@@ -25,18 +23,16 @@ class NodeStands(Struct, frozen=True, kw_only=True):
     """The same for programs."""
     free: Room
     """CPU and main memory that no pod holds."""
-    cards: tuple[CardStands, ...]
+    cards: tuple[CardReport, ...]
 
 
 class Explained(Struct, frozen=True, kw_only=True):
-    """One pod."""
-
     message: str
     """What its owner is told; empty where it fits."""
     goes_to: NodeName | None
     """Where it would go now."""
     needs: Room
-    nodes: tuple[NodeStands, ...]
+    nodes: tuple[NodeReport, ...]
     """Those with the fewest reasons first, then by name."""
     helps: tuple[Help, ...]
     """Single changes after which it would fit."""
@@ -58,9 +54,9 @@ def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
     )
 
 
-def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> NodeStands:
+def _node_stands(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: NodeName) -> NodeReport:
     reasons = tuple(dict.fromkeys(_reasons(cycle, request, barred, node)))
-    return NodeStands(
+    return NodeReport(
         node=node,
         reasons=tuple(map(str, reasons)),
         codes=tuple(each.code for each in reasons),

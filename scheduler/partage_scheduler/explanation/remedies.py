@@ -24,7 +24,6 @@ class Help(Struct, frozen=True, kw_only=True):
 
 
 def helps(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
-    """Each that was found."""
     for reason in dict.fromkeys(each.reason for each in barred):
         rest = [each for each in barred if each.reason != reason]
         if (node := _node(decider, request, rest)) is not None:

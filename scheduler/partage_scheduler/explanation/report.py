@@ -38,9 +38,7 @@ class Displaced(Struct, frozen=True, kw_only=True):
     """Of budgets."""
 
 
-class PodStands(Struct, frozen=True, kw_only=True):
-    """One pod."""
-
+class PodReport(Struct, frozen=True, kw_only=True):
     pod: str
     """As namespace/name."""
     uid: str
@@ -59,7 +57,7 @@ class PodStands(Struct, frozen=True, kw_only=True):
 
 def stand(
     finder: VictimFinder, pod: ApiPod, now: float, *, lacking: Callable[[ApiPod], int], flagged: Mapping[PodUid, str]
-) -> PodStands:
+) -> PodReport:
     """Everything about it; raises what plugins raise. `lacking`: of its gang, so many."""
     if pod.node or pod.is_terminal or pod.is_going:
         return _placed(finder, pod, flagged)
@@ -75,7 +73,7 @@ def stand(
         return _stands(pod, "waits", f"it is written wrongly: {error}")
 
 
-def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodStands:
+def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) -> PodReport:
     if pod.is_terminal:
         return _stands(pod, "ended", f"it has ended: {pod.status.phase}")
     if not pod.node:
@@ -86,7 +84,7 @@ def _placed(finder: VictimFinder, pod: ApiPod, flagged: Mapping[PodUid, str]) ->
     return _stands(pod, "on a node", words, node=pod.node, given=given)
 
 
-def _waiting(finder: VictimFinder, pod: ApiPod, now: float, *, may_displace: bool) -> PodStands:
+def _waiting(finder: VictimFinder, pod: ApiPod, now: float, *, may_displace: bool) -> PodReport:
     explained = explain(finder.cycle, pod, now)
     if explained.goes_to is not None:
         return _stands(pod, "fits", f"it fits, and would go to {explained.goes_to} now", explained=explained)
@@ -130,8 +128,8 @@ def _stands(  # noqa: PLR0913 - what is not said is empty
     given: tuple[GivenCard, ...] = (),
     explained: Explained | None = None,
     displaces: Displaced | None = None,
-) -> PodStands:
-    return PodStands(
+) -> PodReport:
+    return PodReport(
         pod=f"{pod.namespace}/{pod.name}",
         uid=pod.uid,
         scheduler=pod.spec.scheduler_name,

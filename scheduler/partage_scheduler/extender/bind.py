@@ -3,7 +3,7 @@
 They are chosen on its node, counted from that moment, signed, and written together with the node in one request; what
 becomes of it is found out for certain, as in standalone mode. kube-scheduler may ask again for what is under way or
 done, since it waits for no answer longer than it was told to: the same node is then the same binding, another one is
-refused. Whoever asks, it is done for those pods alone that kube-scheduler would bind by us.
+refused. It is done for those pods alone that kube-scheduler would bind by us.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.api.binder import Already, Bound, Failed, Lost, Outcome
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Bind
-from partage_scheduler.extender.filter import Chooser
+from partage_scheduler.extender.filter import NodeFilter
 from partage_scheduler.extender.messages import BindingArgs
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.placement.bindings import Bindings
@@ -30,8 +30,6 @@ REFUSED = "refused"
 
 
 class Placed(NamedTuple):
-    """What became of it."""
-
     how: str
     error: str = ""
     """What kube-scheduler is told; empty where it is bound."""
@@ -43,14 +41,12 @@ class _UnderWay:
     task: asyncio.Task[Placed]
 
 
-class Placer:
-    """Binds."""
-
+class BindVerb:
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         *,
         core: Core,
-        chooser: Chooser,
+        chooser: NodeFilter,
         bindings: Bindings,
         server: ApiServer,
         answered_within_s: float,

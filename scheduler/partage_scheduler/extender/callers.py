@@ -3,7 +3,7 @@
 Who is answered may have pods bound, so a network that lets it through is not enough, nor is a certificate of an
 authority that vouches for others too, as a cluster's own does for every kubelet. Certificates and authority are renewed
 by others while we run: what is new holds for new connections, and when the authority is another one those that stand
-are ended, so that nobody stays who was believed before.
+are ended, so that no caller stays who was believed before.
 """
 
 from __future__ import annotations
@@ -11,39 +11,21 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
 from partage_base.daemon.errors import BadConfiguration
+from partage_scheduler.settings import CertificateFiles
 
 _LOOK_EVERY_S: Final = 60.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
-class Papers:
-    """Three files, PEM."""
-
-    certificate: Path
-    """Ours, with those between it and its authority."""
-    key: Path
-    callers: Path
-    """The authority of callers' certificates."""
-
-    @property
-    def stamps(self) -> tuple[tuple[int, int], ...]:
-        """Other ones where a file is another than before."""
-        found = [path.stat() for path in (self.certificate, self.key, self.callers)]
-        return tuple((each.st_mtime_ns, each.st_ino) for each in found)
-
-
-class Trust:
+class CallerTrust:
     """Who may call, as of now."""
 
-    def __init__(self, papers: Papers, names: Collection[str]) -> None:
+    def __init__(self, papers: CertificateFiles, names: Collection[str]) -> None:
         """`names` are the common names of callers; raises `BadConfiguration`."""
         self._papers, self._names = papers, frozenset(names)
         self._stamps: tuple[tuple[int, int], ...] | None = None
@@ -67,14 +49,14 @@ class Trust:
             try:
                 self._renew(changed)
             except (OSError, BadConfiguration) as error:
-                _log.warning("the extender's certificates can't be read anew; the last ones hold", why=str(error))
+                _log.warning("the extender's certificates can't be read again; the last ones hold", why=str(error))
 
     def _renew(self, changed: Callable[[], None]) -> None:
         if self._papers.stamps == self._stamps:
             return
         authority = self._authority
         self.context = self._read()
-        _log.info("the extender's certificates were read anew", certificate=str(self._papers.certificate))
+        _log.info("the extender's certificates were read again", certificate=str(self._papers.certificate))
         if self._authority != authority:
             changed()
 
@@ -89,7 +71,7 @@ class Trust:
         return context
 
 
-def _context_of(papers: Papers) -> ssl.SSLContext:
+def _context_of(papers: CertificateFiles) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED

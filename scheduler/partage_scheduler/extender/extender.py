@@ -16,14 +16,14 @@ from partage_scheduler.authority import Authority
 from partage_scheduler.cluster import Cause
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Stay
-from partage_scheduler.extender.bind import Placer
-from partage_scheduler.extender.callers import Trust
-from partage_scheduler.extender.filter import Chooser
+from partage_scheduler.extender.bind import BindVerb
+from partage_scheduler.extender.callers import CallerTrust
+from partage_scheduler.extender.filter import NodeFilter
 from partage_scheduler.extender.messages import FilterResult
-from partage_scheduler.extender.preempt import Yielding
+from partage_scheduler.extender.preempt import PreemptVerb
 from partage_scheduler.extender.reminders import Reminder
 from partage_scheduler.extender.server import Port
-from partage_scheduler.extender.verbs import Desk, Observe
+from partage_scheduler.extender.verbs import Observe, Verbs
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.placement.bindings import Bindings
 from partage_scheduler.placement.preemptor import Preemptor
@@ -52,8 +52,8 @@ class Extender:
 
         Raises `BadConfiguration` where certificates can't be read.
         """
-        chooser = Chooser(core.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
-        self._placer = Placer(
+        chooser = NodeFilter(core.cycle, ours=settings.scheduler_name, most_nodes=settings.extender_nodes)
+        self._placer = BindVerb(
             core=core,
             chooser=chooser,
             bindings=bindings,
@@ -70,10 +70,10 @@ class Extender:
         def is_helped(uid: PodUid) -> bool:
             return core.cluster.kept_on(uid) is not None
 
-        desk = Desk(
+        desk = Verbs(
             chooser=chooser,
             placer=self._placer,
-            yielding=Yielding(core.preemption.finder, is_known=is_known, is_helped=is_helped),
+            yielding=PreemptVerb(core.preemption.finder, is_known=is_known, is_helped=is_helped),
             obstacle=authority.obstacle,
             observe=observe,
             answered=self._answered,
@@ -87,7 +87,7 @@ class Extender:
             ended=reminded,
         )
         papers = settings.papers
-        self._trust = None if papers is None else Trust(papers, settings.extender_caller_names)
+        self._trust = None if papers is None else CallerTrust(papers, settings.extender_caller_names)
         self._port = Port(settings.extender_address, desk.answer, trust=self._trust)
 
     @property

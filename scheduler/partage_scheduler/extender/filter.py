@@ -65,9 +65,7 @@ class Offers(NamedTuple):
     """Minus infinity where it can't be."""
 
 
-class Chooser:
-    """Asks the core."""
-
+class NodeFilter:
     def __init__(self, cycle: Cycle, *, ours: str = "", most_nodes: int = 0) -> None:
         """`ours` is our own schedulerName; of more nodes than `most_nodes` the best are left, 0 leaves all."""
         self._cycle, self._ours, self._most_nodes = cycle, ours, most_nodes
@@ -79,7 +77,6 @@ class Chooser:
         return None if found is None else found.pod
 
     def forget(self, uid: PodUid) -> None:
-        """It is bound."""
         self._asked.pop(uid)
 
     def against(self, pod: ApiPod) -> str | None:
@@ -87,7 +84,7 @@ class Chooser:
         return OURS if pod.spec.scheduler_name == self._ours else None
 
     def against_binding(self, pod: ApiPod) -> str | None:
-        """Why it is not bound for kube-scheduler, whoever asks."""
+        """Why it is not bound for kube-scheduler, for any caller."""
         if pod.spec.scheduling_gates:
             return GATED
         asked = self._asked.get(pod.uid)

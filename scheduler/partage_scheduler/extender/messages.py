@@ -73,8 +73,6 @@ class Host(Message, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class BindingArgs(Message, frozen=True, kw_only=True):
-    """Who goes where."""
-
     pod_name: str
     pod_namespace: str
     pod_uid: PodUid = field(name="PodUID")
@@ -93,7 +91,7 @@ class MetaPod(Message, frozen=True, kw_only=True):
     uid: PodUid = field(name="UID")
 
 
-class Victims(Message, frozen=True, kw_only=True, omit_defaults=False):
+class MetaVictims(Message, frozen=True, kw_only=True, omit_defaults=False):
     """Pods of one node that have to go."""
 
     pods: tuple[MetaPod, ...] = ()
@@ -105,13 +103,13 @@ class PreemptionArgs(Message, frozen=True, kw_only=True):
     """For whom there shall be room, and on which nodes by whose leaving."""
 
     pod: ApiPod
-    node_name_to_meta_victims: Mapping[NodeName, Victims] | None = None
+    node_name_to_meta_victims: Mapping[NodeName, MetaVictims] | None = None
 
 
 class PreemptionResult(Message, frozen=True, kw_only=True, omit_defaults=False):
     """The nodes where that gives room, and who else would have to leave."""
 
-    node_name_to_meta_victims: Mapping[NodeName, Victims] = {}
+    node_name_to_meta_victims: Mapping[NodeName, MetaVictims] = {}
 
 
 def read(body: bytes, type_: type[T]) -> T:
@@ -123,5 +121,4 @@ def read(body: bytes, type_: type[T]) -> T:
 
 
 def write(message: object) -> bytes:
-    """As it is sent."""
     return msgspec.json.encode(message)

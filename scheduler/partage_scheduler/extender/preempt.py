@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from partage_plugins.vocabulary import NodeName, PodUid
-from partage_scheduler.extender.messages import MetaPod, PreemptionArgs, Victims
+from partage_scheduler.extender.messages import MetaPod, MetaVictims, PreemptionArgs
 from partage_scheduler.objects import ApiPod
 
 
@@ -18,9 +18,7 @@ class Found(Protocol):
     """Who would have to leave one node."""
 
     @property
-    def pods(self) -> Sequence[ApiPod]:
-        """All of them."""
-        ...
+    def pods(self) -> Sequence[ApiPod]: ...
 
     @property
     def violations(self) -> int:
@@ -36,16 +34,14 @@ class Finder(Protocol):
         ...
 
 
-class Yielding:
-    """Chooses victims."""
-
+class PreemptVerb:
     def __init__(
         self, finder: Finder, *, is_known: Callable[[NodeName], bool], is_helped: Callable[[PodUid], bool]
     ) -> None:
         """`is_helped` says whether others leave for a pod already, by our own choice."""
         self._finder, self._is_known, self._is_helped = finder, is_known, is_helped
 
-    def victims(self, args: PreemptionArgs, now: float) -> Mapping[NodeName, Victims]:
+    def victims(self, args: PreemptionArgs, now: float) -> Mapping[NodeName, MetaVictims]:
         """By node; nodes where nothing helps are left out."""
         if self._is_helped(args.pod.uid):
             return {}
@@ -54,11 +50,11 @@ class Yielding:
         found = ((node, self._on(args.pod, node, victims, now)) for node, victims in known.items())
         return {node: victims for node, victims in found if victims is not None}
 
-    def _on(self, pod: ApiPod, node: NodeName, victims: Victims, now: float) -> Victims | None:
+    def _on(self, pod: ApiPod, node: NodeName, victims: MetaVictims, now: float) -> MetaVictims | None:
         chosen = dict.fromkeys(each.uid for each in victims.pods)
         found = self._finder.victims_on(pod, node, now, chosen=chosen)
         if found is None:
             return None
         all_of_them = chosen | dict.fromkeys(each.uid for each in found.pods)
         pods = tuple(MetaPod(uid=uid) for uid in all_of_them)
-        return Victims(pods=pods, violations=max(found.violations, victims.violations))
+        return MetaVictims(pods=pods, violations=max(found.violations, victims.violations))

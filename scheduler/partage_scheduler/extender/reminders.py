@@ -99,8 +99,6 @@ class TurnedAway:
 
 
 class Reminder:
-    """Reminds."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         status: StatusWriter,
@@ -119,7 +117,6 @@ class Reminder:
         self._repeats = Repeats(every_s=60)
 
     def fits_nowhere(self, pod: ApiPod) -> None:
-        """kube-scheduler was told so."""
         self._away.told(pod, self._clock())
 
     def fits_somewhere(self, uid: PodUid) -> None:
@@ -146,7 +143,7 @@ class Reminder:
             return self._fits(pod, self._clock())
         except PluginBroken:
             raise
-        except PartageError:  # whoever asks is told
+        except PartageError:  # the one that asks is told
             return False
 
     async def _remind(self, pod: ApiPod) -> None:

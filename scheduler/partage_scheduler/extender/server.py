@@ -16,7 +16,7 @@ import structlog
 
 from partage_base.acceptor import Acceptor, Guest
 from partage_base.daemon.errors import CannotListen
-from partage_scheduler.extender.callers import Trust
+from partage_scheduler.extender.callers import CallerTrust
 from partage_scheduler.extender.wire import MOST_BODY_BYTES, MOST_HEAD_BYTES, Ask, Listener, Unfit, answer, refusal
 
 MOST_CONNECTIONS: Final = 256
@@ -33,7 +33,7 @@ Answering = Callable[[Ask], bytes | Awaitable[bytes]]
 class Port:
     """Where it listens."""
 
-    def __init__(self, address: str, answering: Answering, *, trust: Trust | None = None) -> None:
+    def __init__(self, address: str, answering: Answering, *, trust: CallerTrust | None = None) -> None:
         """`address` is `host:port`; without `trust` whoever reaches it is answered."""
         self._address, self._answering, self._trust = address, answering, trust
         self._acceptor: Acceptor | None = None

@@ -15,8 +15,8 @@ import structlog
 from partage_base.daemon.logs import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
 from partage_scheduler.authority import Obstacle
-from partage_scheduler.extender.bind import Placed, Placer
-from partage_scheduler.extender.filter import Chooser
+from partage_scheduler.extender.bind import BindVerb, Placed
+from partage_scheduler.extender.filter import NodeFilter
 from partage_scheduler.extender.messages import (
     Args,
     BindingArgs,
@@ -30,7 +30,7 @@ from partage_scheduler.extender.messages import (
     read,
     write,
 )
-from partage_scheduler.extender.preempt import Yielding
+from partage_scheduler.extender.preempt import PreemptVerb
 from partage_scheduler.extender.wire import Ask, Unfit
 from partage_scheduler.objects import ApiPod
 
@@ -49,15 +49,13 @@ class Answer(NamedTuple):
     message: object
 
 
-class Desk:
-    """Answers."""
-
+class Verbs:
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         *,
-        chooser: Chooser,
-        placer: Placer,
-        yielding: Yielding,
+        chooser: NodeFilter,
+        placer: BindVerb,
+        yielding: PreemptVerb,
         obstacle: Callable[[], Obstacle | None],
         observe: Observe,
         answered: Callable[[ApiPod, FilterResult], None],

@@ -43,8 +43,6 @@ class Unfit(SchedulerError):
 
 
 class Ask(NamedTuple):
-    """One request."""
-
     path: str
     body: bytes
     is_last: bool
@@ -58,8 +56,6 @@ class _Head(NamedTuple):
 
 
 class Listener:
-    """What one caller says."""
-
     def __init__(self) -> None:
         self._said = bytearray()
         self._searched = 0
@@ -76,7 +72,6 @@ class Listener:
         return len(self._said)
 
     def hear(self, data: bytes) -> None:
-        """It says this."""
         self._said += data
 
     def next(self) -> Ask | None:
@@ -147,7 +142,6 @@ def _length_of(fields: dict[bytes, bytes]) -> int:
 
 
 def answer(body: bytes, *, is_last: bool = False) -> bytes:
-    """What is sent back."""
     return _sent(200, body, b"application/json", is_last=is_last)
 
 

@@ -7,16 +7,8 @@ from typing import Final
 
 from partage_plugins.vocabulary import PodUid
 from partage_scheduler.cluster import Cause, Cluster
-from partage_scheduler.intake.others import Causes, Clock, Heartbeats, K, Nodes, Told
-from partage_scheduler.intake.pods import Pods
-from partage_scheduler.objects import (
-    ApiBudget,
-    ApiClaim,
-    ApiCsiNode,
-    ApiNamespace,
-    ApiStorageClass,
-    ApiVolume,
-)
+from partage_scheduler.intake.others import Causes, Clock, HeartbeatIntake, K, NodeIntake, ObjectIntake
+from partage_scheduler.intake.pods import PodIntake
 from partage_scheduler.predicates import Predicates
 from partage_scheduler.preemption import Budgets
 from partage_scheduler.queue import Queue
@@ -40,27 +32,19 @@ class Intake:
         let_go: Callable[[PodUid], None] = lambda _uid: None,
         budgets: Budgets | None = None,
     ) -> None:
-        self.pods = Pods(cluster, queue, ours=ours, clock=clock, let_go=let_go)
-        self.nodes = Nodes(cluster, queue, clock=clock)
-        self.heartbeats = Heartbeats(cluster, queue, clock=clock, wall_clock=wall_clock)
+        self.pods = PodIntake(cluster, queue, ours=ours, clock=clock, let_go=let_go)
+        self.nodes = NodeIntake(cluster, queue, clock=clock)
+        self.heartbeats = HeartbeatIntake(cluster, queue, clock=clock, wall_clock=wall_clock)
 
-        def told(put: Callable[[K], None], remove: Callable[[K], None], causes: Causes = _VOLUME) -> Told[K]:
-            return Told(put, remove, causes=causes, queue=queue, clock=clock)
+        def told(put: Callable[[K], None], remove: Callable[[K], None], causes: Causes = _VOLUME) -> ObjectIntake[K]:
+            return ObjectIntake(put, remove, causes=causes, queue=queue, clock=clock)
 
-        self.namespaces: Told[ApiNamespace] = told(
+        self.namespaces = told(
             predicates.put_namespace, lambda item: predicates.remove_namespace(item.name), _NAMESPACE
         )
-        self.volumes: Told[ApiVolume] = told(predicates.put_volume, lambda item: predicates.remove_volume(item.name))
-        self.claims: Told[ApiClaim] = told(
-            predicates.put_claim, lambda item: predicates.remove_claim(item.namespace, item.name)
-        )
-        self.classes: Told[ApiStorageClass] = told(
-            predicates.put_storage_class, lambda item: predicates.remove_storage_class(item.name)
-        )
-        self.csi_nodes: Told[ApiCsiNode] = told(
-            predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name)
-        )
+        self.volumes = told(predicates.put_volume, lambda item: predicates.remove_volume(item.name))
+        self.claims = told(predicates.put_claim, lambda item: predicates.remove_claim(item.namespace, item.name))
+        self.classes = told(predicates.put_storage_class, lambda item: predicates.remove_storage_class(item.name))
+        self.csi_nodes = told(predicates.put_csi_node, lambda item: predicates.remove_csi_node(item.name))
         of_owners = budgets or Budgets()
-        self.budgets: Told[ApiBudget] = told(
-            of_owners.put, lambda item: of_owners.remove(item.namespace, item.name), frozenset()
-        )
+        self.budgets = told(of_owners.put, lambda item: of_owners.remove(item.namespace, item.name), frozenset())

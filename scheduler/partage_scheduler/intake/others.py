@@ -1,4 +1,4 @@
-"""Nodes, their heartbeats, and what predicates alone know: whatever is said of them goes to whom it concerns."""
+"""NodeIntake, their heartbeats, and what predicates alone know: whatever is said of them goes to whom it concerns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ Causes = frozenset[Cause]
 Clock = Callable[[], float]
 
 
-class Nodes:
-    """All nodes."""
-
+class NodeIntake:
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock) -> None:
         self._cluster, self._queue, self._clock = cluster, queue, clock
 
@@ -42,7 +40,7 @@ class Nodes:
         self._queue.happened(self._cluster.node_gone(which.key[1]), now)
 
 
-class Heartbeats:
+class HeartbeatIntake:
     """The Leases by which advertisers say that what their nodes say is true."""
 
     def __init__(self, cluster: Cluster, queue: Queue, *, clock: Clock, wall_clock: Clock) -> None:
@@ -60,7 +58,6 @@ class Heartbeats:
             self.changed(lease)
 
     def changed(self, item: ApiLease) -> None:
-        """One that was renewed."""
         self._known.add(item.name)
         self._beat(item.name, _moment(item.spec.renew_time))
 
@@ -87,7 +84,7 @@ class _Item(Protocol):
 K = TypeVar("K", bound=_Item)
 
 
-class Told(Generic[K]):
+class ObjectIntake(Generic[K]):
     """Objects that only predicates know, by their names and namespaces."""
 
     def __init__(

@@ -12,7 +12,7 @@ from partage_scheduler.queue import Queue
 from partage_scheduler.versions import Versions
 
 
-class Pods:
+class PodIntake:
     """Everybody's pods: those on nodes count there, ours that are on none are to be placed."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Pods:
         self._placed: set[PodUid] = set()
         """Bound by us, and not yet seen on their nodes."""
         self._since: dict[PodUid, float] = {}
-        """Pods that wait, and since when."""
+        """PodIntake that wait, and since when."""
 
     def waits_since(self, uid: PodUid) -> float | None:
         """When a pod that is to be placed was heard of first."""

@@ -17,7 +17,7 @@ class Object(Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_d
     """Fields are spelt as Kubernetes does; what is not named is ignored, what is empty is not written.
 
     Amounts are text until they are counted. Words from lists that Kubernetes may lengthen (operators, effects,
-    policies) are plain text too: one object with a new word must not make a whole list unreadable. Whoever acts on
+    policies) are plain text too: one object with a new word must not make a whole list unreadable. Code that acts on
     such a word says what it does with another one.
     """
 

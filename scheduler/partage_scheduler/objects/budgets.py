@@ -16,8 +16,6 @@ _MOST: Final = 64
 
 
 class BudgetSpec(Object, frozen=True, kw_only=True):
-    """Whose budget it is."""
-
     selector: LabelSelector | None = None
 
     def __post_init__(self) -> None:
@@ -40,18 +38,14 @@ class BudgetStatus(Object, frozen=True, kw_only=True):
 
 
 class ApiBudget(Object, frozen=True, kw_only=True):
-    """A PodDisruptionBudget."""
-
     metadata: Identity
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
     @property
     def namespace(self) -> str:
-        """Where it lives."""
         return self.metadata.namespace
 
     @property
     def name(self) -> str:
-        """Its name there."""
         return self.metadata.name

@@ -1,4 +1,4 @@
-"""How much a pod may say, whoever wrote it: what is beyond that is not read as a whole.
+"""How much a pod may say, by any author: what is beyond that is not read as a whole.
 
 One that is to be placed and says too much waits, and one sentence says what of it, how much, and what is allowed. What
 is kept of it, and what counts of one that others have put on a node, is in `firsts`.

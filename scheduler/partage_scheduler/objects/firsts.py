@@ -2,7 +2,7 @@
 
 CPU, memory and other resources of Kubernetes' own count in all of its containers. Of the terms by which it keeps others
 away, labels, resources by other names, ports and volumes the first count, up to about what is allowed to a pod that is
-to be placed; what it says beyond that is its owner's loss and nobody else's.
+to be placed; what it says beyond that is its owner's loss alone.
 """
 
 from __future__ import annotations

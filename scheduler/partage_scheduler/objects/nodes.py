@@ -44,8 +44,6 @@ class Image(Object, frozen=True, kw_only=True):
 
 
 class NodeStatus(Object, frozen=True, kw_only=True):
-    """How it stands."""
-
     allocatable: Mapping[str, str] = {}
     images: tuple[Image, ...] = ()
 
@@ -71,7 +69,6 @@ class ApiNode(Object, frozen=True, kw_only=True):
 
     @property
     def name(self) -> NodeName:
-        """Its name."""
         return NodeName(self.metadata.name)
 
 

@@ -15,7 +15,6 @@ class ApiNamespace(Object, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.metadata.name
 
 
@@ -41,8 +40,6 @@ class CsiSource(Object, frozen=True, kw_only=True):
 
 
 class VolumeSpec(Object, frozen=True, kw_only=True):
-    """What the volume is."""
-
     node_affinity: VolumeAffinity | None = None
     claim_ref: Reference | None = None
     csi: CsiSource | None = None
@@ -50,14 +47,11 @@ class VolumeSpec(Object, frozen=True, kw_only=True):
 
 
 class ApiVolume(Object, frozen=True, kw_only=True):
-    """A PersistentVolume."""
-
     metadata: Labelled
     spec: VolumeSpec = VolumeSpec()
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.metadata.name
 
 
@@ -76,34 +70,26 @@ class ClaimMeta(Identity, frozen=True, kw_only=True):
 
 
 class ClaimSpec(Object, frozen=True, kw_only=True):
-    """What is claimed."""
-
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
 
 
 class ClaimStatus(Object, frozen=True, kw_only=True):
-    """How it stands."""
-
     phase: str = ""
 
 
 class ApiClaim(Object, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim."""
-
     metadata: ClaimMeta
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
     @property
     def namespace(self) -> str:
-        """Where it lives."""
         return self.metadata.namespace
 
     @property
     def name(self) -> str:
-        """Its name there."""
         return self.metadata.name
 
 
@@ -115,7 +101,6 @@ class ApiStorageClass(Object, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.metadata.name
 
 
@@ -133,8 +118,6 @@ class NodeDriver(Object, frozen=True, kw_only=True):
 
 
 class NodeDrivers(Object, frozen=True, kw_only=True):
-    """All of them."""
-
     drivers: tuple[NodeDriver, ...] | None = ()
     """kubelet writes null where there are none."""
 
@@ -147,7 +130,6 @@ class ApiCsiNode(Object, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The node's name."""
         return self.metadata.name
 
 
@@ -169,5 +151,4 @@ class ApiLease(Object, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.metadata.name

@@ -23,8 +23,6 @@ _TEXT: Final = msgspec.json.Encoder()
 
 
 class ApiPod(Object, frozen=True, kw_only=True):
-    """A pod."""
-
     metadata: Meta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -55,12 +53,10 @@ class ApiPod(Object, frozen=True, kw_only=True):
 
     @property
     def namespace(self) -> str:
-        """Where it lives."""
         return self.metadata.namespace
 
     @property
     def name(self) -> str:
-        """Its name there."""
         return self.metadata.name
 
     @property
@@ -70,7 +66,6 @@ class ApiPod(Object, frozen=True, kw_only=True):
 
     @property
     def priority(self) -> int:
-        """Higher goes first."""
         return self.spec.priority or 0
 
     @property

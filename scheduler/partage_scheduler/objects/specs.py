@@ -24,7 +24,7 @@ class Amounts(Object, frozen=True, kw_only=True):
     claims: tuple[Named, ...] = ()
 
 
-class Port(Object, frozen=True, kw_only=True):
+class ContainerPort(Object, frozen=True, kw_only=True):
     """A port of a container; `host_port` 0 is none."""
 
     container_port: Int32 = 0
@@ -41,7 +41,7 @@ class Container(Object, frozen=True, kw_only=True):
     restart_policy: str | None = None
     """`Always` makes a sidecar of an init container."""
     resources: Amounts = Amounts()
-    ports: tuple[Port, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
 
 
 class ClaimSource(Object, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The way of a pod to its node, the same in both modes: assumed there, signed, bound, and settled.
 
 From when it is assumed its devices count as taken. Once it is certain what became of its binding, it is confirmed on
-its node, or taken off again and whoever waits for room is tried.
+its node, or taken off again and pods that wait for room are tried.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from partage_scheduler.signatures import Signed, Signer
 
 
 class Bindings:
-    """Takes pods to nodes."""
-
     def __init__(
         self,
         core: Core,

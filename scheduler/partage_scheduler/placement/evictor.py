@@ -27,8 +27,6 @@ _log = structlog.get_logger()
 
 
 class Evictor:
-    """Of one scheduler."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
@@ -50,14 +48,12 @@ class Evictor:
         self._repeats = Repeats(every_s=60)
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             if self._may_act():
                 await self.look()
             await self._sleep(self._every_s)
 
     async def look(self) -> None:
-        """Once."""
         notices = self._leaving.look(self._clock())
         there = {notice.pod.uid for notice in notices}
         self._not_before = {uid: at for uid, at in self._not_before.items() if uid in there}

@@ -35,8 +35,6 @@ _log = structlog.get_logger()
 
 
 class Worker:
-    """Places pods."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         *,
@@ -68,11 +66,9 @@ class Worker:
 
     @property
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """Those that bind."""
         return tuple(self._in_flight)
 
     def stop(self) -> None:
-        """Decides on nothing more."""
         self._is_stopped = True
 
     def wake(self) -> None:
@@ -80,7 +76,6 @@ class Worker:
         self._woken.set()
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             self._woken.clear()
             if self._failure is not None:

@@ -1,6 +1,6 @@
 """What nodes have to give beside CPU and memory: places for pods, ephemeral storage, huge pages, extended resources.
 
-Free is what a node can allocate less what all pods on it ask for, whoever placed them; it may be less than nothing. It
+Free is what a node can allocate less what all pods on it ask for, by any scheduler; it may be less than nothing. It
 is kept where it is not nought, so a name is forgotten with the last node and the last pod that say it. An array of all
 nodes is made of it for a name that nodes have and pods ask for; a name that no node has is lacking everywhere.
 """
@@ -72,7 +72,6 @@ class Rest:
             self._give(slot, name, -number)
 
     def give_back(self, slot: int, asked: Mapping[str, int]) -> None:
-        """One pod less."""
         self._give(slot, PODS, 1)
         for name, number in asked.items():
             self._give(slot, name, number)

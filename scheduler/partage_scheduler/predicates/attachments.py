@@ -18,7 +18,7 @@ from partage_scheduler.decision import Barred
 from partage_scheduler.decision.slots import grown
 from partage_scheduler.objects import ApiCsiNode
 from partage_scheduler.predicates.counters import Counter
-from partage_scheduler.predicates.memo import Remembered
+from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.storage import ClaimKey, Storage
 
@@ -40,12 +40,10 @@ class _User(NamedTuple):
 
 
 class Attached:
-    """Volumes on nodes."""
-
     def __init__(self, nodes: Nodes, storage: Storage) -> None:
         self._nodes, self._storage = nodes, storage
         self._csi: dict[str, ApiCsiNode] = {}
-        self._most = Remembered[NDArray[np.int64]](nodes)
+        self._most = Memo[NDArray[np.int64]](nodes)
         self._users: dict[str, _User] = {}
         self._by_claim: dict[ClaimKey, dict[str, None]] = {}
         self._where: dict[Handle, Counter] = {}

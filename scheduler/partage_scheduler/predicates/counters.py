@@ -38,14 +38,14 @@ class Counter:
         return self._by_slot.get(slot, 0)
 
     def flags(self, end: int) -> Flags:
-        """Where there are any; nobody may change the answer."""
+        """Where there are any; the answer must not be changed."""
         if self._flags is None or self._flags.size < end:
             self._flags = np.zeros(end, dtype=np.bool_)
             self._flags[[slot for slot in self._by_slot if slot < end]] = True
         return self._flags[:end]
 
     def _changed(self, flags: Flags, slot: int, *, to: bool) -> None:
-        """What was answered before stays as it was: whoever asked may still look at it."""
+        """What was answered before stays as it was: a caller may still look at it."""
         self._flags = None
         if slot < flags.size:
             self._flags = flags.copy()

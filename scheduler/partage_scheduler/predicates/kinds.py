@@ -5,7 +5,7 @@ not thousands of pods. A group is who some terms are about; it is made when some
 on. A group is found by the namespaces and by a label that all its pods have, so that a kind that is new is set against
 few groups, and one namespace's groups cost the pods of others nothing. All groups
 together take no more than a number of bytes, by which it is also bounded how many of them one pod counts in: those that
-nobody asked about for longest go first.
+not asked about for longest go first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from partage_plugins.cache import Cache
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.places import Tally
-from partage_scheduler.predicates.pod_selectors import Chooser, Labels, Namespaces
+from partage_scheduler.predicates.pod_selectors import Labels, Namespaces, PodSelector
 
 MOST_BYTES: Final = 32 << 20
 _KIND_BYTES: Final = 256
@@ -37,7 +37,7 @@ class KindKey(NamedTuple):
 class GroupKey(NamedTuple):
     """Pods that all of some choosers choose; those that are being deleted count or not."""
 
-    choosers: tuple[Chooser, ...]
+    choosers: tuple[PodSelector, ...]
     with_going: bool
 
 
@@ -51,10 +51,10 @@ class Kind:
         self.namespace, self.is_going = key.namespace, key.is_going
         self.labels = dict(key.labels)
         self.by_slot: dict[int, int] = {}
-        self.groups: dict[Group, None] = {}
+        self.groups: dict[PodGroup, None] = {}
 
 
-class Group:
+class PodGroup:
     """Pods that terms are about, and where they are."""
 
     __slots__ = ("_asking_bytes", "key", "kinds", "tally")
@@ -67,7 +67,6 @@ class Group:
 
     @property
     def bytes(self) -> int:
-        """What it takes now."""
         return _GROUP_BYTES + self._asking_bytes + self.tally.bytes + _KIND_BYTES * len(self.kinds)
 
     @property
@@ -106,12 +105,10 @@ class ByHandle(Generic[H]):
         self._found: dict[tuple[str | None, Pair | None], dict[H, None]] = {}
 
     def add(self, each: H) -> None:
-        """One more."""
         for namespace in _ANYWHERE if each.within is None else each.within:
             self._found.setdefault((namespace, each.handle), {})[each] = None
 
     def remove(self, each: H) -> None:
-        """One less."""
         for namespace in _ANYWHERE if each.within is None else each.within:
             found = self._found[namespace, each.handle]
             del found[each]
@@ -137,13 +134,12 @@ class Kinds:
         self._kinds: dict[KindKey, Kind] = {}
         self._by_pair: dict[Pair, dict[Kind, None]] = {}
         self._by_namespace: dict[str, dict[Kind, None]] = {}
-        self._groups: dict[GroupKey, Group] = {}
-        self._kept = Cache[Group, Group](most_bytes)
-        self._by_handle = ByHandle[Group]()
+        self._groups: dict[GroupKey, PodGroup] = {}
+        self._kept = Cache[PodGroup, PodGroup](most_bytes)
+        self._by_handle = ByHandle[PodGroup]()
 
     @property
     def bytes(self) -> int:
-        """What groups take."""
         return self._kept.bytes
 
     def same(self, key: KindKey) -> KindKey:
@@ -159,7 +155,6 @@ class Kinds:
             group.tally.add(slot, 1)
 
     def give_back(self, slot: int, key: KindKey) -> None:
-        """One pod less."""
         kind = self._kinds[key]
         for group in kind.groups:
             group.tally.add(slot, -1)
@@ -169,7 +164,7 @@ class Kinds:
             if not kind.by_slot:
                 self._drop(kind)
 
-    def group(self, choosers: tuple[Chooser, ...], *, with_going: bool = True) -> Group:
+    def group(self, choosers: tuple[PodSelector, ...], *, with_going: bool = True) -> PodGroup:
         """The pods that all of these choose."""
         key = GroupKey(choosers, with_going)
         group = self._groups.get(key) or self._gathered(key)
@@ -178,7 +173,7 @@ class Kinds:
         return group
 
     def namespaces_changed(self) -> None:
-        """Groups that choose by labels of namespaces are gathered anew when somebody asks."""
+        """Groups that choose by labels of namespaces are gathered again when they are asked for."""
         for group in [
             each
             for each in self._groups.values()
@@ -210,15 +205,15 @@ class Kinds:
             if not found:
                 del self._by_pair[pair]
 
-    def _gathered(self, key: GroupKey) -> Group:
-        group = self._groups[key] = Group(key, self._nodes)
+    def _gathered(self, key: GroupKey) -> PodGroup:
+        group = self._groups[key] = PodGroup(key, self._nodes)
         self._by_handle.add(group)
         for kind in self._candidates(group):
             if self._join(kind, group):
                 group.tally.gather(kind.by_slot)
         return group
 
-    def _candidates(self, group: Group) -> list[Kind]:
+    def _candidates(self, group: PodGroup) -> list[Kind]:
         """The kinds that may belong to it."""
         if group.handle is not None:
             return list(self._by_pair.get(group.handle, ()))
@@ -226,15 +221,15 @@ class Kinds:
             return list(self._kinds.values())
         return [kind for namespace in group.within for kind in self._by_namespace.get(namespace, ())]
 
-    def _dissolve(self, group: Group) -> None:
-        """It is counted no more; whoever has it still may look at it as it was."""
+    def _dissolve(self, group: PodGroup) -> None:
+        """It is counted no more; a caller may still look at it as it was."""
         del self._groups[group.key]
         self._by_handle.remove(group)
         group.tally.forget()
         for kind in group.kinds:
             del kind.groups[group]
 
-    def _join(self, kind: Kind, group: Group) -> bool:
+    def _join(self, kind: Kind, group: PodGroup) -> bool:
         """Whether pods of that kind belong to the group, which both then know."""
         if kind.is_going and not group.key.with_going:
             return False

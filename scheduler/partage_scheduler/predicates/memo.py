@@ -32,7 +32,7 @@ def digest_of(text: bytes) -> bytes:
     return text if len(text) <= _SHORT else blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
-class Remembered(Generic[A]):
+class Memo(Generic[A]):
     """Arrays by question; all are forgotten when nodes change, and the oldest when there are too many bytes."""
 
     def __init__(self, nodes: Nodes, *, most_bytes: int = MOST_BYTES) -> None:
@@ -42,7 +42,6 @@ class Remembered(Generic[A]):
 
     @property
     def bytes(self) -> int:
-        """What is kept now."""
         return self._answers.bytes
 
     def forget(self) -> None:
@@ -50,7 +49,7 @@ class Remembered(Generic[A]):
         self._answers.clear()
 
     def of(self, question: object, answer: Callable[[], A]) -> A:
-        """The answer, which nobody may change."""
+        """The answer, which must not be changed."""
         if self._version != self._nodes.version:
             self._answers.clear()
             self._version = self._nodes.version

@@ -32,7 +32,7 @@ Counted = dict[str, int]
 
 
 def asked_by(pod: ApiPod) -> Mapping[str, int]:
-    """How much of each resource it asks for at any time; nobody may change the answer."""
+    """How much of each resource it asks for at any time; the answer must not be changed."""
     spec = pod.spec
     if len(spec.containers) == 1 and not (
         spec.init_containers or spec.overhead or spec.resources or pod.status.container_statuses
@@ -57,14 +57,12 @@ def needs(pod: ApiPod) -> Room:
 
 
 def of_container(amounts: Amounts) -> Counted:
-    """Of one container."""
     if not amounts.limits:
         return counted(amounts.requests)
     return counted({**amounts.limits, **amounts.requests})
 
 
 def counted(amounts: Mapping[str, str], *, unreadable: int = MOST) -> Counted:
-    """Amounts as numbers."""
     return {name: amount(name, text, unreadable) for name, text in amounts.items()}
 
 

@@ -2,7 +2,7 @@
 
 For each label that nodes have and that anybody asked for there is a column: a small number for each value, by slot, so
 that "which nodes have this value" is one comparison of arrays. A column is made when it is first asked for and kept
-current from then on; those that nobody asked for longest go first when all take too many bytes. A label that no node
+current from then on; those that was not asked for longest go first when all take too many bytes. A label that no node
 has costs nothing: pods may name as many of them as they like. `version` grows whenever a label, a name or a node's
 being there changes; whatever was derived is right as long as it has not grown. Nodes say much about themselves every
 few minutes and seldom anything that counts here.
@@ -49,8 +49,6 @@ class Column:
 
 
 class Nodes:
-    """All nodes."""
-
     def __init__(self) -> None:
         self.version = 0
         self.end = 0

@@ -1,8 +1,8 @@
 """How many of something there are in each place: a node's zone, rack or name, whatever a label calls a place.
 
 A `Tally` has the counts by node, and for each label that somebody asked about a `Places` with the counts by that
-label's values. Both are kept current as pods come and go; when nodes change, places are counted anew once asked for.
-The places of all tallies together take no more than a number of bytes: those that nobody asked about for longest go
+label's values. Both are kept current as pods come and go; when nodes change, places are counted again once asked for.
+The places of all tallies together take no more than a number of bytes: those that not asked about for longest go
 first.
 """
 
@@ -58,7 +58,7 @@ class Places:
             self._at = None
 
     def at(self) -> Flags:
-        """The nodes in whose place there is one at least; nobody may change the answer."""
+        """The nodes in whose place there is one at least; the answer must not be changed."""
         if self._at is None:
             self._at = (self.counts > 0)[self._codes]
         return self._at
@@ -160,7 +160,6 @@ class Tally:
             del tally._places[other]  # noqa: SLF001  (of its own class)
 
     def by_node(self) -> NDArray[np.int64]:
-        """The counts by slot."""
         counts = np.zeros(self._nodes.end, dtype=np.int64)
         for slot, number in self._by_slot.items():
             counts[slot] = number

@@ -44,7 +44,7 @@ def _bytes_of(texts: Iterable[str]) -> int:
     return sum(len(text) + _OBJECT_BYTES for text in texts)
 
 
-class Chooser(NamedTuple):
+class PodSelector(NamedTuple):
     """Pods in some namespaces with some labels."""
 
     namespaces: frozenset[str]
@@ -98,13 +98,13 @@ def selector_of(selector: LabelSelector | None) -> Selector | None:
     return tuple(sorted((*by_label, *others), key=_order))
 
 
-def of_term(term: PodTerm, namespace: str, labels: Labels) -> Chooser:
+def of_term(term: PodTerm, namespace: str, labels: Labels) -> PodSelector:
     """The pods that a term of a pod with these labels in this namespace is about."""
     selector = selector_of(term.label_selector)
     if selector is not None:
         selector = _merged(selector, term.match_label_keys, "In", labels)
         selector = _merged(selector, term.mismatch_label_keys, "NotIn", labels)
-    return Chooser(
+    return PodSelector(
         namespaces=frozenset(term.namespaces)
         if term.namespaces or term.namespace_selector is not None
         else frozenset((namespace,)),
@@ -113,7 +113,7 @@ def of_term(term: PodTerm, namespace: str, labels: Labels) -> Chooser:
     )
 
 
-def of_constraint(constraint: SpreadConstraint, namespace: str, labels: Labels) -> Chooser:
+def of_constraint(constraint: SpreadConstraint, namespace: str, labels: Labels) -> PodSelector:
     """The pods that are to be spread: of the pod's own namespace alone.
 
     An empty selector counts no other pod, though the pod itself: so kube-scheduler does it.
@@ -121,7 +121,7 @@ def of_constraint(constraint: SpreadConstraint, namespace: str, labels: Labels) 
     selector = selector_of(constraint.label_selector)
     if selector is not None:
         selector = _merged(selector, constraint.match_label_keys, "In", labels)
-    return Chooser(frozenset((namespace,)) if selector else frozenset(), None, selector)
+    return PodSelector(frozenset((namespace,)) if selector else frozenset(), None, selector)
 
 
 def _merged(selector: Selector, keys: Iterable[str], operator: str, labels: Labels) -> Selector:
@@ -156,5 +156,4 @@ class Namespaces:
         return bool(self._labels.pop(name, None))
 
     def labels(self, name: str) -> Labels:
-        """Its labels."""
         return self._labels.get(name, _NONE)

@@ -28,7 +28,7 @@ from partage_scheduler.predicates.pod_selectors import Namespaces
 from partage_scheduler.predicates.ports import HostPort, Ports, host_ports
 from partage_scheduler.predicates.preferences import Preferring
 from partage_scheduler.predicates.selectors import Selectors
-from partage_scheduler.predicates.spread import Spreading
+from partage_scheduler.predicates.spread import SpreadRules
 from partage_scheduler.predicates.storage import ClaimKey, Storage, claims_of
 from partage_scheduler.predicates.taints import Tainted
 from partage_scheduler.predicates.unsupported import lacking
@@ -62,7 +62,7 @@ class Predicates:
         self._selectors = Selectors(self._nodes)
         self._kinds = Kinds(self._nodes, self._namespaces)
         self._nearness = Nearness(self._nodes, self._namespaces, self._kinds)
-        self._spreading = Spreading(self._nodes, self._kinds, self._selectors, self._tainted)
+        self._spreading = SpreadRules(self._nodes, self._kinds, self._selectors, self._tainted)
         self._images = Images()
         self._preferring = Preferring(
             self._nodes,
@@ -93,7 +93,7 @@ class Predicates:
         self._images.remove(slot)
 
     def put_pod(self, slot: Slot, pod: ApiPod) -> None:
-        """This pod is on that node now, bound or assumed, whoever placed it; again when it changes."""
+        """This pod is on that node now, bound or assumed, by any scheduler; again when it changes."""
         present = self._presence(slot, pod)
         before = self._present.get(pod.uid)
         if before == present:
@@ -131,7 +131,6 @@ class Predicates:
             self._namespaces_changed()
 
     def remove_namespace(self, name: str) -> None:
-        """It is gone."""
         if self._namespaces.remove(name):
             self._namespaces_changed()
 
@@ -141,7 +140,6 @@ class Predicates:
         self._volume_changed(volume)
 
     def remove_volume(self, name: str) -> None:
-        """It is gone."""
         volume = self._storage.volumes.pop(name, None)
         if volume is not None:
             self._volume_changed(volume)
@@ -152,7 +150,6 @@ class Predicates:
         self._attached.changed((claim.namespace, claim.name))
 
     def remove_claim(self, namespace: str, name: str) -> None:
-        """It is gone."""
         self._storage.claims.pop((namespace, name), None)
         self._attached.changed((namespace, name))
 
@@ -161,7 +158,6 @@ class Predicates:
         self._storage.classes[storage_class.name] = storage_class
 
     def remove_storage_class(self, name: str) -> None:
-        """It is gone."""
         self._storage.classes.pop(name, None)
 
     def put_csi_node(self, node: ApiCsiNode) -> None:

@@ -15,11 +15,11 @@ from partage_plugins.answers import Scores
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.images import Images
 from partage_scheduler.predicates.kinds import Kinds
-from partage_scheduler.predicates.memo import Remembered
+from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.node_terms import term_holds
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.pod_selectors import Namespaces
-from partage_scheduler.predicates.spread import Spreading, topology_keys
+from partage_scheduler.predicates.spread import SpreadRules, topology_keys
 from partage_scheduler.predicates.taints import Tainted
 from partage_scheduler.predicates.terms import Term, Terms
 from partage_scheduler.predicates.wishes import Wishes
@@ -36,8 +36,6 @@ _REQUIRED_BY_OTHERS: Final = 1
 
 
 class Preferring:
-    """All of them."""
-
     def __init__(  # noqa: PLR0913  (it joins what the families know)
         self,
         nodes: Nodes,
@@ -45,13 +43,13 @@ class Preferring:
         kinds: Kinds,
         *,
         tainted: Tainted,
-        spreading: Spreading,
+        spreading: SpreadRules,
         images: Images,
     ) -> None:
         self._nodes, self._kinds = nodes, kinds
         self._tainted, self._spreading, self._images = tainted, spreading, images
         self._held = Terms[Scores](nodes, namespaces, self._weighed)
-        self._of_nodes = Remembered[Scores](nodes)
+        self._of_nodes = Memo[Scores](nodes)
 
     def take(self, slot: int, wishes: Wishes) -> None:
         """A pod on that node says this."""

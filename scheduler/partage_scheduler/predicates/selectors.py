@@ -11,7 +11,7 @@ from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selectors import NodeSelector
-from partage_scheduler.predicates.memo import Remembered
+from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.node_terms import any_term, selected
 from partage_scheduler.predicates.nodes import Nodes
 
@@ -24,7 +24,7 @@ class Selectors:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._selected = Remembered[Flags](nodes)
+        self._selected = Memo[Flags](nodes)
 
     def barred(self, pod: ApiPod) -> list[Barred]:
         """Nodes of another name, and nodes that are not selected."""
@@ -64,6 +64,5 @@ def asked_of_nodes(pod: ApiPod) -> tuple[tuple[tuple[str, str], ...], NodeSelect
 
 
 def required_of(pod: ApiPod) -> NodeSelector | None:
-    """Its required node affinity."""
     affinity = pod.spec.affinity
     return None if affinity is None or affinity.node_affinity is None else affinity.node_affinity.required

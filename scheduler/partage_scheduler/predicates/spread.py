@@ -31,14 +31,13 @@ UNLABELLED: Final = Reason(
 )
 
 
-class Spreading:
+class SpreadRules:
     """How pods are spread now, and where one more would make it too uneven."""
 
     def __init__(self, nodes: Nodes, kinds: Kinds, selectors: Selectors, tainted: Tainted) -> None:
         self._nodes, self._kinds, self._selectors, self._tainted = nodes, kinds, selectors, tainted
 
     def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
-        """Where it would be."""
         if not wishes.spread:
             return []
         keys = topology_keys(wishes.spread)
@@ -68,7 +67,6 @@ class Spreading:
         return tally.places(spread.topology_key, name=name, within=lambda: self._counting(pod, spread, keys))
 
     def _counting(self, pod: ApiPod, spread: Spread, keys: Sequence[str]) -> Flags:
-        """The nodes that count."""
         found = np.ones(self._nodes.end, dtype=np.bool_)
         for key in keys:
             found &= self._nodes.codes(key) >= 0

@@ -28,8 +28,6 @@ def claims_of(pod: ApiPod) -> tuple[ClaimKey, ...]:
 
 
 class Storage:
-    """All of it."""
-
     def __init__(self) -> None:
         self.claims: dict[ClaimKey, ApiClaim] = {}
         self.volumes: dict[str, ApiVolume] = {}

@@ -106,9 +106,9 @@ class Tainted:
     def _number_anew(self) -> None:
         """Classes without nodes go, so that what pods are set against stays as much as there is."""
         kept = [(taints, code) for taints, code in self._classes.items() if not code or self._members[code]]
-        anew = np.zeros(len(self._members), dtype=np.intp)
-        anew[[code for _, code in kept]] = np.arange(len(kept), dtype=np.intp)
-        self._codes = anew[self._codes]
+        codes = np.zeros(len(self._members), dtype=np.intp)
+        codes[[code for _, code in kept]] = np.arange(len(kept), dtype=np.intp)
+        self._codes = codes[self._codes]
         self._members = [self._members[code] for _, code in kept]
         self._classes = {taints: place for place, (taints, _) in enumerate(kept)}
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from numpy.typing import NDArray
 
 from partage_scheduler.predicates.kinds import ByHandle, Pair
-from partage_scheduler.predicates.memo import Remembered
+from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.places import Places, Tally
 from partage_scheduler.predicates.pod_selectors import Labels, Namespaces
@@ -41,7 +41,6 @@ class Term:
         return self.near.chooser.within
 
     def places(self) -> Places:
-        """Where it is held."""
         return self.tally.places(self.near.topology_key)
 
 
@@ -52,7 +51,7 @@ class Terms(Generic[A]):
         self._nodes, self._namespaces, self._together = nodes, namespaces, together
         self._terms: dict[tuple[Near, int], Term] = {}
         self._by_handle = ByHandle[Term]()
-        self._said = Remembered[A](nodes)
+        self._said = Memo[A](nodes)
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -67,7 +66,6 @@ class Terms(Generic[A]):
         term.tally.add(slot, 1)
 
     def give_back(self, slot: int, near: Near, weight: int = 0) -> None:
-        """One pod less."""
         self._said.forget()
         term = self._terms[near, weight]
         term.tally.add(slot, -1)

@@ -14,7 +14,7 @@ from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiVolume
 from partage_scheduler.objects.selectors import Expression, NodeSelector
-from partage_scheduler.predicates.memo import Remembered
+from partage_scheduler.predicates.memo import Memo
 from partage_scheduler.predicates.node_terms import holds
 from partage_scheduler.predicates.nodes import Nodes
 from partage_scheduler.predicates.selectors import Selectors
@@ -42,7 +42,7 @@ class Reach:
     def __init__(self, nodes: Nodes, storage: Storage, selectors: Selectors) -> None:
         self._nodes, self._storage, self._selectors = nodes, storage, selectors
         self._used: dict[ClaimKey, int] = {}
-        self._zones = Remembered[Flags](nodes)
+        self._zones = Memo[Flags](nodes)
 
     def take(self, claims: Iterable[ClaimKey]) -> None:
         """One more pod uses these."""
@@ -50,7 +50,6 @@ class Reach:
             self._used[key] = self._used.get(key, 0) + 1
 
     def give_back(self, claims: Iterable[ClaimKey]) -> None:
-        """One pod less."""
         for key in claims:
             self._used[key] -= 1
             if not self._used[key]:

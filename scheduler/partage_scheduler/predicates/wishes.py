@@ -11,19 +11,19 @@ from partage_plugins.cache import Cache, structure_bytes
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.objects.selectors import PodAffinity, SpreadConstraint
 from partage_scheduler.predicates.memo import digest_of
-from partage_scheduler.predicates.pod_selectors import Chooser, Labels, of_constraint, of_term
+from partage_scheduler.predicates.pod_selectors import Labels, PodSelector, of_constraint, of_term
 
 DO_NOT: Final = "DoNotSchedule"
 ANYWAY: Final = "ScheduleAnyway"
 _MOST_BYTES: Final = 16 << 20
 _BY_LABELS: Final = b"atchLabelKeys"
-"""In the text of whoever asks for its own values of some labels."""
+"""In the text of a pod that asks for its own values of some labels."""
 
 
 class Near(NamedTuple):
     """Pods in the same place, as one label of nodes has it."""
 
-    chooser: Chooser
+    chooser: PodSelector
     topology_key: str
 
 
@@ -35,9 +35,7 @@ class Liked(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How evenly."""
-
-    chooser: Chooser
+    chooser: PodSelector
     topology_key: str
     max_skew: int
     min_domains: int
@@ -57,7 +55,7 @@ class Wishes(NamedTuple):
     spread_anyway: tuple[Spread, ...] = ()
 
     @property
-    def choosers(self) -> tuple[Chooser, ...]:
+    def choosers(self) -> tuple[PodSelector, ...]:
         """Whom its affinity is about: pods that all terms choose."""
         return tuple(near.chooser for near in self.with_all)
 
@@ -66,18 +64,14 @@ NONE: Final = Wishes()
 
 
 class WishReader:
-    """Reads pods, and remembers."""
-
     def __init__(self) -> None:
         self._read = Cache[bytes, Wishes](_MOST_BYTES)
 
     @property
     def bytes(self) -> int:
-        """What is remembered."""
         return self._read.bytes
 
     def of(self, pod: ApiPod) -> Wishes:
-        """What it says."""
         spec = pod.spec
         affinity = spec.affinity
         has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)

@@ -1,9 +1,7 @@
-"""Who is sent away for a pod of a higher priority that fits nowhere. Pure.
+"""Which pods leave for a pod of a higher priority that fits nowhere. Pure.
 
-`VictimFinder.victims(pod, now)` looks at all nodes, `victims_on(pod, node, now, chosen=…)` at one that somebody else
-proposes. `importance` orders pods and costs, `budgets` knows whose end is one too many, `guessing` finds nodes that may
-do, `choosing` looks at them properly, and
-`preemption` says what is to be done for one pod.
+`victims` finds them: on all nodes, or on one that a caller proposes. `estimate` finds nodes that may do, `importance`
+orders pods and costs, `budgets` knows how many of a budget's pods may end, `preemption` says what is done for one pod.
 """
 
 from partage_scheduler.preemption.budgets import Budgets

@@ -15,7 +15,7 @@ from partage_scheduler.objects.budgets import ApiBudget
 from partage_scheduler.predicates.pod_selectors import Selector, hold, selector_of
 
 
-class _Known(Struct, frozen=True):
+class _Counted(Struct, frozen=True):
     budget: ApiBudget
     selector: Selector
 
@@ -24,19 +24,16 @@ class _Known(Struct, frozen=True):
 
 
 class Budgets:
-    """All of them."""
-
     def __init__(self) -> None:
-        self._by_namespace: dict[str, dict[str, _Known]] = {}
+        self._by_namespace: dict[str, dict[str, _Counted]] = {}
 
     def put(self, budget: ApiBudget) -> None:
         """A budget, as it is now."""
         self.remove(budget.namespace, budget.name)
         if selector := selector_of(budget.spec.selector):
-            self._by_namespace.setdefault(budget.namespace, {})[budget.name] = _Known(budget, selector)
+            self._by_namespace.setdefault(budget.namespace, {})[budget.name] = _Counted(budget, selector)
 
     def remove(self, namespace: str, name: str) -> None:
-        """It is gone."""
         found = self._by_namespace.get(namespace, {})
         found.pop(name, None)
         if not found:

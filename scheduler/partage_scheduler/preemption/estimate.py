@@ -84,7 +84,7 @@ def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
         return []
     youngest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -started(each[0].pod)))
     if youngest is None or len(youngest) <= 1:
-        return youngest  # nobody can be fewer
+        return youngest  # there can't be fewer
     largest = _enough(candidates, left, needed, lambda each: (each[0].pod.priority, -each[1][0], -each[1][1]))
     ways = [way for way in (youngest, largest) if way is not None]
     return min(ways, key=lambda way: cost_of((seat for seat, _ in way), 0))

@@ -42,7 +42,6 @@ def by_importance(seats: Iterable[Seat]) -> list[Seat]:
 
 
 def cost_of(seats: Iterable[Seat], violations: int) -> Cost:
-    """Of sending these away."""
     highest, oldest, priorities, number, share_milli = -_OFFSET, inf, 0, 0, 0
     for seat in seats:
         priority, start = seat.pod.spec.priority or 0, started(seat.pod)

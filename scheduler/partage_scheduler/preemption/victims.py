@@ -59,7 +59,6 @@ class Victims(Struct, frozen=True, kw_only=True):
 
     @property
     def node(self) -> NodeName:
-        """Where."""
         return self.decision.node
 
 
@@ -108,7 +107,6 @@ class VictimFinder:
 
     @property
     def cluster(self) -> Cluster:
-        """Where."""
         return self._cycle.cluster
 
     def sent_away(self, pods: Iterable[PodUid]) -> None:

@@ -2,7 +2,7 @@
 
 In a `Line` they go by anything that can be compared. In `Turns` they go by priority, and among those of one priority
 namespaces take turns: next is the namespace whose pods have had the least of the scheduler's time, and in it the
-oldest. So whoever floods the line, or writes pods that are slow to decide on, waits for himself. A namespace that comes
+oldest. So a namespace that floods the line, or writes pods that are slow to decide on, waits for itself. One that comes
 back finds itself level with the others: it is owed nothing for the time in which it wanted nothing.
 """
 
@@ -34,7 +34,7 @@ class Line:
             self._sound = max(_FEW, len(self._heap))
 
     def first(self) -> tuple[Any, Unit] | None:
-        """The first with its order; None where there is nobody."""
+        """The first with its order; None where the line is empty."""
         while self._heap:
             order, _, turn, unit = self._heap[0]
             if unit.turn == turn:
@@ -43,7 +43,6 @@ class Line:
         return None
 
     def pop(self) -> Unit | None:
-        """Takes the first out."""
         found = self.first()
         if found is None:
             return None
@@ -64,7 +63,6 @@ class Spent:
         return max(self._by_namespace.get(namespace, 0.0), self._level)
 
     def served(self, namespace: str) -> None:
-        """It is its turn."""
         self._level = self.of(namespace)
 
     def add(self, namespace: str, seconds: float) -> None:
@@ -159,7 +157,7 @@ class Turns:
         level.push(unit)
 
     def pop(self) -> Unit | None:
-        """Takes out who is next; None where there is nobody."""
+        """Takes out who is next; None where the line is empty."""
         while self._priorities:
             unit = self._levels[self._priorities[0]].pop()
             if unit is not None:

@@ -3,7 +3,7 @@
 A pod that failed waits for one of the causes that may make it fit, not for a timer; then it rests until its back-off is
 over, which grows with its failures, and comes up by priority, by turns of the namespaces, and by age. While nothing
 else is to be done, a pod whose cause has come need not finish its rest, once for each rest: an idle scheduler keeps
-nobody waiting, and a storm of events still costs no more than two tries for each rest. What happens while a pod is in
+no pod waiting, and a storm of events still costs no more than two tries for each rest. What happens while a pod is in
 flight counts when it is back.
 
 A gang comes up as one as soon as enough of its pods are there, those that run counted, and holds nothing before: two
@@ -32,8 +32,6 @@ _LEAST_S: Final = 0.0005
 
 
 class QueueSettings(Struct, frozen=True, kw_only=True):
-    """How long pods rest."""
-
     first_s: float = 1.0
     """After the first failure; doubled with each further one."""
     most_s: float = 10.0
@@ -108,7 +106,7 @@ class Queue:
         del unit.members[uid]
         unit.flying.discard(uid)
         if not unit.members:
-            self._move(unit, Place.READY)  # out of every other place, and as nobody of the line
+            self._move(unit, Place.READY)  # out of every other place, and out of the line
             del self._units[unit.key]
         elif unit.place is Place.FLYING and not unit.flying:
             self._land(unit)
@@ -259,7 +257,6 @@ class Queue:
             self._timed.push(unit, unit.until)
 
     def _stir(self, unit: Unit) -> None:
-        """It may fit now."""
         if unit.place is Place.FLYING:
             unit.changed = True
         elif unit.place in (Place.WAITING, Place.RESTING) and not unit.stirred:

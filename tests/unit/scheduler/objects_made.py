@@ -52,7 +52,6 @@ def pod(  # noqa: PLR0913  (as pods have them; all but the name have defaults)
     status: Json | None = None,
     **spec: Any,
 ) -> ApiPod:
-    """`spec` in Kubernetes' spelling."""
     container = {"name": "main", "resources": {"requests": requests or {}}, "ports": ports}
     metadata = {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}}
     if going:

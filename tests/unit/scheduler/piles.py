@@ -96,8 +96,6 @@ class Shapeless:
 
 
 class Piles(Shapeless):
-    """The same, complete."""
-
     @hookimpl
     def partage_shape(self, request: PodRequest) -> int:
         return count_of(request)

@@ -26,8 +26,6 @@ Labels = Mapping[str, str]
 
 @dataclass
 class Cluster:
-    """All there is."""
-
     nodes: dict[int, ApiNode] = field(default_factory=dict)
     pods: dict[str, tuple[int, ApiPod]] = field(default_factory=dict)
     namespaces: dict[str, Labels] = field(default_factory=dict)

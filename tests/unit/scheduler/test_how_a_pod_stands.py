@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partage_plugins.vocabulary import CardId, NodeName
-from partage_scheduler.explanation import Displaced, PodStands, stand
+from partage_scheduler.explanation import Displaced, PodReport, stand
 from partage_scheduler.objects import ApiPod
 from unit.scheduler.cluster_made import given, pod
 from unit.scheduler.preemption.stage import Preempted, running
 from unit.scheduler.test_deciding_on_pods import NOW
 
 
-def stands(stage: Preempted, of: ApiPod, *, lacking: int = 0) -> PodStands:
+def stands(stage: Preempted, of: ApiPod, *, lacking: int = 0) -> PodReport:
     return stand(stage.finder, of, NOW, lacking=lambda _pod: lacking, flagged=stage.cluster.flagged)
 
 

@@ -73,8 +73,6 @@ def asks_of(side: SchedulerSide) -> Callable[[ApiPod], Unknown | None]:
 
 
 class Cards:
-    """All of it."""
-
     def __init__(self) -> None:
         self.decider, self.side = decider_with("binpack")
         self.rules = Noted()

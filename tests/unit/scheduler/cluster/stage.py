@@ -20,7 +20,7 @@ from partage_plugins.vocabulary import (
 )
 from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.decision import Decision
-from partage_scheduler.intake.pods import Pods
+from partage_scheduler.intake.pods import PodIntake
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.queue import Queue
 from support.sides import MAIN, THING, Thing
@@ -34,8 +34,6 @@ READY = Ready(crishim=True, broker=True)
 
 
 class Noted:
-    """Rules that bar nothing."""
-
     def __init__(self) -> None:
         self.nodes: dict[Slot, ApiNode] = {}
         self.pods: dict[PodUid, tuple[Slot, ApiPod]] = {}
@@ -122,7 +120,7 @@ class Told:
 
     def __init__(self, cluster: Cluster) -> None:
         self._queue = NotedQueue()
-        self._pods = Pods(cluster, self._queue, ours="partage-scheduler", clock=lambda: 0.0)
+        self._pods = PodIntake(cluster, self._queue, ours="partage-scheduler", clock=lambda: 0.0)
 
     def changed(self, *pods: ApiPod) -> frozenset[Cause]:
         for each in pods:

@@ -22,7 +22,6 @@ TAMPERED = ("off", "signature off", "broken", "forged", "another's", "older", "b
 
 
 def grant_of(allocation: Allocation) -> GpuGrant:
-    """The only one."""
     ((grant,),) = allocation.of(GPU).values()
     return grant
 

@@ -12,7 +12,7 @@ from partage_plugins import hookimpl
 from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.errors import PluginFailed
 from partage_plugins.vocabulary import NodeName, PodRequest, PodUid, Room
-from partage_scheduler.decision import Books, Decider
+from partage_scheduler.decision import Decider, Ledger
 from unit.scheduler.piles import GIB, ROOM, Piles, Shapeless, World, liking, node_of, pile, wanting
 
 NAMES = [NodeName(name) for name in ("a", "b", "c", "d", "e")]
@@ -65,7 +65,7 @@ def test_what_failed_to_be_asked_is_asked_again() -> None:
 
 def test_the_shape_that_nobody_asked_for_longest_is_forgotten_first() -> None:
     world = World()
-    decider = Decider(world.side, Books(), shapes=2)
+    decider = Decider(world.side, Ledger(), shapes=2)
     decider.add_node(NAMES[0], pile(9), ROOM)
     for count in (1, 2, 1, 3, 1):
         decider.decide(wanting(count))

@@ -48,7 +48,6 @@ def _now() -> str:
 
 
 def a_pod(name: str = "p", milli: int = 500, annotations: Mapping[str, str] | None = None, **spec: Any) -> ApiPod:
-    """Of kube-scheduler."""
     body = pod_body(name, limits={GPU_MILLI: str(milli)}, **({"schedulerName": FOREIGN} | spec))
     body["metadata"] |= {"uid": f"uid-{name}", "annotations": dict(annotations or {})}
     return msgspec.convert(body, ApiPod)

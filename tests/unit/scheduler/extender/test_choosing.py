@@ -13,7 +13,7 @@ from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import EXCLUSION, GANG, GANG_SIZE, GPU_MILLI
 from partage_scheduler.core import Core
 from partage_scheduler.cycle import Stay
-from partage_scheduler.extender.filter import BEST, NO_MORE, UNKNOWN, Chooser
+from partage_scheduler.extender.filter import BEST, NO_MORE, UNKNOWN, NodeFilter
 from partage_scheduler.extender.filter import GANG as NO_GANGS
 from partage_scheduler.extender.messages import KnownPod, PrioritizeArgs, Uid
 from partage_scheduler.objects import ApiPod
@@ -30,12 +30,12 @@ def core(tmp_path: Path) -> Core:
 
 
 def place(core: Core, pod: ApiPod, node: NodeName) -> None:
-    decision = Chooser(core.cycle).on(pod, node, now())
+    decision = NodeFilter(core.cycle).on(pod, node, now())
     assert not isinstance(decision, str), decision
     core.cluster.assume(pod, decision)
 
 
-def prioritized(chooser: Chooser, pod: ApiPod, *names: NodeName) -> dict[NodeName, int]:
+def prioritized(chooser: NodeFilter, pod: ApiPod, *names: NodeName) -> dict[NodeName, int]:
     args = PrioritizeArgs(pod=KnownPod(metadata=Uid(uid=pod.uid)), node_names=names)
     return {host.host: host.score for host in chooser.prioritize(args)}
 
@@ -43,7 +43,7 @@ def prioritized(chooser: Chooser, pod: ApiPod, *names: NodeName) -> dict[NodeNam
 def test_nodes_with_room_are_left_in_their_order(core: Core) -> None:
     for number in range(2):
         place(core, a_pod(f"full{number}", 1000), N2)
-    result = Chooser(core.cycle).filter(asking(a_pod(), "n3", "n2", "n1"), now())
+    result = NodeFilter(core.cycle).filter(asking(a_pod(), "n3", "n2", "n1"), now())
     assert result.node_names == ("n3", "n1")
     assert not result.error
 
@@ -51,7 +51,7 @@ def test_nodes_with_room_are_left_in_their_order(core: Core) -> None:
 def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_without_an_extender(core: Core) -> None:
     sly = a_pod("sly", 1, annotations={EXCLUSION: "x"})
     with pytest.raises(Refused, match="ask for 1000 milli of each card"):
-        Chooser(core.cycle).filter(asking(sly, *EVERYWHERE), now())
+        NodeFilter(core.cycle).filter(asking(sly, *EVERYWHERE), now())
     (verdict,) = core.cycle.decide(Waiting((sly,)), now())
     assert isinstance(verdict, Stay)
     assert "ask for 1000 milli of each card" in verdict.message
@@ -59,7 +59,7 @@ def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_w
 
 
 def test_nothing_is_taken_by_questions(core: Core) -> None:
-    chooser = Chooser(core.cycle)
+    chooser = NodeFilter(core.cycle)
     for number in range(20):
         pod = a_pod(f"p{number}", 1000)
         assert chooser.filter(asking(pod, *EVERYWHERE), now()).node_names == EVERYWHERE
@@ -69,7 +69,7 @@ def test_nothing_is_taken_by_questions(core: Core) -> None:
 
 def test_the_best_node_is_one_alone(core: Core) -> None:
     place(core, a_pod("half", 500), N2)
-    chooser, pod = Chooser(core.cycle), a_pod("p", 500)
+    chooser, pod = NodeFilter(core.cycle), a_pod("p", 500)
     chooser.filter(asking(pod, *EVERYWHERE), now())
     scores = prioritized(chooser, pod, N3, N2, N1)
     assert scores[N2] == BEST
@@ -77,7 +77,7 @@ def test_the_best_node_is_one_alone(core: Core) -> None:
 
 
 def test_among_equal_nodes_the_first_by_name_is_best(core: Core) -> None:
-    chooser, pod = Chooser(core.cycle), a_pod()
+    chooser, pod = NodeFilter(core.cycle), a_pod()
     chooser.filter(asking(pod, "n3", "n1", "n2"), now())
     assert prioritized(chooser, pod, N3, N1, N2)[N1] == BEST
     assert prioritized(chooser, pod, N3, N2) == {N2: BEST}
@@ -85,7 +85,7 @@ def test_among_equal_nodes_the_first_by_name_is_best(core: Core) -> None:
 
 def test_of_many_nodes_the_best_are_left(core: Core) -> None:
     place(core, a_pod("half", 500), N2)
-    few, all_of_them = Chooser(core.cycle, most_nodes=1), Chooser(core.cycle, most_nodes=0)
+    few, all_of_them = NodeFilter(core.cycle, most_nodes=1), NodeFilter(core.cycle, most_nodes=0)
     assert few.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == ("n2",)
     assert all_of_them.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == EVERYWHERE
 
@@ -96,7 +96,7 @@ def test_the_one_that_is_left_is_the_best_of_those_that_were_named(
     tmp_path_factory: pytest.TempPathFactory, held: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     core = a_core(tmp_path_factory.mktemp("core"), EVERYWHERE)
-    few, all_of_them = Chooser(core.cycle, most_nodes=1), Chooser(core.cycle)
+    few, all_of_them = NodeFilter(core.cycle, most_nodes=1), NodeFilter(core.cycle)
     for number, (node, milli) in enumerate(held):
         decision = few.on(holder := a_pod(f"held{number}", milli), NodeName(node), now())
         if not isinstance(decision, str):
@@ -112,7 +112,7 @@ def test_the_one_that_is_left_is_the_best_of_those_that_were_named(
 def test_the_best_that_was_named_is_found_though_many_are_better(tmp_path: Path) -> None:
     names = tuple(f"n{number:03}" for number in range(130))
     core = a_core(tmp_path, names)
-    few = Chooser(core.cycle, most_nodes=1)
+    few = NodeFilter(core.cycle, most_nodes=1)
     for number, name in enumerate(names[:120]):
         place(core, a_pod(f"held{number}", 500), NodeName(name))
     assert few.filter(asking(a_pod(), *reversed(names)), now()).node_names == ("n000",)
@@ -124,7 +124,7 @@ def test_what_the_pod_prefers_counts_as_in_standalone_mode(core: Core) -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]
     term = {"weight": 100, "preference": {"matchFields": fields}}
     pod = a_pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
-    few = Chooser(core.cycle, most_nodes=1)
+    few = NodeFilter(core.cycle, most_nodes=1)
     assert few.filter(asking(pod, *EVERYWHERE), now()).node_names == ("n3",)
     assert few.filter(asking(a_pod(), "n3", "n2", "n1"), now()).node_names == ("n1",)
 
@@ -135,7 +135,7 @@ def test_where_it_fits_nowhere_each_node_has_its_reason(core: Core) -> None:
     add(core, "elsewhere", crishim=False)
     for number in range(2):
         place(core, a_pod(f"full{number}", 1000), N1)
-    result = Chooser(core.cycle).filter(asking(a_pod(), "n1", "silent", "bare", "elsewhere", "unheard"), now())
+    result = NodeFilter(core.cycle).filter(asking(a_pod(), "n1", "silent", "bare", "elsewhere", "unheard"), now())
     assert not result.node_names
     assert result.failed_nodes == {"n1": "Insufficient GPU share"}
     assert result.failed_and_unresolvable_nodes == {
@@ -147,13 +147,13 @@ def test_where_it_fits_nowhere_each_node_has_its_reason(core: Core) -> None:
 
 
 def test_a_cluster_without_nodes_has_room_for_nobody(tmp_path: Path) -> None:
-    chooser = Chooser(a_core(tmp_path, ()).cycle)
+    chooser = NodeFilter(a_core(tmp_path, ()).cycle)
     assert chooser.filter(asking(a_pod(), "n1"), now()).failed_and_unresolvable_nodes == {"n1": str(UNKNOWN)}
     assert not chooser.filter(asking(a_pod()), now()).node_names
 
 
 def test_it_is_known_whether_there_is_room_anywhere(core: Core, tmp_path: Path) -> None:
-    chooser, pod = Chooser(core.cycle), a_pod("whole", 1000)
+    chooser, pod = NodeFilter(core.cycle), a_pod("whole", 1000)
     assert chooser.fits(pod, now())
     for number, node in enumerate((N1, N1, N2, N2, N3, N3)):
         place(core, a_pod(f"small{number}", 100), node)
@@ -164,13 +164,13 @@ def test_it_is_known_whether_there_is_room_anywhere(core: Core, tmp_path: Path) 
     assert not chooser.fits(pod, now())
     assert chooser.fits(a_pod("half", 500), now())
     assert not chooser.fits(a_pod("gang", annotations={GANG: "g", GANG_SIZE: "2"}), now())
-    assert not Chooser(a_core(tmp_path, ()).cycle).fits(pod, now())
+    assert not NodeFilter(a_core(tmp_path, ()).cycle).fits(pod, now())
 
 
 def test_cpu_and_memory_are_kube_schedulers(core: Core) -> None:
     container = {"name": "main", "resources": {"limits": {GPU_MILLI: "500", "cpu": "1000"}}}
     pod = a_pod(containers=[container])
-    assert Chooser(core.cycle).filter(asking(pod, "n1"), now()).node_names == ("n1",)
+    assert NodeFilter(core.cycle).filter(asking(pod, "n1"), now()).node_names == ("n1",)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_cpu_and_memory_are_kube_schedulers(core: Core) -> None:
     [({GANG: "g", GANG_SIZE: "2"}, NO_GANGS), ({"partage.dev/nonsense": "1"}, "partage.dev/nonsense")],
 )
 def test_what_can_never_be_says_so(core: Core, annotations: dict[str, str], why: str) -> None:
-    pod, chooser = a_pod(annotations=annotations), Chooser(core.cycle)
+    pod, chooser = a_pod(annotations=annotations), NodeFilter(core.cycle)
     found = chooser.filter(asking(pod, "n1", "n2"), now()).failed_and_unresolvable_nodes
     assert found.keys() == {"n1", "n2"}
     assert all(why in each for each in found.values())
@@ -186,11 +186,11 @@ def test_what_can_never_be_says_so(core: Core, annotations: dict[str, str], why:
 
 
 def test_there_is_no_opinion_on_a_pod_that_nobody_asked_about(core: Core) -> None:
-    assert prioritized(Chooser(core.cycle), a_pod(), N1, N2) == {}
+    assert prioritized(NodeFilter(core.cycle), a_pod(), N1, N2) == {}
 
 
 def test_at_the_end_the_node_as_it_is_counts(core: Core) -> None:
-    chooser, pod = Chooser(core.cycle), a_pod("late", 1000)
+    chooser, pod = NodeFilter(core.cycle), a_pod("late", 1000)
     assert chooser.filter(asking(pod, "n1"), now()).node_names == ("n1",)
     for number in range(2):
         place(core, a_pod(f"quick{number}", 1000), N1)

@@ -15,12 +15,12 @@ from partage_scheduler.extender.messages import (
     Host,
     Message,
     MetaPod,
+    MetaVictims,
     PreemptionArgs,
     PreemptionResult,
     PrioritizeArgs,
     Result,
     Unreadable,
-    Victims,
     read,
     write,
 )
@@ -55,7 +55,7 @@ def test_victims_are_read_by_their_uids() -> None:
         b'{"Pod":{"metadata":{"name":"p"}},"NodeNameToVictims":null,'
         b'"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"v"}],"NumPDBViolations":2}}}'
     )
-    victims = Victims(pods=(MetaPod(uid=PodUid("v")),), violations=2)
+    victims = MetaVictims(pods=(MetaPod(uid=PodUid("v")),), violations=2)
     assert read(body, PreemptionArgs).node_name_to_meta_victims == {"n1": victims}
     assert msgspec.json.decode(write(PreemptionResult(node_name_to_meta_victims={N1: victims}))) == {
         "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "v"}], "NumPDBViolations": 2}}

@@ -14,9 +14,10 @@ import pytest
 from partage_base.acceptor import MOST_OF_ONE
 from partage_base.daemon.errors import BadConfiguration, CannotListen
 from partage_scheduler.extender import server
-from partage_scheduler.extender.callers import Papers, Trust
+from partage_scheduler.extender.callers import CallerTrust
 from partage_scheduler.extender.server import Port
 from partage_scheduler.extender.wire import Ask, Unfit
+from partage_scheduler.settings import CertificateFiles
 from rig.identity.certificates import Authority, Use
 from rig.identity.people import Person
 from support.kube import LOOPS, stored, until
@@ -26,7 +27,7 @@ Conversation = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LOOPBACK = IPv4Address("127.0.0.1")
 
 
-class Desk:
+class Verbs:
     """Echoes; `/late` waits to be released, `/wrong` fails."""
 
     def __init__(self) -> None:
@@ -53,8 +54,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def a_port(trust: Trust | None = None) -> AsyncGenerator[tuple[Port, Desk]]:
-    desk = Desk()
+async def a_port(trust: CallerTrust | None = None) -> AsyncGenerator[tuple[Port, Verbs]]:
+    desk = Verbs()
     port = Port("127.0.0.1:0", desk, trust=trust)
     await port.open()
     try:
@@ -91,7 +92,7 @@ async def asked(conversation: Conversation, path: bytes, body: bytes = b"{}") ->
     return await heard(reader)
 
 
-Story = Callable[[Port, Desk, Conversation], Awaitable[None]]
+Story = Callable[[Port, Verbs, Conversation], Awaitable[None]]
 
 
 def told(story: Story) -> None:
@@ -103,7 +104,7 @@ def told(story: Story) -> None:
 
 
 def test_a_connection_has_many_questions_answered_in_their_order() -> None:
-    async def story(_port: Port, desk: Desk, conversation: Conversation) -> None:
+    async def story(_port: Port, desk: Verbs, conversation: Conversation) -> None:
         reader, writer = conversation
         writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
         assert await heard(reader) == (200, b"1")
@@ -116,7 +117,7 @@ def test_a_connection_has_many_questions_answered_in_their_order() -> None:
 
 
 def test_what_goes_wrong_costs_one_answer() -> None:
-    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+    async def story(port: Port, desk: Verbs, conversation: Conversation) -> None:
         assert (await asked(conversation, b"/wrong"))[0] == 500
         assert await conversation[0].read() == b""
         desk.released.set()
@@ -131,7 +132,7 @@ def test_what_goes_wrong_costs_one_answer() -> None:
 
 
 def test_who_leaves_before_the_answer_hurts_nobody() -> None:
-    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+    async def story(port: Port, desk: Verbs, conversation: Conversation) -> None:
         conversation[1].write(request(b"1", b"/late"))
         await until(lambda: desk.asked == ["/late"])
         conversation[1].transport.abort()
@@ -146,7 +147,7 @@ def test_who_leaves_before_the_answer_hurts_nobody() -> None:
 def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "DEADLINE_S", 0.05)
 
-    async def story(port: Port, _desk: Desk, conversation: Conversation) -> None:
+    async def story(port: Port, _desk: Verbs, conversation: Conversation) -> None:
         assert await asked(conversation, b"/a") == (200, b"{}")
         async with connected(port) as slow:
             slow[1].write(request()[:-1])
@@ -159,7 +160,7 @@ def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(m
 def test_of_too_many_connections_the_one_that_rested_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
 
-    async def story(port: Port, _desk: Desk, first: Conversation) -> None:
+    async def story(port: Port, _desk: Verbs, first: Conversation) -> None:
         await asked(first, b"/a")
         async with connected(port) as second:
             await asked(second, b"/a")
@@ -176,7 +177,7 @@ def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes(monke
     monkeypatch.setattr(server, "MOST_HEARD_BYTES", 1 << 20)
     head = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n"
 
-    async def story(port: Port, _desk: Desk, honest: Conversation) -> None:
+    async def story(port: Port, _desk: Verbs, honest: Conversation) -> None:
         async with connected(port) as little, connected(port) as much:
             for (_, writer), size in ((little, 300_000), (much, 900_000)):
                 writer.write(head + b"x" * size)
@@ -189,7 +190,7 @@ def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes(monke
 
 
 def test_at_the_end_what_is_being_answered_is_answered() -> None:
-    async def story(port: Port, desk: Desk, conversation: Conversation) -> None:
+    async def story(port: Port, desk: Verbs, conversation: Conversation) -> None:
         reader, writer = conversation
         writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
         await until(lambda: desk.asked)
@@ -204,7 +205,7 @@ def test_at_the_end_what_is_being_answered_is_answered() -> None:
 
 
 def test_an_address_that_others_have_ends_the_start() -> None:
-    async def story(port: Port, desk: Desk, _conversation: Conversation) -> None:
+    async def story(port: Port, desk: Verbs, _conversation: Conversation) -> None:
         with pytest.raises(CannotListen, match="extender_address"):
             await Port(f"127.0.0.1:{port.port}", desk).open()
 
@@ -220,7 +221,7 @@ class Certificates:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.authority = folder, Authority("ours")
-        self.papers = Papers(folder / "server.crt", folder / "server.key", folder / "ca.crt")
+        self.papers = CertificateFiles(folder / "server.crt", folder / "server.key", folder / "ca.crt")
         self.renew()
 
     def renew(self, name: str = "extender", *, authority: Authority | None = None) -> None:
@@ -229,8 +230,8 @@ class Certificates:
         stored(self.folder, "server", pair)
         self.papers.callers.write_bytes(self.authority.certificate)
 
-    def trust(self) -> Trust:
-        return Trust(self.papers, (NAME,))
+    def trust(self) -> CallerTrust:
+        return CallerTrust(self.papers, (NAME,))
 
     def caller(self, authority: Authority | None = None, name: str = NAME) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())

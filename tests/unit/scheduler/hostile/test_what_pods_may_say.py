@@ -12,7 +12,7 @@ from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.objects.excess import AMOUNTS, MOST_BYTES, OF_PODS, REACHING
 from partage_scheduler.predicates.needs import asked_by
 from partage_scheduler.predicates.ports import host_ports
-from partage_scheduler.requests import Reading
+from partage_scheduler.requests import RequestReader
 from unit.scheduler.objects_made import HOSTNAME, REQUIRED, Json, apart, labelled, near, node, pod, read
 from unit.scheduler.placing import World
 
@@ -54,7 +54,7 @@ def terms(count: int, **more: Any) -> Json:
 def test_who_says_too_much_is_told_what_how_much_and_what_is_allowed(spec: dict[str, Any], what: str) -> None:
     large = pod("p", **spec)
     with pytest.raises(Refused, match=what):
-        Reading(NoDialect()).of(large)
+        RequestReader(NoDialect()).of(large)
     assert len(large.excess) < 200
 
 
@@ -69,7 +69,7 @@ def test_who_says_as_much_as_is_allowed_is_read() -> None:
     spec: dict[str, Any] = {"affinity": terms(OF_PODS), "tolerations": [{"key": f"k{number}"} for number in range(512)]}
     large = pod("p", {f"k{number}": "x" for number in range(256)}, **spec)
     assert not large.excess
-    assert Reading(NoDialect()).of(large).pod.name == "p"
+    assert RequestReader(NoDialect()).of(large).pod.name == "p"
 
 
 def test_of_a_pod_that_says_too_much_little_is_kept() -> None:

@@ -36,7 +36,6 @@ class Both:
             self.put_node(slot)
 
     def step(self) -> None:
-        """One thing happens."""
         act = self.chance.one(
             (*[self.put_pod] * 8, *[self.remove_pod] * 3, *[self.change_node] * 3, self.remove_node, self.change_rest)
         )

@@ -87,7 +87,6 @@ class Users:
             self.tell_cards(name, self._random.choice(("ok", "lost", "degraded: no room for more errors")))
 
     def tell_cards(self, name: str, health: str) -> None:
-        """Its inventory anew."""
         notes = {INVENTORY: inventory_text(name, health=health)}
         self._api.objects.patch(f"{NODES_PATH}/{name}", {"metadata": {"annotations": notes}})
 

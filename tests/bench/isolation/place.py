@@ -86,14 +86,15 @@ class Place:
         return self.told(container).cards[0]
 
     def settled(self, container: Container) -> Callable[[int], None]:
-        """What waits until the broker has forgotten a dead process of it: no card shows what that had any more."""
+        """What waits until the broker knows that a process is dead: for the next question it looks at the card."""
+
+        def is_dead(pid: int) -> bool:
+            time.sleep(_SELDOM_S)  # each look is work for the broker
+            processes = (each for each in self.told(container).processes if each.pid == pid)
+            return all(card.state == "dead" for each in processes for card in each.cards)
 
         def wait(pid: int) -> None:
-            def forgotten() -> bool:
-                time.sleep(_SELDOM_S)  # each look is work for the broker
-                return all(each.pid != pid for each in self.told(container).processes)
-
-            self.until(f"process {pid} is forgotten", forgotten, within_s=60)
+            self.until(f"process {pid} is known to be dead", lambda: is_dead(pid), within_s=60)
 
         return wait
 

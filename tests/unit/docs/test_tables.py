@@ -11,7 +11,7 @@ DOCS = "".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))
 
 
 def test_every_table_is_current() -> None:
-    command = [sys.executable, ROOT / "tools/tables.py", "--check"]
+    command = [sys.executable, str(ROOT / "tools/tables.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 

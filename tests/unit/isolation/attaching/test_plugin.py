@@ -21,7 +21,7 @@ from unit.gpu_node.nodes import CARDS, FIRST, part
 pytestmark = pytest.mark.slow
 
 PLUGINS = {
-    "kit-gpu": "partage_plugins.testing.neighbours:GpuNode",
+    "kit-gpu": "partage_plugins.testing.neighbours:StandInNode",
     "isolation": "partage_isolation.plugin:IsolationNode",
 }
 MEMORY = CARDS[0].memory_bytes

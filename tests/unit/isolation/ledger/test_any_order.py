@@ -101,9 +101,11 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: len(self.programs) < 4)
     @rule(reuse=st.booleans())
     def begin(self, reuse: bool) -> None:  # noqa: FBT001
-        """A new process, perhaps with the pid of a dead one."""
+        """A new process, perhaps with the pid of a dead one: that of one which lives is never given again."""
         self.tokens += 1
-        pid = self.lingering[0].pid if reuse and self.lingering and not self.lingering[0].held else 100 + self.tokens
+        living = {program.pid for program in self.programs}
+        free = [each.pid for each in self.lingering if not each.held and each.pid not in living]
+        pid = free[0] if reuse and free else 100 + self.tokens
         program = Program(pid, self.tokens, self.tokens.to_bytes(16, "big"))
         assert self.ledger.lives.begin(self.container, program.id, program.token)
         self.programs.append(program)

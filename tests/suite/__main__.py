@@ -17,8 +17,9 @@ from suite import plan
 from suite.pool import ROOT, Done, Job, Pool
 
 LOGS: Final = ROOT / ".cache/test"
-COMPUTING: Final = 2
-WAITING: Final = 3
+CHECKS: Final = {"computing": 2, "waiting": 1}
+TESTS: Final = {"computing": 1, "waiting": 2}
+"""With more at once two cores are no sooner done, and what waits for an answer waits in vain."""
 SLOWEST: Final = 20
 
 
@@ -43,7 +44,7 @@ def _check(names: Sequence[str]) -> int:
     jobs = _named(names, plan.inner_loop())
     if jobs is None:
         return 2
-    done = Pool(LOGS / "check", computing=COMPUTING, waiting=WAITING).run(jobs, _say)
+    done = Pool(LOGS / "check", **CHECKS).run(jobs, _say)
     return int(any(each.failures for each in done))
 
 
@@ -52,7 +53,7 @@ def _test(names: Sequence[str]) -> int:
     builds, jobs = plan.builds(), _named(names, plan.everything())
     if jobs is None:
         return 2
-    pool = [Pool(LOGS, computing=COMPUTING, waiting=WAITING) for _ in range(2)]
+    pool = [Pool(LOGS, **TESTS) for _ in range(2)]
     done = [*pool[0].run(builds, _say), *pool[1].run(jobs, _say)]
     return report(done, time.monotonic() - started)
 

@@ -16,7 +16,8 @@ from typing import Final
 
 from rig.errors import ComponentFailed
 
-_ANSWERS_WITHIN_S: Final = 30.0
+_ANSWERS_WITHIN_S: Final = 70.0
+"""The API server itself gives up after 60."""
 
 
 @dataclass(frozen=True)

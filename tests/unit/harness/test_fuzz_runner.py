@@ -87,7 +87,7 @@ def test_a_sound_target_exits_0_and_says_what_was_done(folder: Path) -> None:
     (folder / "toy.py").write_text(FINE)
     ran = fuzz(folder, "toy", "--seconds", "0.3", "--seed", "1")
     assert ran.status == 0, ran
-    for word in ("fuzz toy: 0.3 s", "executions", "/s,", "outcomes", "inputs kept", "lines reached", "seed 1"):
+    for word in ("fuzz toy: ", "executions", "/s,", "outcomes", "inputs kept", "lines reached", "seed 1"):
         assert word in ran.out
     assert not (folder / "kept").exists()
 

@@ -1,5 +1,3 @@
-"""`python -m partage_advertiser`."""
-
 from partage_advertiser.cli import main
 
 if __name__ == "__main__":

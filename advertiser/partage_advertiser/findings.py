@@ -71,7 +71,6 @@ class FindingsFolder:
 
 
 def happening_of(findings: Findings, found: Problem) -> Happening:
-    """In people's words."""
     if findings.pod is None:
         return Happening("Warning", found.kind, f"{found.sentence[:1].upper()}{found.sentence[1:]}.")
     who = f"container {findings.container} of pod {findings.pod.namespace}/{findings.pod.name}"

@@ -93,5 +93,5 @@ def _last_told(file: InventoryFile) -> Inventory | None:
         text = file.text()
         return decode_inventory(text, (GPU,)) if text else None
     except (OSError, DecodeError) as error:
-        _log.warning("the inventory file of before can't be read; it is made anew", why=str(error))
+        _log.warning("the old inventory file can't be read; a new one is made", why=str(error))
         return None

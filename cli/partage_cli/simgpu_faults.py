@@ -116,7 +116,7 @@ def stick(target: Target, card: int, pid: int | None) -> None:
 @inject.command(name="reload")
 @click.pass_obj
 def reload_(target: Target) -> None:
-    """Load the driver anew: every program loses its cards, and programs that start then work."""
+    """Load the driver again: every program loses its cards, and programs that start then work."""
     target().control("reload")
 
 

@@ -1,5 +1,3 @@
-"""`python -m partage_crishim`."""
-
 from partage_crishim.cli import main
 
 if __name__ == "__main__":

@@ -159,6 +159,6 @@ def _restored(message: bytes) -> Pass | Refuse:
     if not may_claim(message):
         return Pass()
     no = RestoreRefused(
-        "partage: a pod with an allocation cannot be restored from a checkpoint; create it anew, to be scheduled"
+        "partage: a pod with an allocation cannot be restored from a checkpoint; create it again, to be scheduled"
     )
     return Refuse(Code.FAILED_PRECONDITION, str(no))

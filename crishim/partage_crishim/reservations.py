@@ -24,7 +24,7 @@ from partage_crishim.rules.holdings import Listing, Reservation, over
 from partage_crishim.table import Table
 
 LIFETIME_S: Final = 150.0
-"""kubelet gives up a create after 120 s by default; a runtime that nobody waits for any more ends it soon after."""
+"""kubelet gives up a create after 120 s by default; the runtime ends it soon after."""
 _LOCK_DEADLINE_S: Final = 5.0
 _LOCK_PAUSE_S: Final = 0.002
 

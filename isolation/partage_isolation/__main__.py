@@ -1,5 +1,3 @@
-"""`python -m partage_isolation`."""
-
 from partage_isolation.cli import main
 
 if __name__ == "__main__":

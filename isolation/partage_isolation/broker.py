@@ -17,7 +17,7 @@ from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import CardUse
 from partage_isolation.audit.metrics import BrokerFigures, Counters
-from partage_isolation.audit.mounts import Installed
+from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.runtime import Runtime
 from partage_isolation.audit.suspicions import Rules
@@ -124,7 +124,7 @@ class Broker:
             books=self.containers,
             nvml=sampler,
             runtime=Runtime(RuntimeClient(client)),
-            engagement=Engagement(Installed(self._library, root)),
+            engagement=Engagement(InstalledFiles(self._library, root)),
             board=Board(root),
             figures=AuditFigures(daemon.metrics),
             folders=folders.names,

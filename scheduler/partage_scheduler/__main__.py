@@ -1,5 +1,3 @@
-"""`python -m partage_scheduler`."""
-
 from partage_scheduler.cli import main
 
 if __name__ == "__main__":

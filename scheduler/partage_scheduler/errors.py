@@ -16,8 +16,7 @@ from __future__ import annotations
 from partage_plugins.errors import PartageError
 
 
-class SchedulerError(PartageError):
-    """Base of them all."""
+class SchedulerError(PartageError): ...
 
 
 class LeadLost(SchedulerError):

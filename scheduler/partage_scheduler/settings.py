@@ -86,9 +86,9 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(ge=1, le=86400),
         Setting("Seconds that a pod which leaves for another is given at most; who is given longer is not waited for."),
     ] = 120
-    elect: Annotated[
-        bool, Setting("Lead only while holding the Lease; off only where nobody else can ever run beside this one.")
-    ] = True
+    elect: Annotated[bool, Setting("Lead only while holding the Lease; off only where no second one can ever run.")] = (
+        True
+    )
     lease_s: Annotated[
         float, Meta(ge=2, le=300), Setting("Seconds after the last renewal of the Lease until another one may lead.")
     ] = 15.0
@@ -142,7 +142,9 @@ class SchedulerSettings(CommonSettings, frozen=True, kw_only=True):
 
     extender_preempts: Annotated[
         bool,
-        Setting("Send pods of a lower priority away for one that lacks shares: kube-scheduler finds nobody for it."),
+        Setting(
+            "Send pods of a lower priority away for one that lacks shares: kube-scheduler finds no victims for it."
+        ),
     ] = True
     extender_answers_within_s: Annotated[
         float,

@@ -71,7 +71,6 @@ class SimulatedNode:
         return statuses_of(self.control("status"))
 
     def start(self) -> None:
-        """Returns when simgpud answers."""
         if self._daemon is not None and self._daemon.runs:
             raise NodeFailed(f"{self.root} runs already, as process {self._daemon.pid}")
         self._let_go()

@@ -43,7 +43,6 @@ class Simgpud:
         self.close()
 
     def close(self) -> None:
-        """Leaves the process running."""
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1

@@ -1,4 +1,4 @@
-"""Allocations against the nodes' inventories: the cards are there, and nobody has what another one has. Pure."""
+"""Allocations against the nodes' inventories: the cards are there, and no two pods have the same part. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.usage import Usage, usages
 
 _SILENT_AFTER_S: Final = 40.0
-_MOVE: Final = "delete the pod: it is placed anew"
+_MOVE: Final = "delete the pod: it is placed again"
 Cards = Mapping[CardId, Card]
 Uses = Sequence[tuple[SeenPod, Usage]]
 

@@ -71,7 +71,7 @@ def runtime(here: SeenHere, cluster: SeenCluster, kinds: Iterable[AnyKind]) -> I
 
 
 def broker(here: SeenHere, kinds: Iterable[AnyKind]) -> Iterator[Finding]:
-    """The broker holds to their limits whom the runtime runs, and nobody else."""
+    """The broker holds the containers that the runtime runs to their limits, and no others."""
     about = About("broker")
     if isinstance(here.broker, Unseen):
         yield about.unknown(str(here.broker), do=_AS_ROOT)

@@ -15,17 +15,17 @@ from partage_scheduler.objects import seen
 Read = Callable[[Pod], PodRequest]
 """What a pod asks for, in whatever dialect; raises `PartageError`."""
 _FORGED = "delete the pod, and find who writes alloc.partage.dev/ annotations"
-_ANEW = "delete the pod: it is placed anew"
+_AGAIN = "delete the pod: it is placed again"
 
 
 def unread(cluster: SeenCluster) -> Iterator[Finding]:
     """Nothing is known of what can't be read."""
     about = About("unread")
-    yield from (about.wrong(each, do="delete it, or write it anew") for each in cluster.unread)
+    yield from (about.wrong(each, do="delete it, or write it again") for each in cluster.unread)
 
 
 def signatures(cluster: SeenCluster) -> Iterator[Finding]:
-    """Every allocation is signed, for this pod on this node; nobody else wrote one."""
+    """Every allocation is signed, for this pod on this node."""
     about = About("signatures")
     faults = [about.wrong(f"pod {each.name}: {each.fault}", do=_FORGED) for each in cluster.pods if each.fault]
     yield from faults
@@ -45,11 +45,11 @@ def keys(cluster: SeenCluster) -> Iterator[Finding]:
 
 
 def requests(cluster: SeenCluster, read: Read) -> Iterator[Finding]:
-    """Who asks for cards and is on a node, was given them; and nobody else, and nothing else."""
+    """A pod on a node has exactly the cards that it asks for."""
     about = About("requests")
     pods = [each for each in cluster.pods if each.pod.node and not each.fault]
     wrong = [
-        about.wrong(f"pod {each.name} on node {each.pod.node}: {words}", do=_ANEW)
+        about.wrong(f"pod {each.name} on node {each.pod.node}: {words}", do=_AGAIN)
         for each in pods
         for words in _of_pod(each, read)
     ]

@@ -65,5 +65,5 @@ async def _pod(server: ApiServer, question: Question) -> ApiPod:
 
 
 def _scheduler(pod: ApiPod) -> str:
-    """Whoever places it, it is explained as ours would place it."""
+    """It is explained as our scheduler would place it."""
     return pod.spec.scheduler_name or "default-scheduler"

@@ -23,7 +23,7 @@ _FIRST_SEED: Final = 42
 _FILE: Final = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 
 
-class Source(NamedTuple):
+class ReplayInput(NamedTuple):
     """What is replayed, and how the cluster that it is from stands now."""
 
     workload: Workload
@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
         plot.write_text(as_svg(source.workload, summaries), encoding="utf-8")
 
 
-def _source(nodes: Path | None, pods: Path | None, snapshot: Path | None, made_up: int | None) -> Source:
+def _source(nodes: Path | None, pods: Path | None, snapshot: Path | None, made_up: int | None) -> ReplayInput:
     """The one source that is named."""
     named = [nodes is not None or pods is not None, snapshot is not None, made_up is not None]
     if sum(named) != 1:
@@ -98,12 +98,12 @@ def _source(nodes: Path | None, pods: Path | None, snapshot: Path | None, made_u
         read = read_snapshot(snapshot, side)
         for note in read.notes:
             click.echo(note, err=True)
-        return Source(read.workload, read.now)
+        return ReplayInput(read.workload, read.now)
     if made_up is not None:
-        return Source(synthetic(made_up))
+        return ReplayInput(synthetic(made_up))
     if nodes is None or pods is None:
         raise click.UsageError(f"a trace has two files; {'--nodes' if nodes is None else '--pods'} is missing")
-    return Source(read_trace(nodes, pods))
+    return ReplayInput(read_trace(nodes, pods))
 
 
 def _replayed(workload: Workload, jobs: Sequence[Job], protocol: Protocol, processes: int) -> list[Run]:

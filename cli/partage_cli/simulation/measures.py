@@ -19,7 +19,7 @@ from partage_plugins.vocabulary import GPU, Allocation, CardId, NodeName, PodReq
 
 
 class MisCounted(PartageError):
-    """An allocation that cannot be: whoever made it lost count."""
+    """An allocation that cannot be: its maker lost count."""
 
 
 class Meter:

@@ -67,7 +67,7 @@ class HeldStream:
         self.credit = 0
         """The runtime's credits for this stream, less what was sent on it: added to the initial window."""
         self.ended: Ended | None = None
-        """Who is to be told; nobody any more, once told."""
+        """The receiver of the end; None once it was told."""
         self.is_begun = False
         """The first headers of the answer have passed."""
 

@@ -34,7 +34,7 @@ _ENTERING: Final = _UNCONFINED | {"SYS_PTRACE"}
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
     allow_unconfined: bool = False
-    """Starts them all the same: their limits then hold as long as nobody in them minds."""
+    """Starts them all the same: their limits then hold only for programs that accept them."""
     container_handlers: tuple[str, ...] = (*CONTAINER_HANDLERS, *HANDLERS)
     """The default one, which has no name, counts as one of these."""
     vm_handlers: tuple[str, ...] = VM_HANDLERS

@@ -81,7 +81,7 @@ class Listing:
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A create in flight; `until_s` is when nobody who made it can still be waiting for it."""
+    """A create in flight; after `until_s` no caller can still wait for it."""
 
     held: Holding
     token: str

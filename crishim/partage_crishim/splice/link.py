@@ -199,9 +199,7 @@ class Link:
         try:
             ended(ending)
         except Exception as error:  # noqa: BLE001 - someone else's mistake must not cost other calls
-            self._loop.call_exception_handler(
-                {"message": "whoever was told the end of a call raised", "exception": error}
-            )
+            self._loop.call_exception_handler({"message": "the receiver of a call's end raised", "exception": error})
 
     def _set_reading(self) -> None:
         client, upstream = self.client, self.upstream

@@ -1,5 +1,3 @@
-"""The audit's figures."""
-
 from __future__ import annotations
 
 import asyncio

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from partage_isolation.audit.facts import ProcessFacts
-from partage_isolation.audit.mounts import Installed, Places
+from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import Birth, birth, container_of, executes
 from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.audit.suspicions import Sight
@@ -97,7 +97,7 @@ class Looked:
 
 class Engagement:
     def __init__(
-        self, installed: Installed, *, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
+        self, installed: InstalledFiles, *, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._installed, self._proc, self._clock = installed, proc, clock
         self._proved: dict[int, tuple[Sight, float]] = {}

@@ -37,7 +37,7 @@ _SELF: Final = Path("/proc/self")
 _log: Final = structlog.get_logger()
 
 
-class Installed:
+class InstalledFiles:
     """As of the last `look`."""
 
     def __init__(self, library_folder: Path, root: Path) -> None:
@@ -107,7 +107,7 @@ def _mapped(path: Path) -> FileId | None:
 
 
 class Places:
-    def __init__(self, installed: Installed, proc: Path) -> None:
+    def __init__(self, installed: InstalledFiles, proc: Path) -> None:
         self._installed, self._proc = installed, proc
         self._known: dict[tuple[ContainerKey, str], tuple[str, ...]] = {}
         """Wrong places by container and mount namespace, for one look."""

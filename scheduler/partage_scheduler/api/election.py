@@ -128,7 +128,7 @@ class Elector:
 
     @property
     def _now(self) -> str:
-        return f"{self.leader or 'nobody'} holds it"
+        return f"{self.leader or 'no one'} holds it"
 
     async def _tried(self) -> bool:
         """Whether the Lease is ours as of now."""

@@ -130,7 +130,6 @@ class Events:
         self._news.set()
 
     def withdraw(self, uid: PodUid) -> None:
-        """The pod is gone."""
         self._warnings.withdraw((uid, "FailedScheduling"))
 
     async def run(self) -> None:

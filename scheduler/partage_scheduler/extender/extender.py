@@ -33,8 +33,6 @@ _MAY_LEAVE: Final = frozenset((Cause.FREED,))
 
 
 class Extender:
-    """Answers kube-scheduler."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         settings: SchedulerSettings,
@@ -110,11 +108,10 @@ class Extender:
             await asyncio.wait(tasks, timeout=within_s)
 
     async def close(self) -> None:
-        """Ends every connection."""
         await self._port.abort()
 
     def _answered(self, pod: ApiPod, result: FilterResult) -> None:
-        """kube-scheduler finds nobody to leave where shares alone are lacking, so we do, once it has its answer."""
+        """kube-scheduler finds no victims where only shares are lacking, so we do, once it has its answer."""
         if result.node_names:
             self._reminder.fits_somewhere(pod.uid)
             return

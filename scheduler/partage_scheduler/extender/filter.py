@@ -33,7 +33,7 @@ GANG: Final = "gangs are bound by partage's own scheduler alone: name it in sche
 OURS: Final = (
     "schedulerName is the one of partage's own scheduler, which binds this pod: give kube-scheduler's profile another"
 )
-GATED: Final = "the pod has scheduling gates, so nobody may bind it yet"
+GATED: Final = "the pod has scheduling gates, so it may not be bound yet"
 NOTHING_OF_OURS: Final = (
     "the pod asks for nothing that partage gives: name its resources in managedResources, so that others bind it"
 )

@@ -31,8 +31,6 @@ Answering = Callable[[Ask], bytes | Awaitable[bytes]]
 
 
 class Port:
-    """Where it listens."""
-
     def __init__(self, address: str, answering: Answering, *, trust: CallerTrust | None = None) -> None:
         """`address` is `host:port`; without `trust` whoever reaches it is answered."""
         self._address, self._answering, self._trust = address, answering, trust
@@ -41,7 +39,6 @@ class Port:
         self.port = 0
 
     async def open(self) -> None:
-        """Listens; raises `CannotListen`."""
         host, _, port = self._address.rpartition(":")
         acceptor = Acceptor(host.strip("[]"), int(port), self._serve)
         try:
@@ -59,7 +56,6 @@ class Port:
         self.part()
 
     async def abort(self) -> None:
-        """Nothing more."""
         for connection in tuple(self._connections):
             connection.abort()
         if self._acceptor is not None:
@@ -87,7 +83,6 @@ class Port:
             transport.abort()
 
     def answer(self, ask: Ask) -> bytes | Awaitable[bytes]:
-        """What a request gets."""
         return self._answering(ask)
 
     def came(self, connection: Connection, transport: asyncio.Transport) -> Unfit | None:
@@ -100,7 +95,6 @@ class Port:
         return None
 
     def worked(self, connection: Connection) -> None:
-        """It did something."""
         if connection in self._connections:
             del self._connections[connection]
             self._connections[connection] = None
@@ -111,13 +105,10 @@ class Port:
             max(self._connections, key=lambda each: each.waiting).abort()
 
     def went(self, connection: Connection) -> None:
-        """One less."""
         self._connections.pop(connection, None)
 
 
 class Connection(asyncio.Protocol):
-    """One of them."""
-
     def __init__(self, port: Port) -> None:
         self._port = port
         self._listener = Listener()
@@ -134,7 +125,6 @@ class Connection(asyncio.Protocol):
         return self._listener.waiting
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody calls."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by name
         self._refusal = self._port.came(self, self._transport)
         if self._refusal is not None:
@@ -149,7 +139,6 @@ class Connection(asyncio.Protocol):
         self.over.set()
 
     def data_received(self, data: bytes) -> None:
-        """They say something."""
         self._listener.hear(data)
         if self._refusal is not None and self._listener.waiting > MOST_HEAD_BYTES:
             self._send(refusal(self._refusal), is_last=True)  # and is not heard out
@@ -165,7 +154,6 @@ class Connection(asyncio.Protocol):
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """They listen again."""
         self._is_full = False
         self._go_on()
 
@@ -176,7 +164,6 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def abort(self) -> None:
-        """At once."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -74,7 +74,7 @@ class Preemptor:
         except PluginBroken:
             raise
         except PartageError as error:
-            self._say("nobody could be chosen to leave for a pod", stay.pod, str(error))
+            self._say("no victims could be chosen for a pod", stay.pod, str(error))
             return stay
         if considered.node is not None:
             self._nominate(stay.pod, considered.node)

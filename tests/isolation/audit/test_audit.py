@@ -17,7 +17,7 @@ from partage_isolation.audit.auditor import AuditFigures, Auditor
 from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement
 from partage_isolation.audit.facts import ContainerFacts, ProcessFacts
-from partage_isolation.audit.mounts import Installed
+from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.nvml import NvmlChild
 from partage_isolation.audit.proofs import Expected, birth
 from partage_isolation.audit.runtime import RuntimeContainer
@@ -33,7 +33,7 @@ CARD = CardId(card_uuid(NODE, 0))
 ID = "ab" * 32
 
 
-class NoMounts(Installed):
+class NoMounts(InstalledFiles):
     """These processes have no mounts of ours; whether they see them right is tried elsewhere."""
 
     def expected(self, key: ContainerKey) -> tuple[Expected, ...]:

@@ -141,7 +141,7 @@ class TestRestoring:
         message = wire.message((1, "/x"), (2, wire.field(7, wire.pair("alloc.partage.dev/allocation", "{}"))))
         assert crishim.verdict(message, RESTORE_POD) == Refuse(
             Code.FAILED_PRECONDITION,
-            "partage: a pod with an allocation cannot be restored from a checkpoint; create it anew, to be scheduled",
+            "partage: a pod with an allocation cannot be restored from a checkpoint; create it again, to be scheduled",
         )
 
     @pytest.mark.parametrize("broken", [no_keys, runtime_away])

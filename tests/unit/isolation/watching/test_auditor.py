@@ -17,7 +17,7 @@ from partage_isolation.audit.auditor import AuditFigures, Auditor
 from partage_isolation.audit.board import Board
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import CardUse, ContainerFacts
-from partage_isolation.audit.mounts import Installed
+from partage_isolation.audit.mounts import InstalledFiles
 from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.audit.suspicions import Rules, Sight
 from partage_plugins.vocabulary.names import CardId, ContainerKey
@@ -28,7 +28,7 @@ class World(Engagement):
     """Everybody whom an audit asks, and what it did to them."""
 
     def __init__(self, tmp_path: Path) -> None:
-        super().__init__(Installed(tmp_path / "library", tmp_path))
+        super().__init__(InstalledFiles(tmp_path / "library", tmp_path))
         self.root = tmp_path
         self.metrics = Metrics("broker")
         self.books: Sequence[ContainerFacts] = (container(row(7, MIB)),)

@@ -15,7 +15,7 @@ import pytest
 
 from partage_isolation.audit.engagement import Engagement, Looked, Wanted
 from partage_isolation.audit.facts import ProcessFacts
-from partage_isolation.audit.mounts import Installed, Places
+from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import birth
 from partage_isolation.audit.runtime import RuntimeContainer
 from partage_isolation.store.folders import OBJECTS
@@ -50,7 +50,7 @@ class Stage:
         self.library.write_bytes(b"\x7fELF" + bytes(8192))
         (self.root / "proc").mkdir()
         self.engagement = Engagement(
-            Installed(self.root / "library", self.root), proc=self.root / "proc", clock=self.clock
+            InstalledFiles(self.root / "library", self.root), proc=self.root / "proc", clock=self.clock
         )
 
     def show(self, pid: int, *, container: str | None = ID) -> None:

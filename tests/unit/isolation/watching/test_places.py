@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from partage_isolation.audit.mounts import Installed, Places
+from partage_isolation.audit.mounts import InstalledFiles, Places
 from partage_isolation.audit.proofs import Expected
 from unit.isolation.watching.scenes import KEY
 from unit.isolation.watching.test_proofs import CONTAINER, EXPECTED
@@ -21,7 +21,7 @@ LINKED = tuple(line.replace(" /run/partage", " /var/run/partage") for line in CO
 
 
 class Expecting:
-    """An `Installed` of whoever is asked about."""
+    """An `InstalledFiles` of whoever is asked about."""
 
     def expected(self, _: object) -> tuple[Expected, ...]:
         return EXPECTED
@@ -35,7 +35,7 @@ class Stage:
     places: Places = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = Places(cast("Installed", Expecting()), self.proc)
+        self.places = Places(cast("InstalledFiles", Expecting()), self.proc)
         (self.root / "var").mkdir(parents=True)
         (self.root / "../ns").resolve().mkdir()
         (self.root / "../ns/mnt").symlink_to("mnt:[1]")

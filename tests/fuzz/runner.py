@@ -27,7 +27,7 @@ if __name__ == "__main__":  # as a program it finds its parts itself, whether th
     sys.path[0:0] = [str(Path(__file__).resolve().parents[1])]
 
 from fuzz.engine.campaign import Campaign
-from fuzz.engine.execution import Executor, Failure, Limits
+from fuzz.engine.execution import WAITS, Executor, Failure, Limits
 from fuzz.engine.mutation import MAX_BYTES, Mutator
 from fuzz.engine.reach import Reach
 from fuzz.engine.subject import NoSubject, Subject, load, names_in
@@ -84,7 +84,7 @@ def run_one(subject: Subject, options: Options) -> int:
     replayed = (options.replay.read_bytes(),) if options.replay else ()
     inputs = replayed or (*subject.regressions, *subject.seeds)
     journal = Journal(max(MAX_BYTES, *map(len, inputs)))
-    stalled_s = 2 * options.input_seconds + 1
+    stalled_s = (WAITS + 1) * options.input_seconds + 1
     result = supervised(lambda: search(subject, inputs, journal, options), journal, stalled_s=stalled_s)
     if isinstance(result, Failure):
         report(subject, result, options)

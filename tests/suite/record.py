@@ -37,6 +37,10 @@ def read(path: Path) -> dict[str, Result]:
     return {result.test: result for result in (Result(**json.loads(line)) for line in lines)}
 
 
+_LIMIT_S: Final = 300.0
+"""Where a project of its own, such as the template, has no setting."""
+
+
 class Recorder:
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,7 +75,7 @@ class Recorder:
 
 def _limit(item: pytest.Item) -> float:
     marker = item.get_closest_marker("timeout")
-    return float(marker.args[0] if marker else item.config.getini("timeout"))
+    return float(marker.args[0] if marker else item.config.getini("timeout") or _LIMIT_S)
 
 
 def pytest_configure(config: pytest.Config) -> None:

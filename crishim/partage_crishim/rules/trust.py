@@ -17,15 +17,15 @@ from partage_plugins.codecs import verify
 from partage_plugins.errors import SignatureRefused
 from partage_plugins.vocabulary import KeyId, NodeName
 
-_ANEW: Final = "delete the pod, so that its successor gets an allocation of its own"
+_AGAIN: Final = "delete the pod, so that its successor gets an allocation of its own"
 _REMEMBERED: Final = 256
 
 
 class Signatures:
     """Signatures that were found good: a pod's text comes with each of its containers.
 
-    Each is remembered with the key itself. One that was taken away since is not among the keys, and one that was read
-    anew is another object, so by neither is anything believed that was verified before.
+    Each is remembered with the key itself. A key that was removed since is not among the keys, and one that was read
+    again is another object, so neither stands for what was verified before.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Signatures:
         if signature is None:
             raise AllocationRefused(
                 "partage: this pod's allocation has no signature; only the scheduler may write alloc.partage.dev/ "
-                f"annotations: {_ANEW}"
+                f"annotations: {_AGAIN}"
             )
         known = self._good.get((text, signature))
         if known is not None and keys.get(known[0]) is known[1]:
@@ -53,14 +53,14 @@ class Signatures:
 def require_meant(claim: Claim, *, uid: str, node: NodeName) -> None:
     """Refuses an allocation that was made for another pod or node: a replayed one."""
     if claim.allocation.pod != uid:
-        raise AllocationRefused(f"partage: this pod's allocation was made for another pod; {_ANEW}")
+        raise AllocationRefused(f"partage: this pod's allocation was made for another pod; {_AGAIN}")
     if claim.allocation.node != node:
-        raise AllocationRefused(f"partage: this pod's allocation was made for another node; {_ANEW}")
+        raise AllocationRefused(f"partage: this pod's allocation was made for another node; {_AGAIN}")
 
 
 def require_not_older(gen: int, floor: int) -> None:
     """Refuses an allocation that is older than one which this node has acted on for the same pod."""
     if gen < floor:
         raise AllocationRefused(
-            f"partage: this pod's allocation is older than one that was in force here before; {_ANEW}"
+            f"partage: this pod's allocation is older than one that was in force here before; {_AGAIN}"
         )

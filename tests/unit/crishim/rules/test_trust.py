@@ -124,6 +124,8 @@ def test_keys_that_only_verify_serve_old_pods_and_removed_ones_do_not(stage: Sta
     crishim.rewrite(create(signed(allocation(), old)))
     file.unlink()
     assert "which this node does not trust" in crishim.refusal(create(signed(allocation(), old), attempt=1))
+    write_public(stage.root / "etc/partage/keys.d", old)
+    crishim.rewrite(create(signed(allocation(), old), attempt=2))
 
 
 def test_a_named_kind_that_is_critical_here_is_known(crishim: Crishim) -> None:

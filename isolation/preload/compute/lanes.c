@@ -55,6 +55,7 @@ static struct lane *unused(void) {
 }
 
 static void begin(struct lane *lane, const struct owner *owner, unsigned card) {
+    os_lock(&lane->lock); /* a launch of the one before may just be closing its batch */
     memset(&lane->batches, 0, sizeof lane->batches);
     atomic_store(&lane->word, &line_shut.word);
     lane->gate = &gates[card];
@@ -69,6 +70,7 @@ static void begin(struct lane *lane, const struct owner *owner, unsigned card) {
     lane->proved = 0;
     lane->closed = lane->recorded = lane->drained = atomic_load(&lane->launched);
     atomic_store(&lane->credit, 0);
+    os_unlock(&lane->lock);
     atomic_store(&lane->used, true);
 }
 

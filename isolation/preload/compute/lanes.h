@@ -4,7 +4,7 @@
  * caches void. Lanes are never given back to the system, so a thread with an old one does no harm.
  *
  * Locks: `lifetimes` is held while the helper calls the driver about a stream or context, and by a thread that is about
- * to end one; a lane's own lock by who opens or closes a batch. First `lifetimes`, then a lane, then the table. A
+ * to end one; a lane's own lock by who opens or closes a batch. First `lifetimes`, then the table, then a lane. A
  * thread inside the driver waits for none of them.
  */
 #pragma once

@@ -7,35 +7,19 @@ about the same thing are sent once in a while, however often it happens.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
 import structlog
 
 from partage_advertiser.happenings import Happening
 from partage_base.daemon.logs import Repeats
-from partage_base.kube import (
-    ApiServer,
-    Backoff,
-    KubeError,
-    Meta,
-    NodeEvent,
-    ObjectReference,
-    events_path,
-    micro_time,
-)
+from partage_base.kube import ApiServer, EventWriter, ObjectReference, Occurrence
 
 COMPONENT: Final = "partage-advertiser"
-NAMESPACE: Final = "default"
-"""Where events about objects without a namespace belong."""
 _MOST_WAITING: Final = 64
-_TRIES: Final = 3
 _AGAIN_S: Final = 5.0
 _MOST_AGAIN_S: Final = 20.0
-_LONGEST_MESSAGE: Final = 1024
 _log = structlog.get_logger()
 
 
@@ -48,12 +32,13 @@ class Events:
         sent: Callable[[str], None],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._server = server
-        self._node = node
-        self._sent, self._sleep = sent, sleep
+        self._node = ObjectReference(kind="Node", name=node, uid=node)  # as kubelet writes its own
+        self._sent = sent
         self._waiting: asyncio.Queue[Happening] = asyncio.Queue(_MOST_WAITING)
         self._repeats = Repeats(every_s=300)
-        self._backoff = Backoff(first_s=_AGAIN_S, most_s=_MOST_AGAIN_S, random=random.random)
+        self._writer = EventWriter(
+            server, component=COMPONENT, instance=node, first_s=_AGAIN_S, most_s=_MOST_AGAIN_S, sleep=sleep
+        )
 
     def tell(self, happening: Happening) -> None:
         """Soon; also in the log, at once."""
@@ -69,33 +54,9 @@ class Events:
     async def run(self) -> None:
         """Sends what waits, for ever."""
         while True:
-            happening = await self._waiting.get()
-            self._sent(await self._send(_event(self._node, happening, datetime.now(UTC))))
-
-    async def _send(self, event: NodeEvent) -> str:
-        for _ in range(_TRIES):
-            try:
-                await self._server.create(events_path(NAMESPACE), event, msgspec.Raw)
-            except KubeError as error:
-                _log.debug("an event was not taken", why=str(error))
-                await self._sleep(self._backoff.after(error))
-            else:
-                self._backoff.reset()
-                return "sent"
-        return "dropped"
-
-
-def _event(node: str, happening: Happening, now: datetime) -> NodeEvent:
-    """As kubelet writes its own, whose uid of a node is its name."""
-    return NodeEvent(
-        metadata=Meta(generate_name=f"{node}.", namespace=NAMESPACE),
-        involved_object=ObjectReference(kind="Node", name=node, uid=node),
-        type=happening.type,
-        reason=happening.reason,
-        action=happening.reason,
-        message=happening.message[:_LONGEST_MESSAGE],
-        event_time=micro_time(now),
-        reporting_component=COMPONENT,
-        reporting_instance=node,
-        count=1,
-    )
+            what = await self._waiting.get()
+            self._sent(
+                await self._writer.write(
+                    Occurrence.of(self._node, what.type, what.reason, what.message, action=what.reason)
+                )
+            )

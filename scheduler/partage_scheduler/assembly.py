@@ -34,7 +34,6 @@ from partage_scheduler.signatures import Signer
 
 _CONNECTIONS_BESIDE: Final = 8
 """For the Lease, events, conditions and looks at pods."""
-_LONGEST_INSTANCE: Final = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     status = StatusWriter(server, written=figures.written)
     events = Events(
         server,
-        instance=identity[:_LONGEST_INSTANCE],
+        instance=identity,
         sent=figures.sent,
         is_busy=lambda: binder.in_flight > settings.in_flight // 2,
     )

@@ -3,7 +3,7 @@
 Read in this order: `access` (where and as whom, renewed as credentials rotate), `server` (plain calls, each sent once
 and bounded in time and size), `informer` (a list kept current by a watch, for ever), `lists` (how that begins:
 streamed, or in pages). `paths` and `objects` are the words; `errors` is what is expected to go wrong, and how long to
-wait after which error.
+wait after which error. `event_writer` writes events for people.
 
     access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     async with ApiServer(access, user_agent="partage-advertiser/0.1") as server:
@@ -31,9 +31,10 @@ from partage_base.kube.errors import (
     TooLarge,
     Unreachable,
 )
+from partage_base.kube.event_writer import EventWriter, Occurrence
 from partage_base.kube.events import Bookmark, Changed, Deleted, Event
 from partage_base.kube.informer import Listed, Lost, Seen, follow
-from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, NodeEvent, ObjectReference, micro_time
+from partage_base.kube.objects import Lease, LeaseSpec, Meta, Node, ObjectEvent, ObjectReference, micro_time
 from partage_base.kube.paths import (
     binding_path,
     endpoint_slice_path,
@@ -62,6 +63,7 @@ __all__ = [
     "Conflict",
     "Deleted",
     "Event",
+    "EventWriter",
     "Gone",
     "KubeError",
     "Lease",
@@ -71,11 +73,12 @@ __all__ = [
     "Lost",
     "Meta",
     "Node",
-    "NodeEvent",
     "Nonsense",
     "NotAllowed",
     "NotFound",
+    "ObjectEvent",
     "ObjectReference",
+    "Occurrence",
     "PatchKind",
     "Seen",
     "ServerFailed",

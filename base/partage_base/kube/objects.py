@@ -54,8 +54,8 @@ class ObjectReference(_Object, frozen=True, kw_only=True):
     uid: str = ""
 
 
-class NodeEvent(_Object, frozen=True, kw_only=True):
-    """An event about a node, in people's words; it is created in the namespace `default`."""
+class ObjectEvent(_Object, frozen=True, kw_only=True):
+    """An event about an object, in people's words."""
 
     metadata: Meta
     involved_object: ObjectReference
@@ -68,7 +68,6 @@ class NodeEvent(_Object, frozen=True, kw_only=True):
     """As `micro_time` writes it."""
     reporting_component: str
     reporting_instance: str
-    count: int = 0
 
 
 def micro_time(moment: datetime) -> str:

@@ -16,7 +16,7 @@ from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.talking.api import Patch
 from rig.talking.cluster import Cluster
 from rig.talking.manifests import a_node, a_pod
-from rig.talking.resources import LEASES, NEW_EVENTS, NODES, SECRETS, Json
+from rig.talking.resources import EVENTS, LEASES, NODES, SECRETS, Json
 
 pytestmark = pytest.mark.slow
 
@@ -56,16 +56,16 @@ def an_event(pod: Json) -> Json:
     metadata = pod["metadata"]
     about = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
     return {
-        "apiVersion": "events.k8s.io/v1",
+        "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": f"{metadata['name']}.1"},
         "eventTime": micro_time(datetime.now(UTC)),
-        "regarding": about,
+        "involvedObject": about,
         "action": "Scheduling",
         "reason": "FailedScheduling",
-        "note": "0/0 nodes are available",
+        "message": "0/0 nodes are available",
         "type": "Warning",
-        "reportingController": "partage-scheduler",
+        "reportingComponent": "partage-scheduler",
         "reportingInstance": "one",
     }
 
@@ -93,7 +93,7 @@ def test_our_scheduler_sees_pods_and_nodes_and_reports(cluster: Cluster, node: s
     assert node in scheduler.nodes.names()
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no card"}
     scheduler.api.patch(pod.path("status"), {"status": {"conditions": [unschedulable]}}, Patch.STRATEGIC)
-    scheduler.api.create(NEW_EVENTS.at(TEAM), an_event(pod.object))
+    scheduler.api.create(EVENTS.at(TEAM), an_event(pod.object))
     assert pod.refresh()
     assert pod.condition("PodScheduled")["message"] == "no card"
     assert [event.reason for event in pod.events()] == ["FailedScheduling"]

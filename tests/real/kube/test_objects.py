@@ -19,8 +19,8 @@ from partage_base.kube import (
     LeaseSpec,
     Meta,
     Node,
-    NodeEvent,
     NotFound,
+    ObjectEvent,
     ObjectReference,
     binding_path,
     events_path,
@@ -80,7 +80,7 @@ def test_a_lease_is_made_renewed_and_never_overwritten_by_who_is_late(as_admin: 
 
 
 def test_an_event_about_a_node_is_taken(as_admin: Callable[[Story], None]) -> None:
-    event = NodeEvent(
+    event = ObjectEvent(
         metadata=Meta(generate_name="n9.", namespace="default"),
         involved_object=ObjectReference(kind="Node", name="n9", uid="n9", api_version="v1"),
         reason="CardLost",
@@ -93,9 +93,9 @@ def test_an_event_about_a_node_is_taken(as_admin: Callable[[Story], None]) -> No
     )
 
     async def story(server: ApiServer) -> None:
-        made = await server.create(events_path("default"), event, NodeEvent)
+        made = await server.create(events_path("default"), event, ObjectEvent)
         assert msgspec.structs.replace(made, metadata=event.metadata) == event
-        about = await server.list(events_path(), NodeEvent, fields="involvedObject.name=n9,reason=CardLost")
+        about = await server.list(events_path(), ObjectEvent, fields="involvedObject.name=n9,reason=CardLost")
         assert [item.message for item in about.items] == ["card GPU-1 fell off the bus"]
         await server.delete(f"{events_path('default')}/{made.metadata.name}")
 

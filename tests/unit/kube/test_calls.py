@@ -16,9 +16,9 @@ from partage_base.kube import (
     LeaseSpec,
     Meta,
     Node,
-    NodeEvent,
     Nonsense,
     NotFound,
+    ObjectEvent,
     ObjectReference,
     binding_path,
     events_path,
@@ -114,7 +114,7 @@ def test_a_pod_is_bound_with_its_annotations_in_one_call() -> None:
 
 
 def test_an_event_is_written_as_kubernetes_spells_it() -> None:
-    event = NodeEvent(
+    event = ObjectEvent(
         metadata=Meta(generate_name="n1.", namespace="default"),
         involved_object=ObjectReference(kind="Node", name="n1", uid="u"),
         reason="CardLost",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partage_advertiser.events import COMPONENT, NAMESPACE
+from partage_advertiser.events import COMPONENT
 from partage_advertiser.settings import AdvertiserSettings
 from partage_base.version import VERSION
 from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
@@ -95,7 +95,7 @@ def test_leases_are_our_namespaces_alone_and_events_those_of_nodes() -> None:
     leases = {("leases", verb) for verb in ("get", "create", "update", "delete")}
     assert {role["metadata"]["namespace"]: rights(role) for role in of_kind("Role")} == {
         AdvertiserSettings().namespace: leases,
-        NAMESPACE: {("events", "create"), ("events", "patch")},
+        "default": {("events", "create"), ("events", "patch")},
     }
 
 

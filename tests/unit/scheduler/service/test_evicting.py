@@ -19,7 +19,7 @@ from support.kube import until
 from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 
-EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
+EVENTS = "/api/v1/namespaces/team/events"
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def notes(api: FakeApi, reason: str) -> list[str]:
-    return [event["note"] for event in api.objects.select(EVENTS, {}) if event["reason"] == reason]
+    return [event["message"] for event in api.objects.select(EVENTS, {}) if event["reason"] == reason]
 
 
 def lose_cards(api: FakeApi) -> None:

@@ -160,8 +160,8 @@ def test_a_card_is_not_given_away_while_its_pod_runs_without_its_allocation(tmp_
 
 
 def told(api: FakeApi, reason: str) -> list[str]:
-    events = api.objects.select("/apis/events.k8s.io/v1/namespaces/team/events", {})
-    return [event["note"] for event in events if event["reason"] == reason]
+    events = api.objects.select("/api/v1/namespaces/team/events", {})
+    return [event["message"] for event in events if event["reason"] == reason]
 
 
 def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from support.kube import until
 from support.scheduler_stage import Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
 
-EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
+EVENTS = "/api/v1/namespaces/team/events"
 
 
 def said(api: FakeApi, reason: str) -> list[dict[str, Any]]:
     found = [event for event in api.objects.select(EVENTS, {}) if event["reason"] == reason]
-    return sorted(found, key=lambda event: str(event["regarding"]["name"]))
+    return sorted(found, key=lambda event: str(event["involvedObject"]["name"]))
 
 
 def graceful(api: FakeApi) -> list[dict[str, Any]]:
@@ -52,8 +52,8 @@ def test_the_lowest_leaves_and_the_pod_takes_its_place(tmp_path: Path) -> None:
                 assert [pod["metadata"]["name"] for pod in api.objects.select(PODS, {})] == ["new", "p2"]
                 await until(lambda: said(api, "Preempted"))
                 (event,) = said(api, "Preempted")
-                assert (event["regarding"]["uid"], event["action"]) == (victim.uid, "Preempting")
-                assert event["note"] == f"Preempted by pod {stands(api, 'new').uid} on node n1"
+                assert (event["involvedObject"]["uid"], event["action"]) == (victim.uid, "Preempting")
+                assert event["message"] == f"Preempted by pod {stands(api, 'new').uid} on node n1"
             assert Truth(api, tmp_path).check()["bound"] == 3
 
     asyncio.run(story())

@@ -14,7 +14,7 @@ from support.kube import told, until
 from support.scheduling import PODS, create_pod, stands
 
 WHY = "0/3 nodes are available: 3 Insufficient GPU share."
-EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"
+EVENTS = "/api/v1/namespaces/team/events"
 
 
 async def while_running(run: Coroutine[Any, Any, None], story: Callable[[], Awaitable[None]]) -> None:
@@ -162,9 +162,9 @@ def test_a_pod_that_waits_has_an_event_that_counts() -> None:
             await until(lambda number=number: sent["sent"] + sent["counted"] == number + 1)  # type: ignore[misc]
         (event,) = events_of(api)
         assert (event["type"], event["reason"], event["action"]) == ("Warning", "FailedScheduling", "Scheduling")
-        assert event["note"] == WHY
-        assert event["regarding"]["uid"] == pod.uid
-        assert event["reportingController"] == "partage-scheduler"
+        assert event["message"] == WHY
+        assert event["involvedObject"]["uid"] == pod.uid
+        assert event["reportingComponent"] == "partage-scheduler"
         assert event["series"]["count"] == 3
         events.failed(pod, "another reason")
         await until(lambda: sent["sent"] == 2)
@@ -192,7 +192,7 @@ def test_a_bound_pod_has_an_event_and_no_warning_after_it() -> None:
         await until(lambda: sent["sent"])
         (event,) = events_of(api)
         assert (event["type"], event["reason"]) == ("Normal", "Scheduled")
-        assert event["note"] == "Successfully assigned team/p to n1"
+        assert event["message"] == "Successfully assigned team/p to n1"
 
     tell_events(story)
 

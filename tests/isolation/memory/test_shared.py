@@ -11,7 +11,7 @@ import pytest
 from isolation.memory.stage import BLOCK, CHUNK, LIMIT, MIB, OUT_OF_MEMORY, Place, Program
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Packet, Result, What
-from simgpu.memory.test_sharing import received
+from simgpu.memory.programs import received
 from support.lender import Lender, Row, honest
 
 pytestmark = pytest.mark.slow

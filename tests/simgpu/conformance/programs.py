@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from partage_simgpu.comparison import read_facts
-from support.simgpu import SimulatedNode, built, simulated_node
+from support.simgpu import built, simulated_node
 
 SOURCES: Final = Path(__file__).parents[3] / "simgpu/native/conformance"
+AT_ONCE: Final = 4
+"""Programs that ask each card: nearly all of the time is waiting."""
 DEADLINE_S: Final = 300
 
 Facts = dict[str, str]
@@ -31,22 +33,28 @@ def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
     return program.returncode, told, said
 
 
-def asked(node: SimulatedNode, *cases: str) -> Facts:
-    status, told, said = ended(started(node.environment, *cases))
-    assert (status, said) == (0, "")
-    return read_facts(told, "told")
+def listed() -> list[str]:
+    """All cases."""
+    return subprocess.check_output([built() / "conformance", "--list"], text=True).split()
 
 
 def asked_all_at_once(folder: Path, profiles: Sequence[str]) -> list[Facts]:
-    """The same questions to several cards, each on a node of its own: nearly all of the time is waiting."""
+    """All questions to cards of these profiles. Each program has a node of its own: cases compare free memory."""
+    cases = listed()
     with ExitStack() as nodes:
         running = [
-            started(nodes.enter_context(simulated_node(folder / str(number), cards=(profile,))).environment)
+            [
+                started(
+                    nodes.enter_context(simulated_node(folder / f"{number}-{part}", cards=(profile,))).environment,
+                    *cases[part::AT_ONCE],
+                )
+                for part in range(AT_ONCE)
+            ]
             for number, profile in enumerate(profiles)
         ]
-        answers = [ended(program) for program in running]
-    assert [(status, said) for status, _, said in answers] == [(0, "")] * len(profiles)
-    return [read_facts(told, profile) for profile, (_, told, _) in zip(profiles, answers, strict=True)]
+        answers = [[ended(program) for program in each] for each in running]
+    assert {(status, said) for each in answers for status, _, said in each} == {(0, "")}
+    return [read_facts("".join(told for _, told, _ in each), "told") for each in answers]
 
 
 def outcomes(facts: Facts) -> dict[str, str]:

@@ -55,12 +55,6 @@ def test_an_unlisted_difference_ends_with_3(tmp_path: Path) -> None:
     )
 
 
-def test_without_a_driver_one_line_says_so(tmp_path: Path) -> None:
-    status, told, said = typed("init", LD_LIBRARY_PATH=str(tmp_path))
-    assert (status, told) == (1, "")
-    assert said.startswith("conformance: no driver to ask: ")
-
-
 @pytest.mark.parametrize("words", [("--simulated",), ("--against",), ("--wrong",)])
 def test_a_wrong_word_is_refused_with_the_usage(words: tuple[str, ...]) -> None:
     status, told, said = typed(*words)

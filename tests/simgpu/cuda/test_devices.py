@@ -89,18 +89,6 @@ def test_every_attribute_has_an_answer_and_no_others(node: SimulatedNode) -> Non
     assert answers == list(range(1, 162))
 
 
-def test_wrong_questions_have_the_drivers_errors(node: SimulatedNode) -> None:
-    answers = run(
-        node,
-        """
-        early = [ask("cuDeviceGetCount", ctypes.byref(ctypes.c_int())), ask("cuInit", 1)]
-        version = made("cuDriverGetVersion", kind=ctypes.c_int); call("cuInit", 0)
-        tell([*early, version, ask("cuDeviceGet", ctypes.byref(ctypes.c_int()), 2), ask("cuDeviceGetCount", None)])
-        """,
-    )
-    assert answers == [3, 1, 13000, 101, 1]
-
-
 def test_without_a_driver_there_is_no_device(node: SimulatedNode) -> None:
     node.stop()
     assert run(node, WHICH) == [100, []]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -41,6 +42,17 @@ def program(node: SimulatedNode, *, device: int | None = 0, pass_fds: Sequence[i
         yield started
     finally:
         started.close()
+
+
+@contextmanager
+def received(sender: Steered, descriptor: int) -> Generator[int]:
+    """A descriptor of another process, as one of ours that children inherit."""
+    file = os.open(f"/proc/{sender.pid}/fd/{descriptor}", os.O_RDONLY)
+    os.set_inheritable(file, True)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def used(node: SimulatedNode, card: int = 0) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.memory.programs import INVALID_HANDLE, INVALID_VALUE, KIB, NOT_SUPPORTED, Program, rounded, used
+from simgpu.memory.programs import INVALID_HANDLE, KIB, Program, rounded, used
 
 pytestmark = pytest.mark.slow
 
@@ -41,22 +41,6 @@ def test_mipmaps_take_all_their_levels(node: SimulatedNode, one: Program) -> Non
     assert used(node) - before == expected
     one.ask('call("cuMipmappedArrayDestroy", x)')
     assert used(node) == before
-
-
-def test_requirements_are_told_of_deferred_arrays_which_take_nothing(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("data = (ctypes.c_uint64 * 4)()")
-    one.ask(f"x = array(1000, 1000, kind={FLOAT}, flags={DEFERRED})")
-    one.ask('call("cuArrayGetMemoryRequirements", data, x, 0)')
-    assert one.ask("list(data)[:2]") == [rounded(4_000_000, TILE), TILE]
-    assert used(node) == before
-    assert one.error('call("cuArrayGetMemoryRequirements", data, array(9), 0)') == INVALID_VALUE
-
-
-def test_sparse_arrays_are_not_supported_and_nonsense_is_refused(one: Program) -> None:
-    assert one.error(f"array(64, 64, flags={SPARSE})") == NOT_SUPPORTED
-    for wrong in ("array(0)", "array(64, channels=3)", "array(64, kind=77)", f"array(64, 32, 6, flags={CUBEMAP})"):
-        assert one.error(wrong) == INVALID_VALUE
 
 
 def test_arrays_go_with_their_context_deferred_ones_too(node: SimulatedNode, one: Program) -> None:

@@ -5,21 +5,9 @@ from __future__ import annotations
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.memory.programs import CAPTURE_UNSUPPORTED, INVALID_VALUE, MIB, Program, program
+from simgpu.memory.programs import MIB, Program, program
 
 pytestmark = pytest.mark.slow
-
-FORMS = ("", "_ptds")
-STREAM_FORMS = ("", "_ptsz")
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_bytes_go_to_the_card_across_it_and_back(one: Program, form: str) -> None:
-    one.ask("a, b, data, back = alloc(9000), alloc(9000), bytes(range(250)) * 36, ctypes.create_string_buffer(9000)")
-    one.ask(f'call("cuMemcpyHtoD_v2{form}", a, data, 9000)')
-    one.ask(f'call("cuMemcpyDtoD_v2{form}", b, a, 9000)')
-    one.ask(f'call("cuMemcpyDtoH_v2{form}", back, b, 9000)')
-    assert one.ask("back.raw == data") is True
 
 
 def test_host_memory_of_both_kinds_is_reached_by_copies_for_devices(one: Program) -> None:
@@ -69,29 +57,6 @@ def test_copies_take_their_bytes_at_the_rate_of_bus_or_card(node: SimulatedNode)
         assert on_card - over_bus == 2000 + 120 * MIB * 10**9 // 320_000_000_000
 
 
-def test_empty_copies_do_nothing_and_are_no_error(one: Program) -> None:
-    one.ask("a = alloc(64)")
-    one.ask('call("cuMemcpyHtoD_v2", a, b"", 0)')
-    one.ask('call("cuMemsetD8_v2", a, 1, 0)')
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        'call("cuMemcpyHtoD_v2", 4096, b"x", 1)',
-        'call("cuMemcpyDtoH_v2", back, a + 60, 8)',
-        'call("cuMemcpyDtoD_v2", a, a + 4096, 8)',
-        'call("cuMemcpyHtoD_v2", a, None, 1)',
-        'call("cuMemcpyHtoD_v2", a, b"x", 1 << 63)',
-        'call("cuMemsetD32_v2", a + 2, 1, 1)',
-        'call("cuMemsetD8_v2", a, 1, 65)',
-    ],
-)
-def test_what_lies_outside_is_refused(one: Program, wrong: str) -> None:
-    one.ask("a, back = alloc(64), ctypes.create_string_buffer(64)")
-    assert one.error(wrong) == INVALID_VALUE
-
-
 def test_in_a_graph_bytes_move_whenever_it_is_launched(one: Program) -> None:
     one.ask("one, a, h = stream(), alloc(64), host(64)")
     one.ask("graph, _ = captured(one, lambda: call('cuMemcpyHtoDAsync_v2', a, ctypes.c_void_p(h), 8, one))")
@@ -100,12 +65,3 @@ def test_in_a_graph_bytes_move_whenever_it_is_launched(one: Program) -> None:
         one.ask('call("cuGraphLaunch", graph, one)')
         one.ask("synchronize(one)")
         assert one.ask("text(a, 8)") == written
-
-
-def test_synchronous_copies_and_allocations_break_a_capture(one: Program) -> None:
-    one.ask("one, a = stream(), alloc(64)")
-    for unsafe in ("write(a, 'x')", "alloc(64)", "free(a)", "managed(64)", 'call("cuMemsetD8_v2", a, 1, 1)'):
-        one.ask('call("cuStreamBeginCapture_v2", one, 0)')
-        assert one.error(unsafe) == CAPTURE_UNSUPPORTED
-        assert one.error('call("cuStreamEndCapture", one, ctypes.byref(WORD()))') != 0
-    assert one.ask("span(a)[1]") == 64

@@ -8,7 +8,6 @@ from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
     INVALID_VALUE,
     MIB,
-    NOT_INITIALIZED,
     OUT_OF_MEMORY,
     UNAVAILABLE,
     Program,
@@ -44,15 +43,6 @@ def test_what_does_not_fit_is_refused_and_the_pointer_untouched(
     one.ask(f'call("{name}", ctypes.byref(value), {arguments})')
 
 
-def test_the_last_block_can_be_had_and_no_more(node: SimulatedNode, one: Program) -> None:
-    unused, total = one.ask("info()")
-    one.ask(f"alloc({unused - 2 * MIB})")
-    one.ask("alloc(2 * MIB)")
-    assert one.ask("info()") == [0, total]
-    assert one.error("alloc(1)") == OUT_OF_MEMORY
-    assert used(node) == total
-
-
 def test_absurd_sizes_do_not_fit(one: Program) -> None:
     for size in (1 << 43, 1 << 63, (1 << 64) - 1):
         assert one.error(f"alloc({size})") == OUT_OF_MEMORY
@@ -73,13 +63,6 @@ def test_programs_share_one_card(node: SimulatedNode, one: Program) -> None:
     one.ask("alloc(900 * MIB)")
 
 
-def test_failures_that_were_asked_for_happen_so_often(node: SimulatedNode, one: Program) -> None:
-    node.control("fail 0 2")
-    assert one.error("alloc(64)") == OUT_OF_MEMORY
-    assert one.error("alloc_async(64)") == OUT_OF_MEMORY
-    one.ask("write(alloc(64), 'works')")
-
-
 def test_a_lost_card_has_no_memory_any_more(node: SimulatedNode, one: Program) -> None:
     one.ask("a = alloc(64)")
     node.control("lose 0")
@@ -95,9 +78,3 @@ def test_without_simgpud_calls_fail_and_none_hangs(node: SimulatedNode, one: Pro
     assert one.error("alloc(64 * MIB)") not in (0, OUT_OF_MEMORY, INVALID_VALUE)
     assert one.error("create(2 * MIB)") not in (0, OUT_OF_MEMORY)
     assert one.error("ipc_handle(a)") != 0
-
-
-def test_children_after_a_fork_have_no_card(one: Program) -> None:
-    one.ask("a = alloc(64)")
-    assert one.ask("forked()") == NOT_INITIALIZED
-    one.ask("write(a, 'the parent still has it')")

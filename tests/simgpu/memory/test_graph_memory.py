@@ -6,7 +6,6 @@ import pytest
 
 from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
-    BLOCK,
     GRAPH_RESERVED,
     GRAPH_USED,
     GRAPH_USED_HIGH,
@@ -74,25 +73,6 @@ def test_all_that_is_kept_for_graphs_is_trimmed(node: SimulatedNode, streaming: 
     assert used(node) == before
 
 
-def test_what_a_graph_leaves_allocated_is_used_and_freed_by_the_program(
-    node: SimulatedNode, streaming: Program
-) -> None:
-    before = used(node)
-    streaming.ask(f"graph, a = {OPEN}")
-    launch(streaming)
-    streaming.ask("write(a, 'of a graph')")
-    assert streaming.ask("text(a, 10)") == "of a graph"
-    assert account(streaming) == [10 * MIB, 10 * MIB]
-    assert streaming.error('call("cuGraphLaunch", graph, one)') == INVALID_VALUE
-    streaming.ask("free_async(a, one)")
-    assert account(streaming) == [0, 10 * MIB]
-    launch(streaming)
-    streaming.ask("free(a)")
-    assert streaming.error("free(a)") == INVALID_VALUE
-    streaming.ask('call("cuDeviceGraphMemTrim", 0)')
-    assert used(node) == before
-
-
 def test_one_graph_allocates_and_another_one_frees(streaming: Program) -> None:
     streaming.ask(f"graph, a = {OPEN}")
     streaming.ask("other, _ = captured(one, lambda: free_async(a, one))")
@@ -102,13 +82,6 @@ def test_one_graph_allocates_and_another_one_frees(streaming: Program) -> None:
         launch(streaming, "other")
         assert account(streaming)[0] == 0
     assert streaming.error('call("cuGraphLaunch", other, one)') == INVALID_VALUE
-
-
-def test_sizes_are_rounded_to_blocks(streaming: Program) -> None:
-    streaming.ask("graph, a = captured(one, lambda: alloc_async(100, one))")
-    launch(streaming)
-    assert account(streaming) == [BLOCK, BLOCK]
-    assert streaming.ask("span(a)[1]") == 100
 
 
 def test_a_launch_that_does_not_fit_says_so_and_one_that_does_finds_memory_that_was_kept(
@@ -128,20 +101,3 @@ def test_what_was_not_allocated_by_a_graph_is_not_freed_by_one(streaming: Progra
     streaming.ask("a = alloc_async(64, one)")
     streaming.ask('call("cuStreamBeginCapture_v2", one, 0)')
     assert streaming.error("free_async(a, one)") == INVALID_VALUE
-
-
-def test_nodes_that_are_added_by_hand_do_the_same(node: SimulatedNode, streaming: Program) -> None:
-    before = used(node)
-    streaming.ask('graph = told("cuGraphCreate", 0)')
-    streaming.ask("like = words(1, 0, width=4) + location() + bytes(72) + words(0, 0, 4 * MIB, 0)")
-    streaming.ask("params = ctypes.create_string_buffer(like, 120)")
-    streaming.ask('node = told("cuGraphAddMemAllocNode", graph, None, 0, params)')
-    streaming.ask("a = int.from_bytes(params.raw[112:120], 'little')")
-    streaming.ask('last = told("cuGraphAddMemFreeNode", graph, words(node), 1, a)')
-    streaming.ask('executable = told("cuGraphInstantiateWithFlags", graph, 0)')
-    launch(streaming, "executable")
-    assert account(streaming) == [0, 4 * MIB]
-    assert used(node) - before == 4 * MIB
-    streaming.ask('call("cuGraphExecDestroy", executable)')
-    streaming.ask('call("cuGraphDestroy", graph)')
-    assert streaming.error("span(a)") != 0

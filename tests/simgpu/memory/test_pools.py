@@ -11,43 +11,12 @@ from simgpu.memory.programs import (
     MIB,
     OUT_OF_MEMORY,
     RESERVED,
-    RESERVED_HIGH,
     THRESHOLD,
-    USED,
-    USED_HIGH,
     Program,
-    eventually,
     used,
 )
 
 pytestmark = pytest.mark.slow
-
-
-def test_a_pool_grows_in_chunks_that_many_allocations_share(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("pool = pool_of()")
-    for _ in range(4):
-        one.ask("alloc_async(8 * MIB)")
-    assert used(node) - before == one.ask(f"pool_get(pool, {RESERVED})") == CHUNK
-    one.ask("alloc_async(1)")
-    assert used(node) - before == one.ask(f"pool_get(pool, {RESERVED})") == 2 * CHUNK
-    assert one.ask(f"pool_get(pool, {USED})") == 32 * MIB + 512
-
-
-def test_an_allocation_greater_than_a_chunk_takes_as_many_as_it_needs(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("alloc_async(33 * MIB)")
-    assert used(node) - before == 2 * CHUNK
-
-
-def test_freed_memory_stays_reserved_until_somebody_synchronises(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("a = alloc_async(MIB)")
-    one.ask("free_async(a)")
-    assert used(node) - before == CHUNK
-    assert one.ask(f"pool_get(pool_of(), {USED})") == 0
-    one.ask("synchronize()")
-    assert used(node) == before
 
 
 def test_memory_below_the_release_threshold_stays(node: SimulatedNode, one: Program) -> None:
@@ -64,30 +33,6 @@ def test_memory_below_the_release_threshold_stays(node: SimulatedNode, one: Prog
     assert used(node) - before == 32 * MIB
     one.ask('call("cuMemPoolTrimTo", pool, 0)')
     assert used(node) == before
-
-
-def test_high_water_marks_rise_by_themselves_and_fall_when_set_back(one: Program) -> None:
-    one.ask("pool = pool_of()")
-    one.ask("a = alloc_async(40 * MIB)")
-    one.ask("free(a)")
-    assert one.ask(f"pool_get(pool, {RESERVED_HIGH})") == 2 * CHUNK
-    assert one.ask(f"pool_get(pool, {USED_HIGH})") == 40 * MIB
-    assert one.error(f"pool_set(pool, {USED_HIGH}, 1)") == INVALID_VALUE
-    one.ask(f"pool_set(pool, {USED_HIGH}, 0)")
-    one.ask(f"pool_set(pool, {RESERVED_HIGH}, 0)")
-    assert one.ask(f"pool_get(pool, {USED_HIGH})") == one.ask(f"pool_get(pool, {RESERVED_HIGH})") == 0
-
-
-def test_the_stream_that_freed_memory_has_it_again_before_its_work_is_done(node: SimulatedNode, one: Program) -> None:
-    one.ask("one, two = stream(), stream()")
-    one.ask("a = alloc_async(20 * MIB, one)")
-    one.ask('occupy(one, "sim_forever")')
-    full = used(node)
-    one.ask("free_async(a, one)")
-    assert one.ask("alloc_async(20 * MIB, two)") != one.ask("a")
-    assert used(node) - full == CHUNK
-    assert one.ask("alloc_async(20 * MIB, one)") == one.ask("a")
-    assert used(node) - full == CHUNK
 
 
 def test_other_streams_have_memory_again_once_the_work_before_its_free_is_done(one: Program) -> None:
@@ -133,25 +78,6 @@ def test_a_full_card_makes_pools_give_back_what_they_keep(node: SimulatedNode, o
     one.ask("alloc(700 * MIB)")
     assert one.ask(f"pool_get(pool, {RESERVED})") == 0
     assert one.error("alloc_async(500 * MIB)") == OUT_OF_MEMORY
-
-
-def test_a_pool_never_has_more_than_its_bound(one: Program) -> None:
-    one.ask("pool = make_pool(most=64 * MIB)")
-    one.ask("alloc_from(pool, 60 * MIB)")
-    assert one.error("alloc_from(pool, 60 * MIB)") == OUT_OF_MEMORY
-
-
-def test_a_destroyed_pool_lives_until_its_last_memory_is_freed(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("pool = make_pool()")
-    one.ask("a = alloc_from(pool, MIB)")
-    one.ask('call("cuMemPoolDestroy", pool)')
-    assert one.error("alloc_from(pool, MIB)") == INVALID_VALUE
-    one.ask('write(a, "still here")')
-    assert one.ask("text(a, 10)") == "still here"
-    one.ask("free_async(a)")
-    one.ask("synchronize()")
-    eventually(lambda: used(node) == before, "the pool's memory is free")
 
 
 def test_the_default_pool_cannot_be_destroyed_and_another_can_be_chosen(one: Program) -> None:
@@ -213,14 +139,4 @@ def test_per_thread_forms_do_the_same(node: SimulatedNode, one: Program) -> None
     one.ask('call("cuMemFreeAsync_ptsz", b, 2)')
     one.ask('call("cuStreamSynchronize", 2)')
     one.ask('call("cuMemPoolTrimTo", pool_of(), 0)')
-    assert used(node) == before
-
-
-def test_memory_of_a_pool_can_be_freed_at_once_and_a_blocks_in_order(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("a = alloc(MIB)")
-    one.ask("free_async(a)")
-    assert used(node) == before
-    one.ask("a = alloc_async(MIB)")
-    one.ask("free(a)")
     assert used(node) == before

@@ -5,19 +5,9 @@ from __future__ import annotations
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.memory.programs import BLOCK, INVALID_VALUE, MIB, NOT_SUPPORTED, OUT_OF_MEMORY, Program, used
+from simgpu.memory.programs import INVALID_VALUE, MIB, NOT_SUPPORTED, Program, used
 
 pytestmark = pytest.mark.slow
-
-
-def test_memory_costs_when_it_is_made_and_addresses_cost_nothing(node: SimulatedNode, one: Program) -> None:
-    before = used(node)
-    one.ask("reserve(1 << 38)")
-    assert used(node) == before
-    one.ask("h = create(6 * MIB)")
-    assert used(node) - before == 6 * MIB
-    one.ask("release(h)")
-    assert used(node) == before
 
 
 def test_memory_lives_while_a_handle_or_a_mapping_does(node: SimulatedNode, one: Program) -> None:
@@ -56,59 +46,11 @@ def test_copies_run_across_mappings_that_touch(one: Program) -> None:
     one.ask('call("cuMemAddressFree", a, 6 * MIB)')
 
 
-def test_nothing_is_accessible_before_it_is_granted(one: Program) -> None:
-    one.ask("h, a = create(2 * MIB), reserve(2 * MIB)")
-    one.ask('call("cuMemMap", a, 2 * MIB, 0, h, 0)')
-    assert one.error("write(a, 'x')") == INVALID_VALUE
-    assert one.ask('told("cuMemGetAccess", location(), a)') == 0
-    one.ask('call("cuMemSetAccess", a, 2 * MIB, location() + words(READWRITE, width=4), 1)')
-    assert one.ask('told("cuMemGetAccess", location(), a)') == 3
-    one.ask("write(a, 'x')")
-
-
-def test_granularity_is_two_mib_and_sizes_are_multiples_of_it(one: Program) -> None:
-    assert one.ask('told("cuMemGetAllocationGranularity", properties(), 0)') == BLOCK
-    assert one.ask('told("cuMemGetAllocationGranularity", properties(), 1)') == BLOCK
-    assert one.error("create(MIB)") == INVALID_VALUE
-    assert one.error("reserve(4095)") == INVALID_VALUE
-    assert one.error("reserve((1 << 64) - 4096)") == OUT_OF_MEMORY
-
-
 def test_a_handle_tells_what_it_was_made_as(one: Program) -> None:
     one.ask("h = create(2 * MIB, shared=True)")
     one.ask("told_ = (ctypes.c_ubyte * 32)()")
     one.ask('call("cuMemGetAllocationPropertiesFromHandle", told_, h)')
     assert one.ask("bytes(told_) == properties(shared=True)") is True
-
-
-def test_reservations_are_aligned_as_asked(one: Program) -> None:
-    for alignment in (1 << 21, 1 << 25, 1 << 30):
-        assert one.ask(f"reserve(2 * MIB, {alignment})") % alignment == 0
-    assert one.error("reserve(2 * MIB, 3 * MIB)") == INVALID_VALUE
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "map_at(a, 2 * MIB, h)",  # mapped already
-        "map_at(a + 2 * MIB, 4 * MIB, h)",  # more than the memory has
-        "map_at(a + 4 * MIB, 2 * MIB, h)",  # beyond the reservation
-        "map_at(a + 2 * MIB, 2 * MIB, 4711)",
-        "unmap(a, MIB)",
-        "unmap(a, 4 * MIB)",
-        'call("cuMemAddressFree", a, 4 * MIB)',  # still mapped
-        'call("cuMemAddressFree", a, 2 * MIB)',
-        'call("cuMemSetAccess", a, 4 * MIB, location() + words(READWRITE, width=4), 1)',
-        "free(a)",
-    ],
-)
-def test_what_makes_no_sense_is_refused_and_changes_nothing(node: SimulatedNode, one: Program, wrong: str) -> None:
-    one.ask("h, a = create(2 * MIB), reserve(4 * MIB)")
-    one.ask("map_at(a, 2 * MIB, h)")
-    before = used(node)
-    assert one.error(wrong) == INVALID_VALUE
-    one.ask("write(a, 'x')")
-    assert used(node) == before
 
 
 def test_host_memory_and_other_handles_than_descriptors_are_not_supported(one: Program) -> None:

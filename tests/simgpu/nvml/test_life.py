@@ -14,7 +14,6 @@ from partage_simgpu.node import SimulatedNode
 from simgpu.nvml.programs import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,
-    UNINITIALIZED,
     UNKNOWN,
     Program,
     bare_program,
@@ -27,22 +26,6 @@ pytestmark = pytest.mark.slow
 
 def open_files(one: Program) -> int:
     return len(os.listdir(f"/proc/{one.pid}/fd"))  # noqa: PTH208 (a count is all that is wanted)
-
-
-def test_nothing_works_before_init(node: SimulatedNode) -> None:
-    with bare_program(node) as nvml:
-        assert nvml.ask("library.nvmlDeviceGetCount_v2(byref(c_uint()))") == UNINITIALIZED
-        assert nvml.ask("library.nvmlVgpuTypeGetName(0, 0, 0)") == UNINITIALIZED
-        assert nvml.ask("library.nvmlShutdown()") == UNINITIALIZED
-
-
-def test_inits_are_counted(nvml: Program) -> None:
-    nvml.ask("nvmlInit()")
-    nvml.ask("nvmlShutdown()")
-    assert nvml.ask("nvmlDeviceGetCount()") == 3
-    nvml.ask("nvmlShutdown()")
-    assert nvml.error("nvmlDeviceGetCount()") == UNINITIALIZED
-    assert nvml.error("nvmlShutdown()") == UNINITIALIZED
 
 
 def test_shutdown_leaves_no_file_open_and_init_begins_anew(node: SimulatedNode) -> None:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.nvml.programs import INSUFFICIENT_SIZE, INVALID_ARGUMENT, MIB, NOT_FOUND, Program, eventually, program
+from simgpu.nvml.programs import INVALID_ARGUMENT, MIB, NOT_FOUND, Program, eventually, program
 
 pytestmark = pytest.mark.slow
 
@@ -59,18 +59,6 @@ def test_a_killed_program_is_listed_no_more_and_its_memory_is_free(node: Simulat
         other.kill()
         eventually(lambda: nvml.ask("nvmlDeviceGetComputeRunningProcesses(card)") == [], "the dead program is gone")
     assert nvml.ask("nvmlDeviceGetMemoryInfo(card, version=nvmlMemory_v2).used") == 0
-
-
-def test_a_list_is_asked_for_its_size_first(nvml: Program) -> None:
-    listing = "library.nvmlDeviceGetComputeRunningProcesses_v3"
-    nvml.ask("(room := c_uint(0)) and None")
-    assert nvml.ask(f"[{listing}(card, byref(room), None), room.value]") == [0, 0]
-    use(nvml, 0)
-    assert nvml.ask(f"[{listing}(card, byref(room), None), room.value]") == [INSUFFICIENT_SIZE, 1]
-    nvml.ask("(list_of_5 := (c_nvmlProcessInfo_v3_t * 5)()) and room.__init__(5)")
-    assert nvml.ask(f"[{listing}(card, byref(room), list_of_5), room.value]") == [0, 1]
-    assert nvml.ask("list_of_5[0].pid") == nvml.pid
-    assert nvml.ask("list_of_5[1].pid") == 0
 
 
 def test_older_versions_of_the_list_have_their_own_shapes(nvml: Program) -> None:

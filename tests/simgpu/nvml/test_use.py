@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.nvml.programs import INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, Program, eventually
+from simgpu.nvml.programs import NOT_FOUND, NOT_SUPPORTED, Program, eventually
 from support.simgpu import built
 
 pytestmark = pytest.mark.slow
@@ -77,12 +77,3 @@ def test_samples_are_asked_for_since_the_last_one(node: SimulatedNode, nvml: Pro
         eventually(lambda: nvml.error(f"nvmlDeviceGetSamples(card, 1, {last})") == 0, "there is a later sample")
         assert min(stamp for stamp, _ in nvml.ask(told.format(since=last))) > last
     assert nvml.error("nvmlDeviceGetSamples(card, 99, 0)") == NOT_SUPPORTED
-
-
-def test_both_lists_of_use_say_how_much_room_they_need(nvml: Program) -> None:
-    nvml.ask("[room := c_uint(0), list_of_uses := ctypes.create_string_buffer(24)] and None")
-    assert nvml.ask("library.nvmlDeviceGetProcessUtilization(card, None, byref(room), 0)") == INSUFFICIENT_SIZE
-    nvml.ask("struct.pack_into('=IIQQ', list_of_uses, 0, 24 | 1 << 24, 0, 0, 0)")
-    assert nvml.ask("library.nvmlDeviceGetProcessesUtilizationInfo(card, list_of_uses)") == INSUFFICIENT_SIZE
-    assert nvml.ask("room.value == struct.unpack_from('=I', list_of_uses, 4)[0] > 0") is True
-    assert nvml.error("nvmlDeviceGetSamples(card, 1, 2**63)") in {NOT_FOUND, INVALID_ARGUMENT}

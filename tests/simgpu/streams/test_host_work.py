@@ -10,37 +10,6 @@ from simgpu.cuda.programs import run
 pytestmark = pytest.mark.slow
 
 
-def test_a_host_function_runs_after_what_is_before_it_and_holds_what_is_behind(node: SimulatedNode) -> None:
-    answers = run(
-        node,
-        """
-        begin(); s = stream(); gate = Gate()
-        launch("sim_30ms", s); first = recorded(s)
-        gate.close(s); launch("sim_1ms", s); behind = recorded(s)
-        gate.entered.wait(DEADLINE_S)
-        told = [ask("cuEventQuery", first), ask("cuEventQuery", behind), ask("cuStreamQuery", s)]
-        gate.open(); synchronize(s)
-        tell([*told, ask("cuEventQuery", behind), ask("cuStreamQuery", s)])
-        """,
-    )
-    assert answers == [0, 600, 600, 0, 0]
-
-
-def test_host_functions_run_in_order_and_not_in_the_launching_thread(node: SimulatedNode) -> None:
-    order, foreign = run(
-        node,
-        """
-        begin(); s = stream(); order, threads, kept = [], set(), []
-        for n in range(20):
-            kept.append(HOST_FUNCTION(lambda _, n=n: (order.append(n), threads.add(threading.get_native_id()))))
-            call("cuLaunchHostFunc", s, kept[-1], None); launch("sim_10us", s)
-        synchronize(s); tell([order, threading.get_native_id() not in threads and len(threads) == 1])
-        """,
-    )
-    assert order == list(range(20))
-    assert foreign
-
-
 def test_the_legacy_stream_waits_for_host_functions_of_blocking_ones_and_the_other_way_round(
     node: SimulatedNode,
 ) -> None:
@@ -71,18 +40,6 @@ def test_an_event_behind_a_host_function_holds_the_stream_that_waits_for_it(node
         """,
     )
     assert answers == [600, 0]
-
-
-def test_a_callback_is_told_the_stream_and_success(node: SimulatedNode) -> None:
-    told = run(
-        node,
-        """
-        begin(); s = stream(); told = []
-        heard = CALLBACK(lambda stream, status, data: told.append([stream == s, status, data]))
-        call("cuStreamAddCallback", s, heard, 7, 0); synchronize(s); tell(told)
-        """,
-    )
-    assert told == [[True, 0, 7]]
 
 
 def test_the_helper_thread_takes_no_signal(node: SimulatedNode) -> None:

@@ -10,21 +10,6 @@ from simgpu.cuda.programs import run, running
 pytestmark = pytest.mark.slow
 
 
-def test_the_1025th_launch_returns_only_when_one_is_done(node: SimulatedNode) -> None:
-    before, after = run(
-        node,
-        """
-        begin(); s = stream(); k = kernel("sim_300ms"); short = kernel("sim_1us")
-        launching(k, s); first = recorded(s)
-        for _ in range(1023): launching(short, s)
-        before = ask("cuEventQuery", first)
-        launching(short, s)
-        tell([before, ask("cuEventQuery", first)])
-        """,
-    )
-    assert (before, after) == (600, 0)
-
-
 def test_a_full_queue_holds_only_its_own_stream(node: SimulatedNode) -> None:
     with running(
         node,

@@ -1,4 +1,4 @@
-"""A node with two linked cards for each test."""
+"""A node with two linked cards, for tests that ask for nothing else."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from partage_simgpu.node import SimulatedNode
-from support.simgpu import simulated_node
+from support.simgpu import SimulatedNode, simulated_node
 
 
 @pytest.fixture

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
 
 from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import (
     CHUNK,
-    INVALID_CONTEXT,
     INVALID_VALUE,
     MIB,
     Program,
     eventually,
     program,
+    received,
     used,
 )
-from support.steered import Steered
 
 pytestmark = pytest.mark.slow
 
@@ -30,17 +27,6 @@ def two(node: SimulatedNode) -> Iterator[Program]:
     """Another program."""
     with program(node) as started:
         yield started
-
-
-@contextmanager
-def received(sender: Steered, descriptor: int) -> Generator[int]:
-    """A descriptor of another process, as one of ours that children inherit."""
-    file = os.open(f"/proc/{sender.pid}/fd/{descriptor}", os.O_RDONLY)
-    os.set_inheritable(file, True)
-    try:
-        yield file
-    finally:
-        os.close(file)
 
 
 def test_both_see_what_either_writes(one: Program, two: Program) -> None:
@@ -53,16 +39,6 @@ def test_both_see_what_either_writes(one: Program, two: Program) -> None:
     two.ask("write(b + 99_990, 'from two')")
     assert one.ask("text(a + 99_990, 8)") == "from two"
     assert two.ask("span(b)") == [two.ask("b"), 100_000]
-
-
-def test_sharing_takes_no_more_of_the_card(node: SimulatedNode, one: Program, two: Program) -> None:
-    one.ask("a = alloc(10 * MIB)")
-    before = used(node)
-    two.ask(f"b = ipc_open('{one.ask('ipc_handle(a)')}')")
-    assert used(node) == before
-    two.ask("ipc_close(b)")
-    assert used(node) == before
-    assert one.error("ipc_close(a)") == INVALID_VALUE
 
 
 def test_memory_outlives_the_process_that_made_it(node: SimulatedNode, one: Program, two: Program) -> None:
@@ -85,20 +61,6 @@ def test_memory_outlives_its_free_and_is_not_written_over(node: SimulatedNode, o
     one.ask("[write(alloc(4 * MIB), 'over') for _ in range(5)] and None")
     assert two.ask("text(b, 4)") == "kept"
     assert used(node) == 2 * 64 * MIB + 6 * 4 * MIB
-
-
-def test_the_same_handle_opened_twice_is_the_same_address_until_closed_twice(one: Program, two: Program) -> None:
-    handle = one.ask("ipc_handle(alloc(3 * MIB))")
-    two.ask(f"b = ipc_open('{handle}')")
-    assert two.ask(f"ipc_open('{handle}')") == two.ask("b")
-    two.ask("ipc_close(b)")
-    two.ask("write(b, 'x')")
-    two.ask("ipc_close(b)")
-    assert two.error("write(b, 'x')") == INVALID_VALUE
-
-
-def test_ones_own_handle_cannot_be_opened(one: Program) -> None:
-    assert one.error(f"ipc_open('{one.ask('ipc_handle(alloc(64))')}')") == INVALID_CONTEXT
 
 
 def test_only_memory_of_cualloc_has_a_handle(one: Program) -> None:

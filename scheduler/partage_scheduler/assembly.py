@@ -38,7 +38,7 @@ _CONNECTIONS_BESIDE: Final = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a scheduler is made of; none of it runs yet."""
+    """The parts of a scheduler; none of them runs yet."""
 
     core: Core
     elector: Elector | None
@@ -65,7 +65,6 @@ def assemble(  # noqa: PLR0913 - said once, and by name
     figures: Figures,
     doubt_s: float | None = None,
 ) -> Parts:
-    """Puts the parts together, each over those before it."""
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     elector = _elector(settings, server, identity) if settings.elect else None
     freshness = Freshness(KINDS)
@@ -129,7 +128,7 @@ def assemble(  # noqa: PLR0913 - said once, and by name
 
 
 async def api_server(settings: SchedulerSettings) -> ApiServer:
-    """Access by the kubeconfig or from within the cluster; `BadConfiguration` where there is none."""
+    """By the kubeconfig or from within the cluster; `BadConfiguration` where there is no access."""
     try:
         access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     except BadAccess as error:

@@ -9,15 +9,11 @@ from partage_scheduler.api.streams import Freshness
 
 
 class NotLeading(Struct, frozen=True):
-    """Another scheduler may act now."""
-
     def __str__(self) -> str:
         return "this scheduler of partage does not lead; ask the one that does, by the Service of the extender"
 
 
 class OutOfDate(Struct, frozen=True):
-    """What is known of these kinds of objects may be out of date."""
-
     kinds: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -43,7 +39,6 @@ class Authority:
         return not self._freshness.missing and self.may_bind()
 
     def obstacle(self) -> Obstacle | None:
-        """Why nothing may be decided now."""
         if not self.may_bind():
             return NotLeading()
         missing = tuple(sorted(self._freshness.missing))

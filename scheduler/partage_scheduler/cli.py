@@ -18,7 +18,7 @@ from partage_scheduler.settings import SchedulerSettings
 
 
 def mistakes(settings: SchedulerSettings) -> list[str]:
-    """What is wrong, a line each. That the API server is away is no mistake: it may come later."""
+    """The mistakes, a line each. An API server that does not answer is none: it may come later."""
     return [*_of_keys(settings), *_of(plugins), *_of_access(settings)]
 
 

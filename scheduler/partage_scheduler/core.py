@@ -38,8 +38,6 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class Core:
-    """The parts that others need to know."""
-
     cluster: Cluster
     queue: Queue
     cycle: Cycle
@@ -48,7 +46,6 @@ class Core:
 
 
 def plugins() -> Registry:
-    """All plugins of the scheduler, or `BadConfiguration` with every fault."""
     return load_all(scheduler_hooks, installed(SCHEDULER_GROUP), blocked=blocked_names(os.environ))
 
 
@@ -93,7 +90,7 @@ def new_core(  # noqa: PLR0913 - what differs between a daemon, a look and a tes
         let_go=let_go,
         budgets=budgets,
     )
-    cycle = Cycle(decider, side, cluster, predicates)
+    cycle = Cycle(decider, side.requests, cluster, predicates)
     preemption = Preemption(VictimFinder(cycle, budgets, utc=time.time, longest_grace_s=settings.longest_grace_s))
     return Core(cluster=cluster, queue=queue, cycle=cycle, intake=intake, preemption=preemption)
 

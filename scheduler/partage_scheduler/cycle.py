@@ -6,46 +6,31 @@ back as a whole. Pure: it writes nothing and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from partage_plugins.answers import Scores
 from partage_plugins.errors import PartageError, PluginBroken, PluginError, Refused
-from partage_plugins.vocabulary import Allocation, NodeName, PodRequest
+from partage_plugins.vocabulary import Allocation, NodeName, Pod, PodRequest
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster import NOTHING, Cause, Cluster
 from partage_scheduler.decision import Barred, Decider, Decision, Explanation
 from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Waiting
-from partage_scheduler.requests import RequestReader, Requests
+from partage_scheduler.requests import RequestReader
 
 _LATER = frozenset((Cause.TIME,))
 _VOLUMES = frozenset((Cause.VOLUME,))
 _ELSEWHERE = Reason("nominated", "another node is nominated")
 
 
-class Filters(Protocol):
-    """Who knows where a pod can't be, whatever devices are free."""
-
-    def barred(self, pod: ApiPod, end: int) -> list[Barred]:
-        """The nodes that are out of the question, and why."""
-        ...
-
-    def unsupported(self, pod: ApiPod) -> str | None:
-        """Why it must wait whatever nodes there are."""
-        ...
-
-    def preferences(self, pod: ApiPod, end: int) -> Scores | None:
-        """How much each node is preferred; None where all are alike."""
-        ...
-
-
 @dataclass(frozen=True)
 class Bind:
-    """It is assumed on that node, and is to be bound there."""
+    """The pod is assumed on that node, and is to be bound there."""
 
     pod: ApiPod
     decision: Decision
@@ -66,12 +51,14 @@ Verdict = Bind | Stay
 
 
 class Cycle:
-    def __init__(self, decider: Decider, side: Requests, cluster: Cluster, predicates: Filters) -> None:
+    def __init__(
+        self, decider: Decider, read: Callable[[Pod], PodRequest], cluster: Cluster, predicates: Predicates
+    ) -> None:
         self.decider, self.cluster, self._predicates = decider, cluster, predicates
-        self._requests = RequestReader(side)
+        self._requests = RequestReader(read)
 
     def decide(self, waiting: Waiting, now: float) -> Sequence[Verdict]:
-        """On what the queue handed out; a verdict for each of the pods. Who is to be bound is assumed there."""
+        """A verdict for each pod that the queue handed out. A pod that is to be bound is assumed on its node."""
         if waiting.gang is not None and waiting.lacking:
             message = lacks(waiting.gang.name, waiting.lacking, waiting.gang.size)
             return [Stay(pod, message, NEVER) for pod in waiting.pods]
@@ -106,15 +93,15 @@ class Cycle:
         return Stay(pod, nowhere(explanation), causes)
 
     def request(self, pod: ApiPod) -> PodRequest:
-        """What it asks for, of devices and beside them; raises where it is written wrongly."""
+        """Raises what dialects raise, where the request is written wrongly."""
         return self._requests.of(pod)
 
     def preferences(self, pod: ApiPod) -> Scores | None:
-        """How much it prefers each node, by slot; None where all are alike."""
+        """By slot; None where all are alike."""
         return self._predicates.preferences(pod, self.decider.end)
 
     def barred(self, pod: ApiPod, request: PodRequest, now: float) -> list[Barred]:
-        """Where it can't be, by everything but plugins and room; in the order in which reasons are told."""
+        """Where it can't be, by everything but plugins and room, in the order in which reasons are told."""
         return self._predicates.barred(pod, self.decider.end) + self.cluster.barred(pod, request, now)
 
     def _one(self, pod: ApiPod, now: float) -> Verdict:
@@ -187,12 +174,11 @@ def needs_others(pod: ApiPod) -> bool:
 
 
 def lacks(gang: str, lacking: int, size: int) -> str:
-    """What a gang is told that waits for its pods."""
+    """The sentence for a gang that waits for its pods."""
     return f"gang {gang} is bound all or none: {lacking} of its {size} pods are not there yet."
 
 
 def with_gang(gang: str, pod: str, message: str) -> str:
-    """What the others of a gang are told."""
     return f"gang {gang} is bound all or none, and pod {pod} fits nowhere: {message}"
 
 

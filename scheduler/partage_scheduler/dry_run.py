@@ -45,7 +45,6 @@ async def _show(settings: SchedulerSettings) -> None:
 
 
 async def look(server: ApiServer, core: Core, *, namespace: str) -> None:
-    """All that there is, once."""
     intake = core.intake
 
     async def listed(stream: Stream[T], sink: Sink[T]) -> None:

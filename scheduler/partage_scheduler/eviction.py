@@ -24,8 +24,6 @@ class EvictionSettings(Struct, frozen=True, kw_only=True):
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """One pod that should leave."""
-
     pod: ApiPod
     trouble: Trouble
     is_news: bool
@@ -46,14 +44,12 @@ class Notices:
         self._known: dict[NodeName, tuple[Inventory, Troubles]] = {}
 
     def look(self, now: float) -> list[Notice]:
-        """Everybody who should leave, as of now."""
         found = list(self._found())
         since = self._since
         self._since = {pod.uid: self._noticed(pod, trouble, now) for pod, trouble in found}
         return [self._notice(pod, trouble, since.get(pod.uid), now) for pod, trouble in found]
 
     def is_evicted(self, reason: TroubleCode) -> bool:
-        """Whether that is a reason to evict, by the settings."""
         return self._settings.lost if reason == LOST else self._settings.paused
 
     def _found(self) -> Iterator[tuple[ApiPod, Trouble]]:
@@ -102,7 +98,6 @@ Troubles = Mapping[CardId, Trouble]
 
 
 def troubles_of(inventory: Inventory) -> Troubles:
-    """Of a node, by card."""
     part = inventory.part(GPU)
     found: dict[CardId, Trouble] = {}
     for card in part.cards if part is not None else ():
@@ -114,12 +109,12 @@ def troubles_of(inventory: Inventory) -> Troubles:
 
 
 def _asked(card: Card) -> str:
-    """In the words of who asks: that it is a pause is said already."""
+    """The asker's own words, without the prefix that says it is a pause."""
     return (card.condition.why or "").removeprefix("paused: ")
 
 
 def trouble_of(allocation: Allocation, troubles: Troubles) -> Trouble | None:
-    """Of one pod; a lost card before anything else."""
+    """A lost card comes before other trouble."""
     cards = (grant.card for grants in allocation.of(GPU).values() for grant in grants)
     found = [troubles[card] for card in cards if card in troubles]
     return min(found, key=lambda each: each.reason, default=None)

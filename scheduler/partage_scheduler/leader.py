@@ -22,8 +22,6 @@ _log = structlog.get_logger()
 
 
 class Leader:
-    """One that waits for the lead, and uses it."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         parts: Parts,
@@ -35,7 +33,7 @@ class Leader:
         known: Callable[[], None] = lambda: None,
         patience: Callable[[], Backoff] = streams.patience,
     ) -> None:
-        """`known` is called when all that there is is known, at first and after something was lost."""
+        """`known` is called when everything is known, at first and after something was lost."""
         self._known, self._patience = known, patience
         self._parts, self._server, self._namespace = parts, server, namespace
         self._tasks, self._health = tasks, health

@@ -116,23 +116,20 @@ class Figures:
         self._asked_seconds.labels(question=question, result=result).observe(seconds)
 
     def removed(self, outcome: str) -> None:
-        """A pod that was to leave its node."""
         self._removed[outcome] += 1
 
     def reminded(self, outcome: str) -> None:
-        """kube-scheduler, of a pod that fits now."""
         self._reminders[outcome] += 1
 
     def passed_over(self, kind: str) -> None:
-        """An object that can't be read."""
         self._unread[kind] += 1
 
     def erred(self, error: KubeError) -> None:
-        """A binding, or a look at what became of it."""
+        """A binding, or a check of what became of it, failed."""
         self._errors[str(error.status) if isinstance(error, Answered) else type(error).__name__.lower()] += 1
 
     def read(self, core: Core, freshness: Freshness, binder: Binder, authority: Authority) -> None:
-        """From now on what these say is on the page too."""
+        """From now on the page shows these too."""
         gauge = self._metrics.read_gauge
         gauge("partage_scheduler_queue_pods", "Pods that are to be placed.", core.queue.sizes, label="place")
         gauge(
@@ -171,7 +168,7 @@ class Figures:
 
 
 class _Fullness:
-    """How full the cluster is, counted once in a while: it takes long in a large cluster."""
+    """Counted once in a while: it takes long in a large cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,24 +19,17 @@ _MOST_BYTES: Final = 32 << 20
 _TEXT: Final = msgspec.json.Encoder()
 
 
-class Requests(Protocol):
-    """Who reads what a pod asks for."""
-
-    def requests(self, pod: Pod) -> PodRequest:
-        """What it asks for of every kind; refused where it is written wrongly."""
-        ...
-
-
 class _Known(NamedTuple):
     containers: tuple[ContainerRequest, ...]
     needs: Room
 
 
 class RequestReader:
-    """Requests of pods; what a dialect reads may depend on anything but the pod's name and uid."""
+    """Reads requests; a dialect may use anything of a pod but its name and uid."""
 
-    def __init__(self, side: Requests) -> None:
-        self._side = side
+    def __init__(self, read: Callable[[Pod], PodRequest]) -> None:
+        """`read` asks the dialects; it refuses a request that is written wrongly."""
+        self._ask = read
         self._known = Cache[bytes, _Known](_MOST_BYTES)
 
     def of(self, pod: ApiPod) -> PodRequest:
@@ -56,7 +50,7 @@ class RequestReader:
 
     def _read(self, pod: ApiPod) -> _Known:
         read_gang(pod.namespace, pod.metadata.annotations)
-        return _Known(self._side.requests(seen(pod)).containers, needs(pod))
+        return _Known(self._ask(seen(pod)).containers, needs(pod))
 
 
 def _said_by(pod: ApiPod) -> bytes:

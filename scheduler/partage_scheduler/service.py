@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 
 
 async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService:
-    """Keys, plugins and access are there; the API server need not be."""
+    """Keys, plugins and access must be there; the API server need not be."""
     signer, registry = signer_of(settings), plugins()
     server = await daemon.stack.enter_async_context(await api_server(settings))
     parts = assemble(settings, server, signer=signer, registry=registry, figures=Figures(daemon.metrics))
@@ -43,8 +43,6 @@ async def start(settings: SchedulerSettings, daemon: Daemon) -> SchedulerService
 
 
 class SchedulerService:
-    """A `partage_base.daemon.life.Running`: a scheduler that has come up."""
-
     def __init__(self, settings: SchedulerSettings, daemon: Daemon, server: ApiServer, parts: Parts) -> None:
         self._daemon, self._parts = daemon, parts
         self._leader = Leader(
@@ -57,7 +55,6 @@ class SchedulerService:
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Leads, as soon as it may."""
         if self._parts.extender is not None:
             await self._parts.extender.open(self._daemon.tasks)
         leading = asyncio.create_task(self._leader.lead(), name="leading")
@@ -73,7 +70,7 @@ class SchedulerService:
 
 
 async def _hand_back(parts: Parts) -> None:
-    """Bindings under way may end, both modes at once, and the next scheduler may lead without waiting."""
+    """Bindings under way may end, in both modes at once, and the next scheduler may lead without waiting."""
     parts.worker.stop()
     ways = [parts.worker.settle(SETTLE_S)]
     if parts.extender is not None:

@@ -29,7 +29,7 @@ class CertificateFiles:
 
     @property
     def stamps(self) -> tuple[tuple[int, int], ...]:
-        """Other ones where a file is another than before."""
+        """Change where a file has changed."""
         found = [path.stat() for path in (self.certificate, self.key, self.callers)]
         return tuple((each.st_mtime_ns, each.st_ino) for each in found)
 

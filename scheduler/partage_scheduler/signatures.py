@@ -31,14 +31,12 @@ class PublicKeys(Protocol):
 
 
 class Signed(Struct, frozen=True):
-    """An allocation as it stands on its pod."""
-
     allocation: Allocation
     annotations: Mapping[str, str]
 
 
 class Signer:
-    """Signs with one key, which may be another one from now on."""
+    """Signs with one key, which may be replaced."""
 
     def __init__(self, key: SigningKey) -> None:
         self.key = key
@@ -64,11 +62,10 @@ class Trust:
         *,
         on_refused: Callable[[ApiPod, str], None] = lambda _pod, _why: None,
     ) -> None:
-        """`on_refused` is told of allocations that must not be believed."""
         self._keys, self._kinds, self._on_refused = keys, tuple(kinds), on_refused
 
     def trusted(self, pod: ApiPod) -> Allocation | None:
-        """What a bound pod was given; None where it says nothing, or nothing that is to be believed."""
+        """The allocation of a bound pod; None where it has none, or none that can be trusted."""
         text = pod.metadata.annotations.get(ALLOCATION)
         if text is None:
             return None

@@ -13,8 +13,6 @@ _REMEMBERED: Final = 1 << 16
 
 
 class Versions:
-    """Of objects of one sort."""
-
     def __init__(self, remembered: int = _REMEMBERED) -> None:
         self._seen: dict[str, str] = {}
         self._gone: OrderedDict[str, None] = OrderedDict()
@@ -31,14 +29,13 @@ class Versions:
         return True
 
     def gone(self, uid: str) -> None:
-        """The object is no more, or will never be of interest again."""
+        """The object is no more, or never of interest again."""
         self._seen.pop(uid, None)
         self._gone[uid] = None
         if len(self._gone) > self._remembered:
             self._gone.popitem(last=False)
 
     def known(self) -> list[str]:
-        """All that were seen and are not gone."""
         return list(self._seen)
 
 

@@ -132,7 +132,7 @@ class Scheduler:
         self.asks = Asks(self.side.requests, (keys.PREFIX,))
         self.cluster = Cluster(self.decider, self.predicates, trusted=lambda _pod: None, asks=self.asks.of)
         self.queue = Queue(seated=self.cluster.seated)
-        self.cycle = Cycle(self.decider, self.side, self.cluster, self.predicates)
+        self.cycle = Cycle(self.decider, self.side.requests, self.cluster, self.predicates)
         for node in fleet(nodes):
             self.cluster.node(node_object(node))
             self.cluster.heartbeat(node.name, 0.0, 0.0)

@@ -43,26 +43,26 @@ TRIES: Final = 4
 
 @dataclass(frozen=True)
 class Bound:
-    """It is on its node, with its allocation."""
+    """The pod is on its node, with its allocation."""
 
 
 @dataclass(frozen=True)
 class Already:
-    """Somebody else put it on a node."""
+    """Another party put the pod on a node."""
 
     node: str
 
 
 @dataclass(frozen=True)
 class Lost:
-    """There is nothing more to bind: it is gone or going."""
+    """There is nothing to bind: the pod is gone or going."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Failed:
-    """It is not bound and will not be by this."""
+    """The pod is not bound and will not be by this request."""
 
     why: str
     may_retry: bool
@@ -92,7 +92,7 @@ class _Binding(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Binder:
-    """Sends bindings. Any number of them at once; how many is the caller's business."""
+    """Sends bindings, any number of them at once; the caller limits them."""
 
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
@@ -118,7 +118,7 @@ class Binder:
         """Bindings that are under way."""
 
     async def bind(self, pod: ApiPod, node: str, annotations: Mapping[str, str]) -> Outcome:
-        """Until it is certain what became of it."""
+        """Returns when the outcome is certain."""
         self.in_flight += 1
         try:
             return await self._bind(pod, node, annotations)
@@ -153,7 +153,7 @@ class Binder:
         return None
 
     async def _found(self, failure: KubeError, pod: ApiPod, binding: _Binding, doubt: _Doubt) -> Outcome | None:
-        """What has become of it, where that is certain."""
+        """The outcome, where a look at the pod makes it certain."""
         if isinstance(failure, NotFound):
             return Lost("it is gone")
         if _may_be_done(failure):
@@ -182,7 +182,6 @@ class _Doubt:
         """When the pod was seen last, on no node."""
 
     def is_over(self, sent_at: float) -> bool:
-        """With the answer to a try that was sent then."""
         return self.until is None or min(sent_at, self.looked_at) >= self.until
 
 
@@ -197,10 +196,9 @@ def _judged(pod: ApiPod, wanted: _Binding) -> Outcome | None:
 
 
 def _may_be_done(error: KubeError) -> bool:
-    """Whether a request that ended so may have been carried out, or may be later."""
     return isinstance(error, ServerFailed | Nonsense) or (isinstance(error, Unreachable) and error.may_be_done)
 
 
 def _is_passing(error: KubeError) -> bool:
-    """Whether the same may be taken a moment later."""
+    """Whether the same request may succeed a moment later."""
     return isinstance(error, Unreachable | Throttled | ServerFailed | Nonsense)

@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 
 
 class LeaseTerms(Struct, frozen=True, kw_only=True):
-    """How long things take; each is well above the next."""
+    """Each of these is well above the next."""
 
     lease_s: float = 15.0
     """So long after its last renewal another one may lead."""
@@ -89,15 +89,14 @@ class Elector:
         return (self._seen.spec.holder_identity if self._seen else None) or ""
 
     async def looked(self) -> None:
-        """Returns once it is known who leads: nothing is in the way of following, or of leading."""
+        """Returns once the leader is known."""
         await self._looked.wait()
 
     async def gained(self) -> None:
-        """Returns once this one leads."""
         await self._gained.wait()
 
     async def run(self) -> None:
-        """For ever, or until the lead is lost: `LeadLost`."""
+        """Runs for ever, or until the lead is lost: `LeadLost`."""
         while not await self._tried():
             await self._sleep(self._terms.retry_s * (1 + JITTER * random.random()))  # noqa: S311
         self._gained.set()
@@ -110,7 +109,7 @@ class Elector:
         raise LeadLost(f"the lead was lost: lease {self._namespace}/{self._name} was not renewed in time; {self._now}")
 
     async def release(self) -> None:
-        """No other scheduler has to wait for us to be late; this one leads no more, and that is no loss."""
+        """Hands the lead back, so that the next scheduler need not wait."""
         self._is_released = True
         async with self._writing:
             if not self.leads or self._seen is None:
@@ -131,7 +130,6 @@ class Elector:
         return f"{self.leader or 'no one'} holds it"
 
     async def _tried(self) -> bool:
-        """Whether the Lease is ours as of now."""
         if self._is_released:
             return False
         async with self._writing:
@@ -178,7 +176,7 @@ class Elector:
         self._looked.set()
 
     def _is_free(self, lease: Lease) -> bool:
-        """Held by no one, by us, or by one that is late; its own duration counts, which may be another than ours."""
+        """Held by no one, by us, or by one that is late by its own duration, which may differ from ours."""
         holder = lease.spec.holder_identity
         lasts_s = max(self._terms.lease_s, float(lease.spec.lease_duration_seconds))
         return not holder or holder == self._identity or self._clock() - self._seen_at >= lasts_s

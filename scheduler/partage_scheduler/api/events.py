@@ -29,8 +29,6 @@ _PAUSE_S: Final = 0.05
 
 
 class Events:
-    """Of one scheduler, about any pod."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
@@ -57,7 +55,6 @@ class Events:
         self._news = asyncio.Event()
 
     def failed(self, pod: ApiPod, why: str, *, reason: str = "FailedScheduling") -> None:
-        """The pod waits, for this reason."""
         before = self._warnings.dropped
         self._warnings.put((pod.uid, reason), Occurrence.of(_about(pod), "Warning", reason, why, "Scheduling"))
         for _ in range(self._warnings.dropped - before):
@@ -65,11 +62,10 @@ class Events:
         self._news.set()
 
     def doubted(self, pod: ApiPod, words: str) -> None:
-        """Something else stands on the pod than what counts for it."""
+        """The pod says something other than what counts for it."""
         self.failed(pod, words, reason="AllocationNotAsGiven")
 
     def scheduled(self, pod: ApiPod, node: str) -> None:
-        """The pod is on a node."""
         self._warnings.withdraw((pod.uid, "FailedScheduling"))
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self.happened(pod, "Scheduled", note, "Scheduling")
@@ -86,7 +82,6 @@ class Events:
         self._warnings.withdraw((uid, "FailedScheduling"))
 
     async def run(self) -> None:
-        """Sends what waits, one after the other, for ever."""
         while True:
             now = self._clock()
             if (what := self._next(now)) is not None:
@@ -105,7 +100,7 @@ class Events:
         return self._normal.popitem(last=False)[1]
 
     def _due(self, now: float) -> float | None:
-        """When there is something to send; None where it must come first."""
+        """When there is something to send; None where that takes news."""
         warning = self._warnings.due(now)
         if not self._normal:
             return warning

@@ -41,8 +41,6 @@ class _Slice(msgspec.Struct, frozen=True):
 
 
 class LeaderEndpoint:
-    """The address of the one that leads."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
@@ -60,7 +58,6 @@ class LeaderEndpoint:
         self._repeats = Repeats(every_s=60)
 
     async def run(self) -> None:
-        """From when this one leads, for ever."""
         while True:
             try:
                 await self._look()

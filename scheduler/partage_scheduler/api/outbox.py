@@ -15,8 +15,6 @@ T = TypeVar("T")
 
 
 class Outbox(Generic[K, T]):
-    """Things to tell, by what they are about."""
-
     def __init__(self, *, most: int, every_s: float) -> None:
         self._most, self._every_s = most, every_s
         self._ready: OrderedDict[K, T] = OrderedDict()
@@ -30,7 +28,7 @@ class Outbox(Generic[K, T]):
         return len(self._ready) + self._resting
 
     def put(self, about: K, thing: T) -> None:
-        """To be told soon, instead of what was to be told about it before."""
+        """Replaces what waits about the same."""
         self.withdraw(about)
         if len(self) >= self._most:
             self.dropped += 1
@@ -41,13 +39,12 @@ class Outbox(Generic[K, T]):
             self._resting += 1
 
     def withdraw(self, about: K) -> None:
-        """It is no longer so."""
         if self._ready.pop(about, None) is None and (told := self._told.get(about)) is not None:
             self._resting -= told[1] is not None
             self._told[about] = (told[0], None)
 
     def take(self, now: float) -> tuple[K, T] | None:
-        """What has waited longest of what is due."""
+        """The oldest that is due."""
         self._rest(now)
         if not self._ready:
             return None
@@ -56,14 +53,14 @@ class Outbox(Generic[K, T]):
         return about, thing
 
     def due(self, now: float) -> float | None:
-        """When something is due; None where there is nothing to tell."""
+        """None where nothing waits."""
         self._rest(now)
         if self._ready:
             return now
         return next(iter(self._told.values()))[0] + self._every_s if self._resting else None
 
     def _rest(self, now: float) -> None:
-        """Those about whom something may be told again."""
+        """Moves what has rested to what is ready."""
         while self._told:
             about, (told_at, thing) = next(iter(self._told.items()))
             if told_at + self._every_s > now:
@@ -81,9 +78,8 @@ class Pace:
 
     @property
     def due(self) -> float:
-        """From when on it may be done again."""
+        """When it may be done again."""
         return self._used_until - self._ahead_s
 
     def done(self, now: float) -> None:
-        """It was done once more."""
         self._used_until = max(now, self._used_until) + self._every_s

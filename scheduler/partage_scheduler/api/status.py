@@ -47,8 +47,6 @@ class Unplaced(msgspec.Struct, frozen=True):
 
 
 class StatusWriter:
-    """Writes the status of any pod."""
-
     def __init__(
         self,
         server: ApiServer,
@@ -74,7 +72,6 @@ class StatusWriter:
         return len(self._outbox)
 
     def tell(self, unplaced: Unplaced) -> None:
-        """The pod is to say this, soon."""
         if len(unplaced.message) > _LONGEST_MESSAGE:
             unplaced = replace(unplaced, message=unplaced.message[: _LONGEST_MESSAGE - 1] + "…")
         said = self._said.get(unplaced.pod.uid) or _stands(unplaced.pod)
@@ -85,19 +82,18 @@ class StatusWriter:
         self._news.set()
 
     async def settled(self, uid: PodUid) -> None:
-        """Nothing will be written about this pod any more; it is about to be bound."""
+        """Stops writing about a pod that is about to be bound, and waits for a write under way."""
         self._outbox.withdraw(uid)
         if (going := self._going.get(uid)) is not None:
             await asyncio.wait([going])
 
     def forget(self, uid: PodUid) -> None:
-        """It is bound or gone."""
         self._outbox.withdraw(uid)
         self._said.pop(uid, None)
         self._nominated.pop(uid, None)
 
     def is_nominated(self, pod: ApiPod, node: str) -> bool:
-        """Whether the pod says this node already, or is about to; from now on it is."""
+        """Whether the pod says this node already, or is about to."""
         if self._nominated.get(pod.uid, pod.status.nominated_node_name) == node:
             return True
         self._nominated[pod.uid] = node
@@ -106,7 +102,7 @@ class StatusWriter:
         return False
 
     async def nominate(self, pod: ApiPod, node: str) -> None:
-        """The node where the pod will have room, or none; raises `KubeError`, and it is not nominated then."""
+        """Writes the node where the pod will have room, or none. Raises `KubeError`; then the pod is not nominated."""
         try:
             await self._patch(pod, {"nominatedNodeName": node or None})
         except KubeError:
@@ -114,12 +110,11 @@ class StatusWriter:
             raise
 
     async def condition(self, pod: ApiPod, type_: str, reason: str, message: str, *, probed: bool = False) -> None:
-        """A condition that is true; raises `KubeError`. One that is `probed` changes the pod with each write."""
+        """Writes a condition that is true; raises `KubeError`. One that is `probed` changes the pod with each write."""
         stamp = "lastProbeTime" if probed else "lastTransitionTime"
         await self._patch(pod, _condition(type_, "True", reason, message, stamp=stamp))
 
     async def run(self) -> None:
-        """Writes what is due, one after the other, for ever."""
         while True:
             now = self._clock()
             if (found := self._outbox.take(now)) is not None:
@@ -191,13 +186,12 @@ def _condition(  # noqa: PLR0913 - the fields of a condition
 
 
 def _stands(pod: ApiPod) -> tuple[str, str] | None:
-    """What it says as we know it, maybe since the scheduler before us."""
+    """What the pod says as far as we know, maybe since the scheduler before us."""
     found = _unscheduled(pod)
     return None if found is None else (found.reason, found.message)
 
 
 def _since(pod: ApiPod) -> str | None:
-    """Since when it is so."""
     found = _unscheduled(pod)
     return None if found is None else found.last_transition_time
 

@@ -52,29 +52,23 @@ _log = structlog.get_logger()
 
 
 class Sink(Protocol[T_contra]):
-    """Who is told of the objects of one kind."""
-
     def listed(self, items: Iterable[T_contra], unread: Sequence[Unread] = (), /) -> None:
-        """All that there are; the second ones can't be read, and are told of by `unread` as well."""
+        """All objects; the second ones can't be read, and `unread` is told of them as well."""
         ...
 
-    def changed(self, item: T_contra) -> None:
-        """One that came or changed."""
-        ...
+    def changed(self, item: T_contra) -> None: ...
 
     def gone(self, item: T_contra) -> None:
-        """One that is no more, as it stood last."""
+        """An object that is no more, as it was last."""
         ...
 
     def unread(self, which: Unread) -> None:
-        """One that can't be read as it is now."""
+        """An object that can't be read as it is now."""
         ...
 
 
 @dataclass(frozen=True)
 class Stream(Generic[T]):
-    """All objects of one kind."""
-
     name: str
     path: str
     item_type: type[T]
@@ -99,13 +93,10 @@ KINDS: Final = (
 
 
 def heartbeats(namespace: str) -> Stream[ApiLease]:
-    """The Leases of the advertisers."""
     return Stream("leases", leases_path(namespace), ApiLease)
 
 
 class Freshness:
-    """Which kinds are known as of now."""
-
     def __init__(self, kinds: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lost: dict[str, float] = dict.fromkeys(kinds, clock())
@@ -114,7 +105,7 @@ class Freshness:
 
     @property
     def missing(self) -> Iterable[str]:
-        """The kinds of which what is known may be out of date."""
+        """The kinds that may be out of date."""
         return self._lost.keys()
 
     def ages(self) -> Mapping[str, float]:
@@ -122,17 +113,14 @@ class Freshness:
         return {kind: now - since for kind, since in self._lost.items()}
 
     def fresh(self, kind: str) -> None:
-        """All of it is known."""
         self.is_other |= self._lost.pop(kind, None) is not None
 
     def lost(self, kind: str) -> None:
-        """It may have changed since."""
         self.is_other |= kind not in self._lost
         self._lost.setdefault(kind, self._clock())
 
 
 def patience(first_s: float = FIRST_AGAIN_S, most_s: float = MOST_AGAIN_S) -> Backoff:
-    """How long one stream waits after what went wrong."""
     return Backoff(first_s=first_s, most_s=most_s, random=random.random)
 
 
@@ -146,7 +134,7 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
     backoff: Backoff,
     passed_over: Callable[[str], None] = lambda _kind: None,
 ) -> None:
-    """Tells `sink` for ever; `told` is called after each thing, `passed_over` for each object that can't be read."""
+    """Runs for ever; `told` is called after each thing, `passed_over` for each object that can't be read."""
     repeats, unread = Repeats(every_s=30), Repeats(every_s=30)
 
     def pass_over(which: Unread) -> None:

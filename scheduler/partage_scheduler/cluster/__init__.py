@@ -3,13 +3,12 @@
 `cluster` has a method for everything that happens and answers for which pods it matters (`causes`). `fleet` are the
 nodes and their devices, `readiness` says which of them take part in sharing; `seats` are pods on nodes, `verified` says
 which allocation counts for each, `unknown` what counts of pods that have none or can't be read; `kept` and `promised`
-are room for pods which wait, `fullness` is how full the cluster is, `rules` is what predicates are told.
+are room for pods which wait, `fullness` is how full the cluster is.
 """
 
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.cluster import Cluster, ClusterSettings
-from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import Unknown
 from partage_scheduler.cluster.unknown import Asks
 
-__all__ = ["NOTHING", "Asks", "Cause", "Cluster", "ClusterSettings", "Rules", "Unknown"]
+__all__ = ["NOTHING", "Asks", "Cause", "Cluster", "ClusterSettings", "Unknown"]

@@ -7,8 +7,6 @@ from typing import Final
 
 
 class Cause(Enum):
-    """What happened, as far as it matters to pods that wait."""
-
     NODE = "node"
     """A node came, changed, or is heard of again."""
     INVENTORY = "inventory"

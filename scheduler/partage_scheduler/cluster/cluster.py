@@ -35,7 +35,6 @@ from partage_scheduler.cluster.fleet import Fleet, Known
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
-from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import (
     Seat,
     Seats,
@@ -50,6 +49,7 @@ from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
 from partage_scheduler.cluster.verified import Held, Verified
 from partage_scheduler.decision import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.predicates import Predicates
 from partage_scheduler.predicates.needs import needs
 
 Causes = frozenset[Cause]
@@ -62,12 +62,10 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
 
 
 class Cluster:
-    """Nodes, and who is on them."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         decider: Decider,
-        predicates: Rules,
+        predicates: Predicates,
         *,
         trusted: Callable[[ApiPod], Allocation | None],
         asks: Callable[[ApiPod], Unknown | None],
@@ -91,7 +89,7 @@ class Cluster:
 
     @property
     def flagged(self) -> Mapping[PodUid, str]:
-        """Pods on which something else stands than what counts for them, and what that means."""
+        """Pods that say something other than what counts for them, and what that means."""
         return self._verified.flagged
 
     @property
@@ -100,15 +98,13 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
         return len(self._fleet)
 
     def inventory(self, node: NodeName) -> Inventory:
-        """The devices of a known node."""
         return self._fleet[node].inventory
 
     def holders(self, node: NodeName) -> list[tuple[ApiPod, Allocation]]:
-        """Who is on a node, and what each was given there."""
+        """Pods on a node with what each was given there."""
         return [(seat.pod, seat.allocation) for seat in self._seats.on(node)]
 
     def node_of(self, uid: PodUid) -> NodeName | None:
@@ -130,54 +126,48 @@ class Cluster:
         return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised]
 
     def seats_on(self, node: NodeName) -> tuple[Seat, ...]:
-        """Who is on a node, or assumed to be."""
         return self._seats.on(node)
 
     def seat(self, uid: PodUid) -> Seat | None:
         return self._seats.get(uid)
 
     def has_lower(self, priority: int) -> bool:
-        """Whether there is a pod on a node whose priority is lower."""
         return self._seats.has_lower(priority)
 
     def imagined(self) -> Imagined:
-        """To look at it as if some pods had left."""
+        """The cluster as if some pods had left."""
         return Imagined(self._decider, self._predicates, self._closed)
 
     def room_for(self, pod: ApiPod) -> AbstractContextManager[None]:
-        """Meanwhile what is kept for this pod, and for pods of a lower priority, is free."""
+        """While this is open, what is kept for this pod and for pods of a lower priority is free."""
         return self._kept.lifted(pod)
 
     def keep(self, pod: ApiPod, decision: Decision) -> None:
-        """It waits for others to leave, and this is kept for it; lower ones that had hopes there look elsewhere."""
+        """Keeps this for a pod that waits for others to leave. Pods of a lower priority lose their room there."""
         self._pointless += self._kept.yields(decision.node, pod.priority)
         self._kept.put(pod, decision)
 
     def keep_for_gang(self, pod: ApiPod, decision: Decision) -> None:
-        """Its binding came to nothing while others of its gang are on nodes: what it was to have is kept for it."""
+        """Its binding failed while others of its gang are on nodes: what it was to have is kept for it."""
         gang = gang_of(pod)
         if gang is not None and self._seats.of_gang(gang) and decision.node in self._fleet:
             self.keep(pod, decision)
 
     def keep_no_more(self, uid: PodUid) -> Causes:
-        """It has no hope there any more."""
         return _FREED if self._kept.remove(uid) else NOTHING
 
     def kept_on(self, uid: PodUid) -> NodeName | None:
-        """Where room is kept for a pod that waits."""
         return self._kept.node_of(uid)
 
     def pointless(self) -> list[ApiPod]:
-        """Pods that wait and have lost what was kept for them since this was asked last."""
+        """Pods that wait and lost what was kept for them since the last call."""
         found, self._pointless = self._pointless, []
         return found
 
     def why_not(self, node: NodeName, now: float) -> Reason | None:
-        """Why a node takes no part in sharing; None where it does."""
         return self._fleet.why_not(node, now)
 
     def node(self, node: ApiNode) -> Causes:
-        """A node, as it is now."""
         if not self._fleet.is_news(node):
             return NOTHING
         known = self._fleet.get(node.name)
@@ -210,7 +200,6 @@ class Cluster:
         return self._fleet.beats(NodeName(name), renewed_s, now)
 
     def relisted_nodes(self, nodes: Iterable[ApiNode]) -> Causes:
-        """All nodes that there are."""
         listed = {node.name: node for node in nodes}
         causes = NOTHING
         for name in [name for name in self._fleet.names if name not in listed]:
@@ -220,15 +209,15 @@ class Cluster:
         return causes
 
     def none_unread(self) -> Causes:
-        """All pods are about to be told again, also those that can't be read."""
+        """All pods are about to be listed again, also those that can't be read."""
         return _FREED if self._unread.clear() else NOTHING
 
     def pod(self, pod: ApiPod) -> Causes:
-        """A pod of anybody's, as it is now; never as it was before what was told last (`intake`)."""
+        """A pod of any scheduler, as it is now; never older than what was told last (`intake`)."""
         return self._is_read(pod.uid) | self._pod(pod)
 
     def pod_unread(self, uid: PodUid, node: NodeName) -> None:
-        """A pod that is there and can't be read, on that node or where it was seen last; it holds what it held."""
+        """A pod that exists and can't be read, on that node or where it was last. It holds what it held."""
         seat = self._seats.get(uid)
         if node or seat is not None:
             self._unread.put(uid, seat.node if seat is not None and not node else node)
@@ -251,7 +240,7 @@ class Cluster:
         return let_go | self._is_still(seat, pod)
 
     def pod_gone(self, uid: PodUid) -> Causes:
-        """It is deleted, or has ended."""
+        """The pod is deleted, or has ended."""
         self._verified.forget(uid)
         let_go = self._let_go(uid) | self._is_read(uid)
         seat = self._seats.get(uid)
@@ -260,7 +249,7 @@ class Cluster:
         return let_go if seat is None else _FREED
 
     def assume(self, pod: ApiPod, decision: Decision) -> None:
-        """It was decided on, and is about to be bound."""
+        """The pod is about to be bound."""
         if self._seats.get(pod.uid) is not None:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
@@ -268,13 +257,13 @@ class Cluster:
         self._place(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid) -> None:
-        """The API server said that it is bound; the watch will say so too."""
+        """The API server said that the pod is bound; the watch will say so too."""
         seat = self._seats.get(uid)
         if seat is not None:
             seat.assumed = False
 
     def undo(self, uid: PodUid) -> Causes:
-        """Its binding came to nothing. What has been seen on its node meanwhile stays."""
+        """Its binding failed. What was seen on its node meanwhile stays."""
         seat = self._seats.get(uid)
         if seat is None or not seat.assumed:
             return NOTHING
@@ -288,7 +277,7 @@ class Cluster:
         return _NODE
 
     def _count_anew(self, known: Known) -> None:
-        """Its devices are others: what counts on all of them does so on these from now on."""
+        """Its devices changed: what counts on all of them counts on the new ones from now on."""
         for seat in self._seats.on(known.node.name):
             if seat.unknown is not None:
                 self._count_no_more(seat)
@@ -304,7 +293,7 @@ class Cluster:
         return _FREED if self._promised.put(pod, needs(pod)) else NOTHING
 
     def _let_go(self, uid: PodUid) -> Causes:
-        """It waits no more: nothing is promised to it or kept for it."""
+        """The pod waits no more: nothing is promised to it or kept for it."""
         promised, kept = self._promised.remove(uid), self._kept.remove(uid)
         return _FREED if promised or kept else NOTHING
 
@@ -315,7 +304,7 @@ class Cluster:
         return _POD
 
     def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
-        """It is seen where it was, or was assumed to be."""
+        """The pod is seen where it was, or where it was assumed to be."""
         is_first, before, notes = seat.noted is None, seat.pod, notes_of(pod)
         held = Held(seat.allocation, seat.unknown)
         if notes != seat.noted and not (is_first and is_as_decided(seat, notes[0])):
@@ -347,7 +336,6 @@ class Cluster:
             self._count_no_more(seat)
 
     def _count(self, seat: Seat, known: Known) -> None:
-        """What it holds is taken, on a node that is known."""
         if seat.unknown is not None:
             seat.count(*everywhere(seat.unknown, seat.pod.uid, seat.node, known.inventory, self._kinds))
             self._closed.put(seat)

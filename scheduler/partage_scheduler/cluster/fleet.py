@@ -14,9 +14,9 @@ from partage_plugins.vocabulary.keys import INVENTORY
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
-from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.objects import ApiNode
+from partage_scheduler.predicates import Predicates
 from partage_scheduler.predicates.needs import amount
 from partage_scheduler.versions import Versions
 
@@ -33,9 +33,11 @@ class Known(Struct, frozen=True):
 
 
 class Fleet:
-    """All nodes that there are; who is on them is not known here."""
+    """All nodes; pods are not known here."""
 
-    def __init__(self, decider: Decider, predicates: Rules, *, silent_after_s: float, kinds: Iterable[AnyKind]) -> None:
+    def __init__(
+        self, decider: Decider, predicates: Predicates, *, silent_after_s: float, kinds: Iterable[AnyKind]
+    ) -> None:
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
         self._nodes: dict[NodeName, Known] = {}
         self._readiness = Readiness(silent_after_s)
@@ -59,23 +61,18 @@ class Fleet:
         return [known.node for known in self._nodes.values()]
 
     def get(self, node: NodeName) -> Known | None:
-        """A node, if there is one of that name."""
         return self._nodes.get(node)
 
     def is_news(self, node: ApiNode) -> bool:
-        """Whether this was not said already, or something newer of it."""
         return self._seen.is_news(node.metadata.uid, node.metadata.resource_version)
 
     def barred(self, now: float) -> list[Barred]:
-        """Nodes that take no part in sharing."""
         return self._readiness.barred(now)
 
     def why_not(self, node: NodeName, now: float) -> Reason | None:
-        """Why a node takes no part in sharing; None where it does."""
         return self._readiness.why_not(self._nodes[node].slot, now)
 
     def beats(self, node: NodeName, renewed_s: float | None, now: float) -> Causes:
-        """The Lease of a node's advertiser, both times by one clock; None: there is no Lease."""
         return _NODE if self._readiness.beat(node, renewed_s, now) else NOTHING
 
     def comes(self, node: ApiNode) -> Known:
@@ -91,7 +88,6 @@ class Fleet:
         return known
 
     def changes(self, known: Known, node: ApiNode) -> Causes:
-        """It is another than before."""
         causes = NOTHING
         before, inventory, total = known.node, known.inventory, known.total
         if node.metadata.annotations.get(INVENTORY) != before.metadata.annotations.get(INVENTORY):
@@ -114,7 +110,7 @@ class Fleet:
         return causes
 
     def goes(self, known: Known) -> None:
-        """It is no more; its pods were removed before."""
+        """The node is gone; its pods were removed before."""
         name = known.node.name
         self._predicates.remove_node(known.slot)
         self._decider.remove_node(name)

@@ -24,12 +24,10 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
     @property
     def share_given(self) -> float:
-        """The part of all time that is given away."""
         return self.given_share_milli / (WHOLE_MILLI * self.cards or 1)
 
     @property
     def memory_given(self) -> float:
-        """The part of all memory that is given away."""
         return self.given_memory_bytes / (self.memory_bytes or 1)
 
     @property
@@ -40,7 +38,6 @@ class Fullness(Struct, frozen=True, kw_only=True):
 
 
 def fullness(nodes: Iterable[tuple[Inventory, Iterable[Allocation]]]) -> Fullness:
-    """Counted over what each node has, and what is held there."""
     cards = free = memory = given_share = given_memory = 0
     for inventory, allocations in nodes:
         there = _cards(inventory)
@@ -65,7 +62,6 @@ def _cards(inventory: Inventory) -> dict[CardId, Card]:
 
 
 def _held(cards: Mapping[CardId, Card], allocations: Iterable[Allocation]) -> dict[CardId, tuple[int, int]]:
-    """Share and memory, card by card."""
     held: dict[CardId, tuple[int, int]] = {}
     for allocation in allocations:
         for usage in usages(allocation):

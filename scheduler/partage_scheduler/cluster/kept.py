@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_plugins.vocabulary import Gang, NodeName, PodUid
-from partage_scheduler.cluster.rules import Rules
 from partage_scheduler.cluster.seats import gang_of
 from partage_scheduler.decision import Decider, Decision
 from partage_scheduler.objects import ApiPod
+from partage_scheduler.predicates import Predicates
 
 
 class _Place(Struct, frozen=True):
@@ -25,10 +25,8 @@ class _Place(Struct, frozen=True):
 
 
 class Kept:
-    """All such places; few, if any."""
-
-    def __init__(self, decider: Decider, rules: Rules) -> None:
-        self._decider, self._rules = decider, rules
+    def __init__(self, decider: Decider, predicates: Predicates) -> None:
+        self._decider, self._predicates = decider, predicates
         self._places: dict[PodUid, _Place] = {}
 
     def __len__(self) -> int:
@@ -38,18 +36,16 @@ class Kept:
         return uid in self._places
 
     def node_of(self, uid: PodUid) -> NodeName | None:
-        """Where room is kept for a pod."""
         place = self._places.get(uid)
         return None if place is None else place.decision.node
 
     def put(self, pod: ApiPod, decision: Decision) -> None:
-        """From now on this is kept for that pod."""
         self.remove(pod.uid)
         self._places[pod.uid] = place = _Place(_without_labels(pod), decision)
         self._take(place)
 
     def remove(self, uid: PodUid) -> bool:
-        """Nothing is kept for it any more; whether anything was."""
+        """Whether anything was kept."""
         place = self._places.pop(uid, None)
         if place is None:
             return False
@@ -57,21 +53,20 @@ class Kept:
         return True
 
     def remove_gang(self, gang: Gang) -> None:
-        """Nothing is kept for any pod of it."""
         self._without([each.pod for each in self._places.values() if gang_of(each.pod) == gang])
 
     def node_gone(self, node: NodeName) -> list[ApiPod]:
-        """What was kept there, when the node is about to go; for whom."""
+        """Removes what is kept on a node that is about to go; returns for whom."""
         return self._without([each.pod for each in self._places.values() if each.decision.node == node])
 
     def yields(self, node: NodeName, priority: int) -> list[ApiPod]:
-        """Who must look for another place, since somebody of a higher priority has taken one on that node."""
+        """Removes what is kept there for pods of a lower priority; returns for whom."""
         places = [each for each in self._places.values() if each.decision.node == node]
         return self._without([each.pod for each in places if each.pod.priority < priority])
 
     @contextmanager
     def lifted(self, pod: ApiPod) -> Generator[None]:
-        """Meanwhile nothing is kept against this pod: neither its own, nor what is for lower ones."""
+        """While this is open, nothing is kept against this pod: neither its own, nor what is for lower ones."""
         lifted = [place for uid, place in self._places.items() if uid == pod.uid or place.pod.priority < pod.priority]
         for place in lifted:
             self._give_back(place)
@@ -92,11 +87,11 @@ class Kept:
         if slot is None:
             raise ValueError(f"node {decision.node} is not known, and room was to be kept there")
         self._decider.take(decision.allocation(), decision.request.needs)
-        self._rules.put_pod(slot, place.pod)
+        self._predicates.put_pod(slot, place.pod)
 
     def _give_back(self, place: _Place) -> None:
         self._decider.give_back(place.pod.uid)
-        self._rules.remove_pod(place.pod.uid)
+        self._predicates.remove_pod(place.pod.uid)
 
 
 def _without_labels(pod: ApiPod) -> ApiPod:

@@ -24,13 +24,11 @@ class _Promise(NamedTuple):
 
 
 class Promised:
-    """All such pods; few, if any."""
-
     def __init__(self) -> None:
         self._by_pod: dict[PodUid, _Promise] = {}
 
     def put(self, pod: ApiPod, needs: Room) -> bool:
-        """What a pod that waits is promised, or no longer; whether something was let go."""
+        """What a pod that waits is promised now; whether something was let go."""
         node = NodeName(pod.status.nominated_node_name)
         if not node:
             return self.remove(pod.uid)
@@ -39,7 +37,6 @@ class Promised:
         return before is not None and before != self._by_pod[pod.uid]
 
     def remove(self, uid: PodUid) -> bool:
-        """It is placed or gone; whether it was promised anything."""
         return self._by_pod.pop(uid, None) is not None
 
     def barred(  # noqa: PLR0913 - what is asked, and whom to ask
@@ -52,7 +49,7 @@ class Promised:
         *,
         kept: Container[PodUid],
     ) -> Iterator[Barred]:
-        """Where what is free would do, were it not promised."""
+        """Nodes with room that would do if it were not promised."""
         if not self._by_pod:
             return
         cpu, memory = np.zeros(end, dtype=np.bool_), np.zeros(end, dtype=np.bool_)

@@ -31,7 +31,7 @@ SILENT: Final = Reason("no-heartbeat", "node(s) had no heartbeat of the advertis
 
 
 def obstacle_of(inventory: Inventory) -> int:
-    """What keeps a node from taking part, as a place in `REASONS`; 0 for nothing."""
+    """A place in `REASONS`; 0 where nothing keeps the node from taking part."""
     if not inventory.ready.crishim:
         return _NO_CRISHIM
     if not inventory.ready.broker:
@@ -42,8 +42,6 @@ def obstacle_of(inventory: Inventory) -> int:
 
 
 class Readiness:
-    """What is known of each node that way."""
-
     def __init__(self, silent_after_s: float) -> None:
         self._silent_after_s = silent_after_s
         self._obstacles = np.zeros(0, dtype=np.int8)
@@ -55,7 +53,7 @@ class Readiness:
         self._right_until = -math.inf
 
     def put(self, node: NodeName, slot: Slot, obstacle: int) -> bool:
-        """A node, and what keeps it from taking part; whether that is better than before."""
+        """Whether this is better than before."""
         if node not in self._slots:
             self._obstacles = grown(self._obstacles, slot + 1, _READY)
             self._fresh_until = grown(self._fresh_until, slot + 1, math.inf)
@@ -69,7 +67,7 @@ class Readiness:
         return before != obstacle == _READY
 
     def remove(self, node: NodeName) -> None:
-        """It is gone; a heartbeat that comes from it is kept for when it is there again."""
+        """The node is gone; its heartbeat is kept for when it comes again."""
         slot = self._slots.pop(node)
         self._obstacles[slot], self._fresh_until[slot] = _READY, math.inf
         self._right_until = -math.inf
@@ -96,13 +94,12 @@ class Readiness:
         return before < now <= until and int(self._obstacles[slot]) == _READY
 
     def barred(self, now: float) -> list[Barred]:
-        """The nodes that take no part, by reason; asked for each pod, so put together again only when one changed."""
+        """Nodes that take no part, by reason. Asked for each pod, so computed again only after a change."""
         if now > self._right_until:
             self._barred = self._put_together(now)
         return self._barred
 
     def why_not(self, slot: Slot, now: float) -> Reason | None:
-        """Why one node takes no part; None where it does."""
         return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
 
     def _fresh(self, node: NodeName) -> float:

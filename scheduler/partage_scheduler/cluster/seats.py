@@ -22,14 +22,12 @@ _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
 class Unknown(Struct, frozen=True):
-    """What a pod asks for for which it is not known what it was given; None where that can't be read either."""
+    """What a pod asks for that has no known allocation; None where its request can't be read either."""
 
     request: PodRequest | None
 
 
 class Seat:
-    """One pod's place on a node."""
-
     __slots__ = ("_usages", "allocation", "assumed", "closes", "needs", "node", "noted", "pod", "unknown")
 
     def __init__(  # noqa: PLR0913 - said once, and by name
@@ -43,7 +41,6 @@ class Seat:
         noted: Notes | None = None,
         unknown: Unknown | None = None,
     ) -> None:
-        """`needed` is what it needs of CPU and memory, where that is known."""
         self.pod, self.node, self.allocation, self.assumed = pod, node, allocation, assumed
         self.needs = needs(pod) if needed is None else needed
         self.noted = noted
@@ -55,19 +52,18 @@ class Seat:
         self._usages: tuple[Usage, ...] | None = None
 
     def count(self, allocation: Allocation, closes: frozenset[Kind]) -> None:
-        """What counts of a pod that is unknown, on its node as it is now."""
+        """What counts of an unknown pod, on its node as it is now."""
         self.allocation, self.closes, self._usages = allocation, closes, None
 
     @property
     def usages(self) -> tuple[Usage, ...]:
-        """What it uses of each card; counted when somebody first asks."""
+        """What it uses of each card; computed at the first use."""
         if self._usages is None:
             self._usages = tuple(usages(self.allocation))
         return self._usages
 
 
 def notes_of(pod: ApiPod) -> Notes:
-    """What is written on it."""
     annotations = pod.metadata.annotations
     return annotations.get(keys.ALLOCATION), annotations.get(keys.SIGNATURE)
 
@@ -80,12 +76,11 @@ def is_as_decided(seat: Seat, text: str | None) -> bool:
 
 
 def nothing_for(pod: ApiPod, node: NodeName) -> Allocation:
-    """The allocation of a pod without devices."""
     return Allocation(gen=1, pod=pod.uid, node=node, containers={})
 
 
 def gang_of(pod: ApiPod) -> Gang | None:
-    """The gang of a pod; None also where it is written wrongly."""
+    """None also where the gang is written wrongly."""
     try:
         return read_gang(pod.namespace, pod.metadata.annotations)
     except DecodeError:
@@ -103,19 +98,15 @@ class Seats:
         return len(self._seats)
 
     def get(self, uid: PodUid) -> Seat | None:
-        """A pod's seat, if it has one."""
         return self._seats.get(uid)
 
     def on(self, node: NodeName) -> tuple[Seat, ...]:
-        """Who is on a node, known or not."""
         return tuple(self._on.get(node, _NO_SEATS).values())
 
     def of_gang(self, gang: Gang) -> int:
-        """How many of a gang have one."""
         return self._gangs[gang]
 
     def has_lower(self, priority: int) -> bool:
-        """Whether anybody has one whose priority is lower."""
         return min(self._priorities, default=priority) < priority
 
     def add(self, seat: Seat) -> None:
@@ -135,7 +126,6 @@ class Seats:
         self._count(seat.pod, -1)
 
     def update(self, seat: Seat, pod: ApiPod) -> None:
-        """Somebody is another than before."""
         if pod.metadata.annotations != seat.pod.metadata.annotations:
             self._count(seat.pod, -1)
             self._count(pod, 1)
@@ -150,7 +140,7 @@ class Seats:
 
 
 def counts_otherwise(pod: ApiPod, before: ApiPod) -> bool:
-    """Whether predicates must be told of a pod on a node again: what they count has changed, or whom it attracts."""
+    """Whether predicates must be told of a pod on a node again: what they count changed, or which pods it attracts."""
     return (
         pod.metadata.labels != before.metadata.labels
         or pod.is_going != before.is_going
@@ -161,5 +151,4 @@ def counts_otherwise(pod: ApiPod, before: ApiPod) -> bool:
 
 
 def lower(one: Room, other: Room) -> bool:
-    """Whether one is less than the other in anything."""
     return one.cpu_milli < other.cpu_milli or one.memory_bytes < other.memory_bytes

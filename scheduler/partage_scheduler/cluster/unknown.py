@@ -35,8 +35,6 @@ _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
 class Asks:
-    """Reads what pods without an allocation ask for."""
-
     def __init__(self, read: Callable[[Pod], PodRequest], ours: Iterable[str]) -> None:
         """`ours` are the resources by which pods ask for devices; what ends in a slash is a prefix."""
         self._read, self._ours = read, tuple(ours)
@@ -101,17 +99,15 @@ class Closed:
         self._seats: dict[PodUid, Seat] = {}
 
     def put(self, seat: Seat) -> None:
-        """It is on its node, and closes it to some kinds; or to none, as mostly."""
+        """Most pods close their node to no kind."""
         if seat.closes:
             self._seats[seat.pod.uid] = seat
 
     def remove(self, uid: PodUid) -> None:
-        """It is not there any more."""
         if self._seats:
             self._seats.pop(uid, None)
 
     def barred(self, request: PodRequest, end: int, slot: Callable[[NodeName], Slot | None]) -> Iterator[Barred]:
-        """Where a request must not go."""
         nodes = {seat.node for seat in self._seats.values() if seat.closes & request.kinds} if self._seats else ()
         slots = [at for node in nodes if (at := slot(node)) is not None]
         if slots:
@@ -124,27 +120,23 @@ UNREAD: Final = Reason("unread-pod", "node(s) had a pod that can't be read")
 
 
 class UnreadPods:
-    """All of them; few, if any."""
-
     def __init__(self) -> None:
         self._nodes: dict[PodUid, NodeName] = {}
 
     def put(self, uid: PodUid, node: NodeName) -> None:
-        """One that is on this node."""
         self._nodes[uid] = node
 
     def remove(self, uid: PodUid) -> bool:
-        """It can be read again, or is gone; whether it could not be read before."""
+        """Whether the pod could not be read before."""
         return self._nodes.pop(uid, None) is not None
 
     def clear(self) -> bool:
-        """What is still there is told again; whether there was one."""
+        """What still exists is told again; whether there was any."""
         had_some = bool(self._nodes)
         self._nodes.clear()
         return had_some
 
     def barred(self, end: int, slot: Callable[[NodeName], Slot | None]) -> list[Barred]:
-        """The nodes of such pods, for a request that asks for devices."""
         slots = [at for node in self._nodes.values() if (at := slot(node)) is not None]
         if not slots:
             return []

@@ -43,7 +43,7 @@ class Held(NamedTuple):
 
 
 class Verified:
-    """Judges what is written on pods, and remembers who is flagged."""
+    """Judges what is written on pods, and remembers which pods are flagged."""
 
     def __init__(
         self,
@@ -57,15 +57,13 @@ class Verified:
 
     @property
     def flagged(self) -> Mapping[PodUid, str]:
-        """Pods on which something else stands than what counts, and what that means."""
         return self._flagged
 
     def forget(self, uid: PodUid) -> None:
-        """The pod is no more."""
         self._flagged.pop(uid, None)
 
     def held(self, pod: ApiPod, node: NodeName, seat: Seat | None) -> Held:
-        """What counts from now on; `seat` is what counted so far, if anything did."""
+        """What counts from now on; `seat` is what counted so far."""
         text = notes_of(pod)[0]
         found = None if text is None else self._of_this(pod, node)
         counted = None if seat is None or seat.unknown is not None else seat.allocation
@@ -88,7 +86,7 @@ class Verified:
         return Held(counted)
 
     def _without(self, pod: ApiPod, node: NodeName, seat: Seat | None, *, is_noted: bool) -> Held:
-        """Nothing was ever verified. What it asked for when it was seen first stays what it asks for."""
+        """Nothing was ever verified. What the pod asked for when it was first seen stays what it asks for."""
         unknown = self._asks(pod) if seat is None else seat.unknown
         if unknown is None:
             self._flag(pod, FORGED if is_noted else None)
@@ -105,5 +103,5 @@ class Verified:
 
 
 def _is_newer(found: Allocation, counted: Allocation) -> bool:
-    """Also where it is the same again."""
+    """True also where it is the same again."""
     return found.gen > counted.gen or found == counted

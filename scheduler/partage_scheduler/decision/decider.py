@@ -41,8 +41,6 @@ _ATTEMPTS: Final = 8
 
 @dataclass(frozen=True)
 class Decision:
-    """Where a pod goes and what it gets there."""
-
     request: PodRequest
     node: NodeName
     grants: Mapping[ContainerName, Mapping[Kind, Any]]
@@ -53,10 +51,8 @@ class Decision:
 
 
 class Decider:
-    """Nodes, what is held on them, and where the next pod goes."""
-
     def __init__(self, side: Side, books: Ledger, *, shapes: int = SHAPES) -> None:
-        """`books` are the record that `side` tells plugins again from; empty, and from now on changed here alone."""
+        """`books` is the record from which `side` tells plugins again; empty, and from now on changed here alone."""
         self._side, self._books = side, books
         self._numbering = SlotTable()
         self._rooms = Rooms()
@@ -68,11 +64,10 @@ class Decider:
         return self._numbering.end
 
     def slot(self, node: NodeName) -> Slot | None:
-        """The slot of a node; None where it is not known."""
         return self._numbering.slot(node)
 
     def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
-        """Of many nodes at once; -1 where one is not known."""
+        """-1 where a node is not known."""
         return self._numbering.slots(nodes)
 
     def free(self, node: NodeName) -> Room:
@@ -80,21 +75,19 @@ class Decider:
         return self._books.room(self._known(node))[1]
 
     def holding(self, pod: PodUid) -> Holding | None:
-        """What a pod holds, or None."""
         return self._books.holding(pod)
 
     def add_node(self, node: NodeName, inventory: Inventory, total: Room) -> None:
-        """A node that pods may be placed on."""
         self._open(self._numbering.give(node), node, inventory, total)
 
     def remove_node(self, node: NodeName) -> None:
-        """The node is gone, and with it all that was held there."""
+        """The node is gone, and all that was held there."""
         slot = self._known(node)
         self._close(slot)
         self._numbering.free(node)
 
     def replace_inventory(self, node: NodeName, inventory: Inventory) -> None:
-        """Its devices are others than before; what is held there stays held."""
+        """Its devices changed; what is held there stays held."""
         slot = self._known(node)
         total, _ = self._books.room(slot)
         holdings = self._close(slot)
@@ -103,7 +96,6 @@ class Decider:
             self._enter(holding)
 
     def resize_node(self, node: NodeName, total: Room) -> None:
-        """It has more or less CPU and memory than before."""
         slot = self._known(node)
         self._books.resize(slot, total)
         self._tell_room(slot)
@@ -113,7 +105,7 @@ class Decider:
         self._enter(Holding(self._known(allocation.node), allocation, needs))
 
     def give_back(self, pod: PodUid) -> bool:
-        """A pod holds nothing any more; whether it held anything."""
+        """Whether the pod held anything."""
         holding = self._books.strike(pod)
         if holding is None:
             return False
@@ -166,24 +158,24 @@ class Decider:
         return self._standing(request, among).scores[: self.end]
 
     def open(self, scores: Scores, barred: Sequence[Barred]) -> Scores:
-        """The same, and minus infinity where somebody bars; a copy."""
+        """A copy with minus infinity where a rule bars."""
         scores = scores.copy()
         for each in barred:
             scores[each.flags(self.end)] = NO_FIT
         return scores
 
     def disliked(self, request: PodRequest, slots: NDArray[np.intp]) -> list[Reason]:
-        """Why plugins say no of each of these slots; they do."""
+        """Why plugins refuse each of these slots; they do."""
         standing = self._said(request)
         return [standing.refused.get(slot, standing.said[standing.codes[slot]]) for slot in slots.tolist()]
 
     def weigh(self, request: PodRequest) -> Scores:
-        """A score for each slot, minus infinity where it does not fit; a copy, for those who choose by themselves."""
+        """A score for each slot, minus infinity where it does not fit; a copy, for callers that choose."""
         scores = self._standing(request).scores[: self.end]
         return np.where(self._possible(request, ()), scores, np.float32(NO_FIT))
 
     def explain(self, request: PodRequest, barred: Sequence[Barred] = ()) -> Explanation:
-        """Why it does not fit, counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
+        """Counted over nodes. Plugins are asked about nodes that changed since; all, at first."""
         slots = self._numbering.all()
         nodes, reasons = slots.size, Counter[Reason]()
         for each in barred:
@@ -197,12 +189,11 @@ class Decider:
         return Explanation(nodes, nodes - reasons.total(), reasons)
 
     def said_of(self, request: PodRequest, node: NodeName) -> Reason | None:
-        """Why plugins say that it does not fit on one node, whatever room there is; None where they say it does."""
+        """Why plugins refuse one node, whatever room it has; None where they do not."""
         slot = np.array([self._known(node)], dtype=np.intp)
         return next(iter(said_of(self._said(request), slot)), None)
 
     def names(self, slots: NDArray[np.intp]) -> list[NodeName]:
-        """The nodes in slots that are taken."""
         return [self._numbering.name(slot) for slot in slots.tolist()]
 
     def renewed(self) -> None:
@@ -210,7 +201,7 @@ class Decider:
         self._standings.forget()
 
     def _best(self, request: PodRequest, barred: Sequence[Barred], liked: Scores) -> NDArray[np.intp]:
-        """The best nodes that are possible. Mostly some of the best of all are, so these are looked at first."""
+        """The best nodes that are possible. Mostly some of the best of all are, so these are checked first."""
         best = best_of(liked)
         if not best.size:
             return best
@@ -251,7 +242,7 @@ class Decider:
             scores[fitting] = self._side.scores(request, fitting)
 
     def _possible(self, request: PodRequest, barred: Sequence[Barred]) -> Flags:
-        """Where plugins are not all that counts: nodes with room for it that no rule bars."""
+        """Nodes with room for it that no rule bars."""
         possible = self._rooms.fit(request.needs, slice(self.end))
         for each in barred:
             possible &= ~each.flags(self.end)

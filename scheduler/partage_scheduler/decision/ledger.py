@@ -15,8 +15,6 @@ from partage_scheduler.decision.rooms import minus, plus
 
 @dataclass(frozen=True)
 class Holding:
-    """What one pod holds on its node."""
-
     slot: Slot
     allocation: Allocation
     needs: Room
@@ -42,46 +40,41 @@ class Ledger:
         return [(slot, page.node, page.inventory) for slot, page in self._pages.items()]
 
     def allocations(self) -> Iterable[tuple[Slot, Allocation]]:
-        """All allocations that are taken."""
         return [(held.slot, held.allocation) for page in self._pages.values() for held in page.holdings.values()]
 
     def rooms(self) -> Iterable[tuple[Slot, Room, Room]]:
-        """CPU and memory of nodes, total and free."""
+        """Total and free CPU and memory of each node."""
         return [(slot, page.total, page.free) for slot, page in self._pages.items()]
 
     def room(self, slot: Slot) -> tuple[Room, Room]:
-        """CPU and memory of one node, total and free."""
+        """Total and free."""
         page = self._pages[slot]
         return page.total, page.free
 
     def inventory(self, slot: Slot) -> Inventory:
-        """The devices of one node."""
         return self._pages[slot].inventory
 
     def holding(self, pod: PodUid) -> Holding | None:
-        """What a pod holds, or None where it holds nothing."""
         slot = self._held.get(pod)
         return None if slot is None else self._pages[slot].holdings[pod]
 
     def open(self, slot: Slot, node: NodeName, inventory: Inventory, total: Room) -> None:
-        """A node, on which nothing is held yet."""
+        """A node on which nothing is held yet."""
         self._pages[slot] = _Page(node, inventory, total, total, {})
 
     def close(self, slot: Slot) -> Sequence[Holding]:
-        """Strikes a node out; answers what was held on it, in the order in which it was taken."""
+        """Removes a node; returns what was held on it, in the order in which it was taken."""
         holdings = tuple(self._pages.pop(slot).holdings.values())
         for holding in holdings:
             del self._held[holding.allocation.pod]
         return holdings
 
     def resize(self, slot: Slot, total: Room) -> None:
-        """A node has more or less CPU and memory than before."""
         page = self._pages[slot]
         page.free = plus(page.free, minus(total, page.total))
         page.total = total
 
     def enter(self, holding: Holding) -> None:
-        """A pod holds this from now on."""
         pod = holding.allocation.pod
         if pod in self._held:
             raise ValueError(f"pod {pod} holds an allocation already; give it back first")
@@ -90,7 +83,6 @@ class Ledger:
         page.free = minus(page.free, holding.needs)
 
     def strike(self, pod: PodUid) -> Holding | None:
-        """A pod holds nothing any more; None where it held nothing."""
         slot = self._held.pop(pod, None)
         if slot is None:
             return None

@@ -16,24 +16,21 @@ from partage_scheduler.decision.standings import Standing
 
 @dataclass(frozen=True)
 class Barred:
-    """Nodes that are out of the question for a pod, by a rule that plugins know nothing of."""
+    """Nodes that are out of the question for a pod, by a rule that plugins do not know."""
 
     reason: Reason
     slots: Flags
     """By slot; slots beyond its end are not barred."""
 
     def at(self, slots: NDArray[np.intp]) -> Flags:
-        """The flags of these slots."""
         if slots.size and slots.max() >= self.slots.size:
             return self.flags(int(slots.max()) + 1)[slots]
         return self.slots.take(slots)
 
     def has(self, slot: int) -> bool:
-        """Whether one slot is barred."""
         return slot < self.slots.size and bool(self.slots[slot])
 
     def flags(self, size: int) -> Flags:
-        """As many flags as there are slots."""
         whole = np.zeros(size, dtype=np.bool_)
         whole[: min(size, self.slots.size)] = self.slots[:size]
         return whole
@@ -41,7 +38,7 @@ class Barred:
 
 @dataclass(frozen=True)
 class Explanation:
-    """On how many nodes a pod does not fit, by reason; a node counts once, for the first that was found."""
+    """On how many nodes a pod does not fit, by reason; a node counts once, for the first reason found."""
 
     nodes: int
     fitting: int
@@ -56,7 +53,7 @@ class Explanation:
 
 
 def said_of(standing: Standing, slots: NDArray[np.intp]) -> Counter[Reason]:
-    """On how many of these nodes plugins say no, by reason: to begin with, or when it came to allocating."""
+    """On how many of these nodes plugins say no, by reason: at first, or when it came to allocating."""
     counts = np.bincount(standing.codes[slots])
     refusing = [code for code in np.flatnonzero(counts).tolist() if code]
     found = Counter({standing.said[code]: int(counts[code]) for code in refusing})

@@ -22,30 +22,27 @@ INSUFFICIENT_MEMORY: Final = INSUFFICIENT.of("memory")
 
 
 def minus(room: Room, needs: Room) -> Room:
-    """What is left of it."""
     return Room(cpu_milli=room.cpu_milli - needs.cpu_milli, memory_bytes=room.memory_bytes - needs.memory_bytes)
 
 
 def plus(room: Room, needs: Room) -> Room:
-    """With what was given back."""
     return Room(cpu_milli=room.cpu_milli + needs.cpu_milli, memory_bytes=room.memory_bytes + needs.memory_bytes)
 
 
 class Rooms:
-    """What each slot's node has free, for whole arrays of slots."""
+    """What each slot's node has free, as arrays."""
 
     def __init__(self) -> None:
         self._cpu_milli = np.zeros(0, dtype=np.int64)
         self._memory_bytes = np.zeros(0, dtype=np.int64)
 
     def set(self, slot: Slot, free: Room) -> None:
-        """The node in this slot has that much free."""
         self._cpu_milli = grown(self._cpu_milli, slot + 1, 0)
         self._memory_bytes = grown(self._memory_bytes, slot + 1, 0)
         self._cpu_milli[slot], self._memory_bytes[slot] = free.cpu_milli, free.memory_bytes
 
     def fit(self, needs: Room, slots: NDArray[np.intp] | slice) -> Flags:
-        """Which of these nodes have room; a pod that needs none of something fits even where less than none is left."""
+        """A pod that needs none of something fits even where less than none is left."""
         cpu_milli = self._cpu_milli[slots]
         fits = cpu_milli >= needs.cpu_milli if needs.cpu_milli else np.ones(cpu_milli.shape, dtype=np.bool_)
         if needs.memory_bytes:

@@ -17,12 +17,8 @@ from partage_plugins.vocabulary.reasons import Reason
 
 
 class Verdict(Protocol):
-    """On which of the nodes asked for a request fits."""
-
     @property
-    def fits(self) -> Flags:
-        """One flag for each node that was asked for."""
-        ...
+    def fits(self) -> Flags: ...
 
     def reasons(self) -> tuple[NDArray[np.uint16], tuple[Reason, ...]]:
         """Where it does not fit: a reason's place in the table."""
@@ -34,28 +30,20 @@ class Side(Protocol):
         """Equal for requests that get equal fits and scores."""
         ...
 
-    def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None:
-        """A node with its devices."""
-        ...
+    def node_added(self, slot: Slot, node: NodeName, inventory: Inventory) -> None: ...
 
-    def node_removed(self, slot: Slot) -> None:
-        """The node is gone, and what was taken on it."""
-        ...
+    def node_removed(self, slot: Slot) -> None: ...
 
-    def node_room(self, slot: Slot, total: Room, free: Room) -> None:
-        """CPU and memory of a node."""
-        ...
+    def node_room(self, slot: Slot, total: Room, free: Room) -> None: ...
 
-    def fits(self, request: PodRequest, slots: Slots) -> Verdict:
-        """On which of these nodes the request fits."""
-        ...
+    def fits(self, request: PodRequest, slots: Slots) -> Verdict: ...
 
     def scores(self, request: PodRequest, slots: Slots) -> Scores:
         """How good each of these nodes is; finite, higher is better."""
         ...
 
     def allocate(self, request: PodRequest, slot: Slot) -> Mapping[ContainerName, Mapping[Kind, Any]]:
-        """The grants by container; `Refused` where it does not fit."""
+        """`Refused` where it does not fit."""
         ...
 
     def take(self, slot: Slot, allocation: Allocation) -> None:

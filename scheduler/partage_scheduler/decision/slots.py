@@ -20,8 +20,6 @@ Integer = TypeVar("Integer", bound=np.integer[Any])
 
 
 class SlotTable:
-    """Which node has which slot."""
-
     def __init__(self) -> None:
         self._slots: dict[NodeName, Slot] = {}
         self._names: list[NodeName | None] = []
@@ -43,17 +41,15 @@ class SlotTable:
         return node in self._slots
 
     def slot(self, node: NodeName) -> Slot | None:
-        """The node's slot, or None where it has none."""
         return self._slots.get(node)
 
     def slots(self, nodes: Collection[NodeName]) -> NDArray[np.intp]:
-        """Their slots, -1 where a node has none."""
+        """-1 where a node has none."""
         if self._scattered > len(self._slots) // 2:
             self._gather()
         return np.fromiter(map(self._slots.get, nodes, repeat(-1)), dtype=np.intp, count=len(nodes))
 
     def name(self, slot: int) -> NodeName:
-        """The node in a slot that is taken."""
         name = self._names[slot]
         if name is None:
             raise ValueError(f"slot {slot} has no node")
@@ -64,11 +60,9 @@ class SlotTable:
         return slots[self._taken.take(slots)]
 
     def all(self) -> NDArray[np.intp]:
-        """All slots that have a node."""
         return np.flatnonzero(self._taken[: self.end])
 
     def give(self, node: NodeName) -> Slot:
-        """A slot for a node that has none."""
         if node in self._slots:
             raise ValueError(f"node {node} has slot {self._slots[node]} already")
         if self._free:
@@ -83,7 +77,6 @@ class SlotTable:
         return slot
 
     def free(self, node: NodeName) -> Slot:
-        """Takes a node's slot away."""
         slot = self._slots.pop(node)
         self._names[slot], self._taken[slot], self._ranks = None, False, None
         heappush(self._free, slot)

@@ -55,7 +55,6 @@ class Standing:
         self.said_until = 0
 
     def refuse(self, slot: Slot, why: Reason) -> None:
-        """It does not fit there after all."""
         self.scores[slot] = NO_FIT
         self.refused[slot] = why
 
@@ -75,7 +74,7 @@ class Standing:
         return found.astype(np.int32)
 
     def explain(self, slots: NDArray[np.intp], codes: NDArray[np.uint16], table: tuple[Reason, ...]) -> None:
-        """Plugins said this of these slots: 0 for nothing, or one more than a reason's place in the table."""
+        """What plugins say of these slots: 0 for nothing, or one more than a reason's place in the table."""
         places = {reason: place for place, reason in enumerate(self.said)}
         for reason in table:
             if reason not in places:
@@ -85,7 +84,7 @@ class Standing:
 
 
 def best_of(scores: Scores) -> NDArray[np.intp]:
-    """The places with the highest score; none where it fits nowhere."""
+    """None where it fits nowhere."""
     highest = scores.item(scores.argmax()) if scores.size else NO_FIT
     if highest == NO_FIT:
         return np.zeros(0, dtype=np.intp)
@@ -94,7 +93,6 @@ def best_of(scores: Scores) -> NDArray[np.intp]:
 
 
 def only(possible: Flags, scores: Scores) -> Scores:
-    """The scores of possible places."""
     return np.where(possible, scores, _NO_FIT)
 
 
@@ -115,7 +113,6 @@ class Standings:
         return len(self._by_shape)
 
     def changed(self, slot: Slot) -> None:
-        """Something on this node is not what it was."""
         self._tick += 1
         self._changed = grown(self._changed, slot + 1, 0)
         self._changed[slot] = self._tick
@@ -126,7 +123,6 @@ class Standings:
             self._told += _CHANGES
 
     def forget(self) -> None:
-        """Nothing that was remembered holds any more."""
         self._by_shape.clear()
 
     def of(self, shape: Hashable, ask: Ask, among: NDArray[np.intp] | None = None) -> Standing:
@@ -146,7 +142,7 @@ class Standings:
         return standing
 
     def unexplained(self, standing: Standing) -> NDArray[np.intp]:
-        """The slots of which it is to be asked again why nothing fits; `explained` when that is done."""
+        """The slots whose reasons must be asked again; `explained` when that is done."""
         if len(standing.said) > MOST_SAID:
             standing.said, standing.said_until = [_NONE], 0
         stale = np.flatnonzero(self._changed[: self._end] > standing.said_until)
@@ -160,7 +156,6 @@ class Standings:
         return np.flatnonzero(self._changed[: self._end] > tick).astype(np.int32)
 
     def explained(self, standing: Standing) -> None:
-        """Its reasons are right now."""
         standing.said_until = self._tick
 
     def _made(self, shape: Hashable) -> Standing:

@@ -28,8 +28,6 @@ class CardReport(Struct, frozen=True, kw_only=True):
 
 
 class _Held:
-    """What is on one card."""
-
     def __init__(self, card: Card) -> None:
         self.share, self.memory = WHOLE_MILLI, card.memory_bytes
         self.pods: list[str] = []
@@ -89,7 +87,6 @@ def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
 
 
 def _suits(wanted: Tags, held: Sequence[Tags]) -> bool:
-    """Whether a card in use may be joined."""
     if any(tags.exclusion != wanted.exclusion for tags in held):
         return False
     if wanted.affinity is not None and wanted.affinity not in {tags.affinity for tags in held}:

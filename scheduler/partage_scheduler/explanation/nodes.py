@@ -39,7 +39,7 @@ class Explained(Struct, frozen=True, kw_only=True):
 
 
 def explain(cycle: Cycle, pod: ApiPod, now: float) -> Explained:
-    """Everything about one pod that waits; raises where what it asks for is written wrongly. Nothing is taken."""
+    """Everything about one pod that waits; raises where its request is written wrongly. Nothing is taken."""
     request = cycle.request(pod)
     verdict = cycle.weigh(pod, now)
     barred = cycle.barred(pod, request, now)
@@ -79,5 +79,5 @@ def _reasons(cycle: Cycle, request: PodRequest, barred: Sequence[Barred], node: 
 
 
 def _largest(request: PodRequest) -> GpuRequest | None:
-    """Of several containers the one that is hardest to place stands for all."""
+    """The container that is hardest to place stands for all."""
     return max(request.of(GPU).values(), key=lambda ask: (ask.count, ask.share_milli), default=None)

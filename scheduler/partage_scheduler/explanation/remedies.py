@@ -33,7 +33,7 @@ def helps(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> It
 
 
 def _less_room(decider: Decider, request: PodRequest, barred: Sequence[Barred]) -> Iterator[Help]:
-    """Where it lacks the least of CPU and main memory, if that is all it lacks."""
+    """The node that lacks the least of CPU and main memory, if it lacks nothing else."""
     fits = np.isfinite(decider.weigh(replace(request, needs=Room())))
     for each in barred:
         fits &= ~each.flags(decider.end)
@@ -72,7 +72,7 @@ def _less_of_cards(decider: Decider, request: PodRequest, barred: Sequence[Barre
 def _most(
     decider: Decider, barred: Sequence[Barred], with_amount: Callable[[int], PodRequest], asked: int
 ) -> tuple[int, NodeName] | None:
-    """The largest amount below what is asked for that fits somewhere, and where."""
+    """The largest amount below `asked` that fits somewhere, and where."""
     lowest, highest, found = 1, asked - 1, None
     while lowest <= highest:
         middle = (lowest + highest) // 2

@@ -19,8 +19,6 @@ State = Literal["on a node", "ended", "being deleted", "gated", "gathering", "wa
 
 
 class GivenCard(Struct, frozen=True, kw_only=True):
-    """A card that one of its containers has."""
-
     container: str
     card: CardId
     share_milli: int
@@ -29,8 +27,6 @@ class GivenCard(Struct, frozen=True, kw_only=True):
 
 
 class Displaced(Struct, frozen=True, kw_only=True):
-    """Who would leave for it."""
-
     node: NodeName
     pods: tuple[str, ...]
     """As namespace/name."""
@@ -58,7 +54,7 @@ class PodReport(Struct, frozen=True, kw_only=True):
 def stand(
     finder: VictimFinder, pod: ApiPod, now: float, *, lacking: Callable[[ApiPod], int], flagged: Mapping[PodUid, str]
 ) -> PodReport:
-    """Everything about it; raises what plugins raise. `lacking`: of its gang, so many."""
+    """Raises what plugins raise. `lacking`: how many pods its gang still lacks."""
     if pod.node or pod.is_terminal or pod.is_going:
         return _placed(finder, pod, flagged)
     if pod.spec.scheduling_gates:

@@ -59,11 +59,10 @@ class BindVerb:
 
     @property
     def tasks(self) -> tuple[asyncio.Task[Placed], ...]:
-        """Bindings that are under way."""
         return tuple(each.task for each in self._under_way.values())
 
     async def bind(self, args: BindingArgs) -> Placed:
-        """Until it is certain what became of it, or that takes too long to be waited for."""
+        """Returns when the outcome is certain, or after `answered_within_s`."""
         under_way = self._under_way.get(args.pod_uid)
         if under_way is None:
             under_way = self._begun(args)

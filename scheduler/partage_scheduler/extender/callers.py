@@ -23,8 +23,6 @@ _log = structlog.get_logger()
 
 
 class CallerTrust:
-    """Who may call, as of now."""
-
     def __init__(self, papers: CertificateFiles, names: Collection[str]) -> None:
         """`names` are the common names of callers; raises `BadConfiguration`."""
         self._papers, self._names = papers, frozenset(names)
@@ -43,7 +41,7 @@ class CallerTrust:
         return f"the common name of your certificate is {', '.join(names) or 'empty'!r:.200}; allowed: {allowed}"
 
     async def keep_fresh(self, changed: Callable[[], None], *, every_s: float = _LOOK_EVERY_S) -> None:
-        """Reads the files again when they are others; tells when the callers' authority is another."""
+        """Reads the files again when they changed; tells when the callers' authority changed."""
         while True:
             await asyncio.sleep(every_s)
             try:

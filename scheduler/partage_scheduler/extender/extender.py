@@ -90,7 +90,7 @@ class Extender:
 
     @property
     def port(self) -> int:
-        """Where it listens, which matters where any port was asked for."""
+        """The port where it listens, for a setting that allows any port."""
         return self._port.port
 
     async def open(self, tasks: Tasks) -> None:
@@ -111,7 +111,7 @@ class Extender:
         await self._port.abort()
 
     def _answered(self, pod: ApiPod, result: FilterResult) -> None:
-        """kube-scheduler finds no victims where only shares are lacking, so we do, once it has its answer."""
+        """kube-scheduler finds no victims where only shares are lacking, so we do, after it has its answer."""
         if result.node_names:
             self._reminder.fits_somewhere(pod.uid)
             return

@@ -45,7 +45,7 @@ _NOTHING: Final = Room()
 
 
 class Asked(NamedTuple):
-    """What filter was asked and said, for what comes next of the same pod."""
+    """What filter was asked and said, for later calls about the same pod."""
 
     pod: ApiPod
     request: PodRequest
@@ -56,8 +56,6 @@ class Asked(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What is to be said of the nodes that were named, by place."""
-
     request: PodRequest
     slots: NDArray[np.intp]
     barred: Sequence[Barred]
@@ -94,7 +92,6 @@ class NodeFilter:
         return self.against(pod) or (None if request.containers else NOTHING_OF_OURS)
 
     def filter(self, args: Args, now: float) -> FilterResult:
-        """Where it can be; the reasons are told where that is nowhere."""
         names, request = args.node_names or (), self._request(args.pod)
         if isinstance(request, str):
             return FilterResult(failed_and_unresolvable_nodes=dict.fromkeys(names, request))
@@ -111,7 +108,7 @@ class NodeFilter:
         return FilterResult(node_names=names)
 
     def prioritize(self, args: PrioritizeArgs) -> tuple[Host, ...]:
-        """How good they are, as filter saw them. One is best alone, so that kube-scheduler does not draw lots."""
+        """Scores as filter saw them. One is best alone, so that kube-scheduler does not draw lots."""
         asked = self._asked.get(args.pod.metadata.uid)
         if asked is None or not args.node_names:
             return ()
@@ -123,7 +120,7 @@ class NodeFilter:
         return _hosts(names, scores) if names else ()
 
     def on(self, pod: ApiPod, node: NodeName, now: float) -> Decision | str:
-        """What it gets on one node; in words, why it can't be there now."""
+        """What it gets on one node, or the reason why it can't be there now."""
         asked = self._asked.get(pod.uid)
         request = self._request(pod) if asked is None else asked.request
         if isinstance(request, str):
@@ -139,7 +136,6 @@ class NodeFilter:
         return f"{NO_MORE}: {why}"
 
     def fits(self, pod: ApiPod, now: float) -> bool:
-        """Whether it can be on any node at all."""
         request, decider = self._request(pod), self._cycle.decider
         if isinstance(request, str) or not decider.end:
             return False
@@ -187,7 +183,7 @@ class NodeFilter:
         )
 
     def _reasons(self, offers: Offers) -> list[Reason]:
-        """Of each node, why it can't be there: the first that is found."""
+        """Of each node, the first reason why it can't be there."""
         slots = offers.slots.tolist()
         reasons: dict[int, Reason] = {place: UNKNOWN for place, slot in enumerate(slots) if slot < 0}
         for each in offers.barred:

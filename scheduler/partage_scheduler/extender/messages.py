@@ -28,7 +28,7 @@ class Message(Struct, frozen=True, gc=False, kw_only=True, rename="pascal", omit
 
 
 class Args(Message, frozen=True, kw_only=True):
-    """Of filter: a pod, and the nodes that are left of what others said."""
+    """For filter: a pod, and the nodes that are left."""
 
     pod: ApiPod
     node_names: tuple[NodeName, ...] | None = None
@@ -36,8 +36,6 @@ class Args(Message, frozen=True, kw_only=True):
 
 
 class Uid(Struct, frozen=True, gc=False):
-    """As much of a pod's metadata as tells which one it is."""
-
     uid: PodUid
 
 
@@ -48,15 +46,13 @@ class KnownPod(Struct, frozen=True, gc=False):
 
 
 class PrioritizeArgs(Message, frozen=True, kw_only=True):
-    """Of prioritize, which comes after filter."""
+    """For prioritize, which comes after filter."""
 
     pod: KnownPod
     node_names: tuple[NodeName, ...] | None = None
 
 
 class FilterResult(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """Where it can be, and for what reasons not elsewhere."""
-
     node_names: tuple[NodeName, ...] = ()
     failed_nodes: Mapping[NodeName, str] = {}
     failed_and_unresolvable_nodes: Mapping[NodeName, str] = {}
@@ -80,19 +76,15 @@ class BindingArgs(Message, frozen=True, kw_only=True):
 
 
 class Result(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """Whether it is done: no error."""
-
     error: str = ""
 
 
 class MetaPod(Message, frozen=True, kw_only=True):
-    """A pod by its uid."""
-
     uid: PodUid = field(name="UID")
 
 
 class MetaVictims(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """Pods of one node that have to go."""
+    """Pods of one node that must go."""
 
     pods: tuple[MetaPod, ...] = ()
     violations: int = field(default=0, name="NumPDBViolations")
@@ -100,20 +92,20 @@ class MetaVictims(Message, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class PreemptionArgs(Message, frozen=True, kw_only=True):
-    """For whom there shall be room, and on which nodes by whose leaving."""
+    """The pod to make room for, and the victims proposed for each node."""
 
     pod: ApiPod
     node_name_to_meta_victims: Mapping[NodeName, MetaVictims] | None = None
 
 
 class PreemptionResult(Message, frozen=True, kw_only=True, omit_defaults=False):
-    """The nodes where that gives room, and who else would have to leave."""
+    """The nodes where that gives room, and which others would have to leave."""
 
     node_name_to_meta_victims: Mapping[NodeName, MetaVictims] = {}
 
 
 def read(body: bytes, type_: type[T]) -> T:
-    """A message; raises `Unreadable`, saying where."""
+    """Raises `Unreadable`, with the path."""
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -6,37 +6,17 @@ stay chosen; if the devices need it, more are added, as few and as little as in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.extender.messages import MetaPod, MetaVictims, PreemptionArgs
 from partage_scheduler.objects import ApiPod
-
-
-class Found(Protocol):
-    """Who would have to leave one node."""
-
-    @property
-    def pods(self) -> Sequence[ApiPod]: ...
-
-    @property
-    def violations(self) -> int:
-        """How many disruption budgets that breaks."""
-        ...
-
-
-class Finder(Protocol):
-    """Who chooses victims in standalone mode."""
-
-    def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid]) -> Found | None:
-        """On one node that is known; None where it would not do."""
-        ...
+from partage_scheduler.preemption import VictimFinder
 
 
 class PreemptVerb:
     def __init__(
-        self, finder: Finder, *, is_known: Callable[[NodeName], bool], is_helped: Callable[[PodUid], bool]
+        self, finder: VictimFinder, *, is_known: Callable[[NodeName], bool], is_helped: Callable[[PodUid], bool]
     ) -> None:
         """`is_helped` says whether others leave for a pod already, by our own choice."""
         self._finder, self._is_known, self._is_helped = finder, is_known, is_helped

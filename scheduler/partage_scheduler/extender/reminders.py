@@ -50,14 +50,13 @@ class _Away:
 
 
 class TurnedAway:
-    """Pods that fitted nowhere, and when to look whether that is so still. Pure."""
+    """Pods that fitted nowhere, and when to check whether that still holds. Pure."""
 
     def __init__(self) -> None:
         self._pods: OrderedDict[PodUid, _Away] = OrderedDict()
         self._bytes = 0
 
     def told(self, pod: ApiPod, now: float) -> None:
-        """It fits nowhere, kube-scheduler was told just now."""
         before = self._pop(pod.uid)
         rest_s = _FIRST_S if before is None else before.rest_s
         self._put(_Away(pod, rest_s, now, now + rest_s))
@@ -65,11 +64,10 @@ class TurnedAway:
             self._pop(next(iter(self._pods)))
 
     def forget(self, uid: PodUid) -> None:
-        """It has a place, or needs none any more."""
         self._pop(uid)
 
     def due(self, now: float) -> list[ApiPod]:
-        """Whom to look at now; some at a time, all in turn."""
+        """Some at a time, all in turn."""
         found = list(islice((uid for uid, away in self._pods.items() if away.due <= now), _AT_ONCE))
         return [away.pod for uid in found if (away := self._looked_at(uid, now)) is not None]
 
@@ -120,11 +118,9 @@ class Reminder:
         self._away.told(pod, self._clock())
 
     def fits_somewhere(self, uid: PodUid) -> None:
-        """And of this one, that."""
         self._away.forget(uid)
 
     async def run(self) -> None:
-        """Looks every second, for ever."""
         while True:
             await self._sleep(_EVERY_S)
             if self._obstacle() is None:

@@ -32,7 +32,7 @@ Answering = Callable[[Ask], bytes | Awaitable[bytes]]
 
 class Port:
     def __init__(self, address: str, answering: Answering, *, trust: CallerTrust | None = None) -> None:
-        """`address` is `host:port`; without `trust` whoever reaches it is answered."""
+        """`address` is `host:port`. Without `trust` every caller is answered."""
         self._address, self._answering, self._trust = address, answering, trust
         self._acceptor: Acceptor | None = None
         self._connections: dict[Connection, None] = {}
@@ -50,7 +50,7 @@ class Port:
         _log.info("kube-scheduler is answered", address=f"{host}:{self.port}", tls=self._trust is not None)
 
     async def close(self) -> None:
-        """No new connections, and no more requests on those that there are; what is being answered still is."""
+        """No new connections, and no more requests on open ones; requests that are being answered still are."""
         if self._acceptor is not None:
             await self._acceptor.close()
         self.part()
@@ -62,12 +62,11 @@ class Port:
             await self._acceptor.abort()
 
     def part(self) -> None:
-        """From all callers, after what is being answered: they may come again, and show who they are."""
+        """Ends every connection after its answer: callers may come again, and show who they are."""
         for connection in tuple(self._connections):
             connection.end()
 
     async def _serve(self, guest: Guest) -> None:
-        """One connection, until it has ended."""
         made = Connection(self)
         transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
             lambda: made,
@@ -86,7 +85,7 @@ class Port:
         return self._answering(ask)
 
     def came(self, connection: Connection, transport: asyncio.Transport) -> Unfit | None:
-        """One more; who is not to be answered stays a guest, and gets this."""
+        """A new connection. One that is not to be answered stays a guest, and gets `refusal`."""
         if self._trust is not None and (why := self._trust.against(transport.get_extra_info("peercert"))) is not None:
             return Unfit(403, why)
         if len(self._connections) >= MOST_CONNECTIONS:
@@ -100,7 +99,7 @@ class Port:
             self._connections[connection] = None
 
     def heard(self) -> None:
-        """Somebody said more; where all together say too much, the one that said most goes."""
+        """More bytes came. Where all connections together hold too many, the one that holds most goes."""
         if sum(each.waiting for each in self._connections) > MOST_HEARD_BYTES:
             max(self._connections, key=lambda each: each.waiting).abort()
 
@@ -121,7 +120,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def waiting(self) -> int:
-        """Bytes that were said and are not answered yet."""
+        """Bytes that came and are not answered yet."""
         return self._listener.waiting
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,7 +149,7 @@ class Connection(asyncio.Protocol):
             self._port.heard()
 
     def pause_writing(self) -> None:
-        """They ask and do not listen."""
+        """The caller asks and does not read."""
         self._is_full = True
 
     def resume_writing(self) -> None:
@@ -158,7 +157,6 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def end(self) -> None:
-        """After what is being answered."""
         self._is_ending = True
         if self._task is None:
             self._close()
@@ -222,7 +220,7 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _close(self) -> None:
-        """Unless they did: asyncio's TLS transports that are closed twice can't be aborted any more (CPython 3.11)."""
+        """Not twice: asyncio's TLS transports that are closed twice can't be aborted any more (CPython 3.11)."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 

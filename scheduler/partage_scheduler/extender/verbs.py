@@ -102,7 +102,7 @@ class Verbs:
         return Answer(FITS if result.node_names else NOWHERE, result)
 
     def _prioritize(self, body: bytes) -> Answer:
-        """Of a pod that filter was not asked about there is no opinion: all nodes are alike."""
+        """Without a filter call about the pod there is no opinion: all nodes are alike."""
         found = self._chooser.prioritize(_read(body, PrioritizeArgs))
         return Answer(FITS if found else NOWHERE, found)
 

@@ -35,7 +35,7 @@ _REASONS: Final = {
 
 
 class Unfit(SchedulerError):
-    """The caller speaks something else; `status` says what it is told."""
+    """The caller speaks something else; `status` is what it is told."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -63,19 +63,17 @@ class Listener:
 
     @property
     def is_between(self) -> bool:
-        """Whether no request has begun."""
         return not self._said and self._head is None
 
     @property
     def waiting(self) -> int:
-        """How many bytes were heard and not yet asked for."""
         return len(self._said)
 
     def hear(self, data: bytes) -> None:
         self._said += data
 
     def next(self) -> Ask | None:
-        """The next request, as soon as all of it was heard; raises `Unfit`."""
+        """None until all of it came; raises `Unfit`."""
         if self._head is None:
             self._head = self._read_head()
         head = self._head
@@ -146,7 +144,6 @@ def answer(body: bytes, *, is_last: bool = False) -> bytes:
 
 
 def refusal(unfit: Unfit) -> bytes:
-    """What a caller is told last."""
     return _sent(unfit.status, f"{unfit}\n".encode(), b"text/plain; charset=utf-8", is_last=True)
 
 

@@ -18,8 +18,6 @@ _VOLUME: Final = frozenset((Cause.VOLUME,))
 
 
 class Intake:
-    """All of it; a sink for each kind."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         cluster: Cluster,

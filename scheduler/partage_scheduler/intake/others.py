@@ -20,22 +20,19 @@ class NodeIntake:
         self._cluster, self._queue, self._clock = cluster, queue, clock
 
     def listed(self, items: Iterable[ApiNode], _unread: Sequence[Unread] = (), /) -> None:
-        """All that there are; what can't be read is as good as gone."""
         now = self._clock()
         self._queue.happened(self._cluster.relisted_nodes(items), now)
 
     def changed(self, item: ApiNode) -> None:
-        """One that came or changed."""
         now = self._clock()
         self._queue.happened(self._cluster.node(item), now)
 
     def gone(self, item: ApiNode) -> None:
-        """One that is no more."""
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(item.name, uid=item.metadata.uid), now)
 
     def unread(self, which: Unread) -> None:
-        """One of which nothing is known any more: as if it were not there."""
+        """Nothing is known of it any more: as if it did not exist."""
         now = self._clock()
         self._queue.happened(self._cluster.node_gone(which.key[1]), now)
 
@@ -50,7 +47,6 @@ class HeartbeatIntake:
         self._known: set[str] = set()
 
     def listed(self, items: Iterable[ApiLease], _unread: Sequence[Unread] = (), /) -> None:
-        """All that there are; what can't be read is as good as gone."""
         leases = {lease.name: lease for lease in items}
         for name in self._known - leases.keys():
             self._beat(name, None)
@@ -62,12 +58,10 @@ class HeartbeatIntake:
         self._beat(item.name, _moment(item.spec.renew_time))
 
     def gone(self, item: ApiLease) -> None:
-        """One that is no more."""
         self._known.discard(item.name)
         self._beat(item.name, None)
 
     def unread(self, which: Unread) -> None:
-        """One that says nothing any more."""
         self._known.discard(which.key[1])
         self._beat(which.key[1], None)
 
@@ -101,7 +95,7 @@ class ObjectIntake(Generic[K]):
         self._known: dict[tuple[str, str], K] = {}
 
     def listed(self, items: Iterable[K], _unread: Sequence[Unread] = (), /) -> None:
-        """All that there are; what can't be read is as good as gone."""
+        """What can't be read counts as gone."""
         there = {_key(item): item for item in items}
         for key in self._known.keys() - there.keys():
             self._remove(self._known.pop(key))
@@ -111,19 +105,17 @@ class ObjectIntake(Generic[K]):
         self._happened()
 
     def changed(self, item: K) -> None:
-        """One that came or changed."""
         self._known[_key(item)] = item
         self._put(item)
         self._happened()
 
     def gone(self, item: K) -> None:
-        """One that is no more."""
         if self._known.pop(_key(item), None) is not None:
             self._remove(item)
             self._happened()
 
     def unread(self, which: Unread) -> None:
-        """One that is as good as gone: who needs it waits."""
+        """It counts as gone: pods that need it wait."""
         known = self._known.pop(which.key, None)
         if known is not None:
             self._remove(known)
@@ -138,7 +130,7 @@ def _key(item: _Item) -> tuple[str, str]:
 
 
 def _moment(text: str | None) -> float | None:
-    """A time as Leases have it, in seconds; None where it says none."""
+    """None where the Lease says no time."""
     try:
         return datetime.fromisoformat(text).timestamp() if text else None
     except ValueError:

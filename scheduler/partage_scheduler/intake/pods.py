@@ -13,7 +13,7 @@ from partage_scheduler.versions import Versions
 
 
 class PodIntake:
-    """Everybody's pods: those on nodes count there, ours that are on none are to be placed."""
+    """Pods of all schedulers: those on nodes count there, ours without a node are to be placed."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class PodIntake:
         clock: Callable[[], float],
         let_go: Callable[[PodUid], None] = lambda _uid: None,
     ) -> None:
-        """`ours` is the name of the scheduler that our pods ask for; `let_go` hears of those that wait no more."""
+        """`ours` is our schedulerName; `let_go` hears of pods that wait no more."""
         self._cluster, self._queue, self._ours = cluster, queue, ours
         self._clock, self._let_go = clock, let_go
         self._seen = Versions()
@@ -34,7 +34,7 @@ class PodIntake:
         """PodIntake that wait, and since when."""
 
     def waits_since(self, uid: PodUid) -> float | None:
-        """When a pod that is to be placed was heard of first."""
+        """When a pod that is to be placed was first seen."""
         return self._since.get(uid)
 
     def placed(self, uid: PodUid) -> None:
@@ -44,7 +44,7 @@ class PodIntake:
         self._waits_no_more(uid)
 
     def listed(self, items: Iterable[ApiPod], unread: Sequence[Unread] = (), /) -> None:
-        """All pods that there are; those that can't be read hold what they held."""
+        """Pods that can't be read hold what they held."""
         pods, now = {pod.uid: pod for pod in items}, self._clock()
         there = pods.keys() | {PodUid(each.uid) for each in unread}
         causes = self._cluster.none_unread()
@@ -58,7 +58,6 @@ class PodIntake:
         self._queue.happened(causes, now)
 
     def changed(self, item: ApiPod) -> None:
-        """A pod that came or changed."""
         if not self._seen.is_news(item.uid, item.metadata.resource_version):
             return
         now = self._clock()
@@ -67,11 +66,10 @@ class PodIntake:
         self._queue.happened(causes, now)
 
     def gone(self, item: ApiPod) -> None:
-        """A pod that is no more, or has ended."""
         self._gone(item.uid)
 
     def unread(self, which: Unread) -> None:
-        """A pod of which it is not known what it holds or asks for."""
+        """A pod whose requests and allocation are not known."""
         uid = PodUid(which.uid)
         if which.is_gone:
             self._gone(uid)
@@ -86,7 +84,7 @@ class PodIntake:
         return self._ended(pod.uid) if pod.is_terminal else self._cluster.pod(pod)
 
     def _ended(self, uid: PodUid) -> frozenset[Cause]:
-        """It will never be of interest again, whatever comes late."""
+        """It is never of interest again, whatever comes late."""
         self._seen.gone(uid)
         self._forget(uid)
         return self._cluster.pod_gone(uid)

@@ -23,8 +23,6 @@ class Object(Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_d
 
 
 class Identity(Object, frozen=True, kw_only=True):
-    """Which object it is, and which version of it."""
-
     name: str
     namespace: str = ""
     uid: str = ""
@@ -34,21 +32,15 @@ class Identity(Object, frozen=True, kw_only=True):
 
 
 class Meta(Identity, frozen=True, kw_only=True):
-    """The same, with what is written on it."""
-
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
 
 
 class Labelled(Identity, frozen=True, kw_only=True):
-    """The same, where only labels matter."""
-
     labels: Mapping[str, str] = {}
 
 
 class Condition(Object, frozen=True, kw_only=True):
-    """One thing that is, is not or may be so."""
-
     type: str
     status: str
     """`True`, `False` or `Unknown`."""

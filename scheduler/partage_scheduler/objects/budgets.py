@@ -19,7 +19,7 @@ class BudgetSpec(Object, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
 
     def __post_init__(self) -> None:
-        """Of a selector that says too much the first counts: then the budget protects more pods, and none less."""
+        """Only the first terms of an excessive selector count: then the budget protects more pods, and none less."""
         selector = self.selector
         if selector is None or (len(selector.match_labels) <= _MOST and not selector.match_expressions):
             return
@@ -30,8 +30,6 @@ class BudgetSpec(Object, frozen=True, kw_only=True):
 
 
 class BudgetStatus(Object, frozen=True, kw_only=True):
-    """What is left of it."""
-
     disruptions_allowed: Int32 = 0
     disrupted_pods: Mapping[str, str] = {}
     """Pods whose end the API server has counted already, by name."""

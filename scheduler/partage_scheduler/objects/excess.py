@@ -33,8 +33,6 @@ _PLAIN_BYTES: Final = 1500
 
 
 class _Terms(NamedTuple):
-    """What a pod's terms about nodes and other pods come to."""
-
     of_nodes: int = 0
     of_pods: int = 0
     reaching: int = 0
@@ -43,7 +41,7 @@ class _Terms(NamedTuple):
 
 
 def excess(meta: Meta, spec: PodSpec, size_bytes: int) -> str:
-    """What it says too much, in a sentence; empty where it is within all bounds."""
+    """What the pod says too much, in a sentence; empty where it is within all bounds."""
     if size_bytes < _PLAIN_BYTES and spec.affinity is None and not spec.topology_spread_constraints:
         return ""
     for what, number, most in _counts(meta, spec):

@@ -60,7 +60,7 @@ def first_of_metadata(meta: Meta) -> Meta:
 
 
 def first_of_spec(namespace: str, spec: PodSpec) -> PodSpec:
-    """All of what its containers take, the first of the rest, and nothing of where it would have liked to be."""
+    """All that its containers take, the first of the rest, and none of its preferences."""
     return replace(
         spec,
         node_selector={},
@@ -78,7 +78,6 @@ def first_of_spec(namespace: str, spec: PodSpec) -> PodSpec:
 
 
 def first_of_status(status: PodStatus) -> PodStatus:
-    """What is read of how it stands."""
     conditions = tuple(_short(each) for each in status.conditions if each.type in _CONDITIONS)
     return replace(
         status,
@@ -103,8 +102,6 @@ def _first_terms(namespace: str, affinity: Affinity) -> Affinity:
 
 
 class _Left:
-    """What may still be kept."""
-
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
         self._terms, self._reaching, self._bytes = OF_PODS, REACHING, _TERM_BYTES

@@ -21,8 +21,6 @@ _NAMES: Final = 8
 
 
 class Taint(Object, frozen=True, kw_only=True):
-    """What keeps pods away that do not tolerate it."""
-
     key: str
     value: str = ""
     effect: str = ""
@@ -30,15 +28,11 @@ class Taint(Object, frozen=True, kw_only=True):
 
 
 class NodeSpec(Object, frozen=True, kw_only=True):
-    """What the node's owner wants."""
-
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class Image(Object, frozen=True, kw_only=True):
-    """An image that is there already."""
-
     names: tuple[str, ...] | None = ()
     size_bytes: Int64 = 0
 
@@ -56,7 +50,6 @@ class ApiNode(Object, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
     def __post_init__(self) -> None:
-        """From the moment that it is read."""
         labels, taints, allocatable = self.metadata.labels, self.spec.taints, self.status.allocatable
         notes = {key: text for key, text in self.metadata.annotations.items() if key.startswith(PREFIX)}
         images = tuple(_first_names(each) for each in self.status.images[:IMAGES])

@@ -9,8 +9,6 @@ from partage_scheduler.objects.selectors import NodeSelector
 
 
 class ApiNamespace(Object, frozen=True, kw_only=True):
-    """A namespace, of which only the labels matter."""
-
     metadata: Labelled
 
     @property
@@ -25,8 +23,6 @@ class VolumeAffinity(Object, frozen=True, kw_only=True):
 
 
 class Reference(Object, frozen=True, kw_only=True):
-    """The claim that a volume belongs to."""
-
     namespace: str = ""
     name: str = ""
     uid: str = ""
@@ -56,16 +52,12 @@ class ApiVolume(Object, frozen=True, kw_only=True):
 
 
 class ClaimNotes(Object, frozen=True, kw_only=True):
-    """The annotations of a claim that matter."""
-
     bind_completed: str | None = field(default=None, name="pv.kubernetes.io/bind-completed")
     storage_class: str = field(default="", name="volume.beta.kubernetes.io/storage-class")
     """As it was named before there was a field for it."""
 
 
 class ClaimMeta(Identity, frozen=True, kw_only=True):
-    """Which claim it is, and what is written on it."""
-
     annotations: ClaimNotes = ClaimNotes()
 
 
@@ -111,8 +103,6 @@ class DriverRoom(Object, frozen=True, kw_only=True):
 
 
 class NodeDriver(Object, frozen=True, kw_only=True):
-    """A driver that is installed on a node."""
-
     name: str
     allocatable: DriverRoom | None = None
 
@@ -134,8 +124,6 @@ class ApiCsiNode(Object, frozen=True, kw_only=True):
 
 
 class LeaseSpec(Object, frozen=True, kw_only=True):
-    """Who holds it, until when; times as the API server writes them."""
-
     holder_identity: str | None = None
     lease_duration_seconds: Int32 | None = None
     acquire_time: str | None = None

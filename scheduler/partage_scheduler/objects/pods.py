@@ -30,7 +30,7 @@ class ApiPod(Object, frozen=True, kw_only=True):
     """Of what it says more than is read, if so, in a sentence for its owner; then only the first of it is kept."""
 
     def __post_init__(self) -> None:
-        """From the moment that it is read no more of it is kept than is used, and that is bounded."""
+        """From the time it is read, only what is used is kept, and that is bounded."""
         metadata, spec, status = self.metadata, self.spec, self.status
         found = excess(metadata, spec, self.bytes)
         if found:
@@ -43,12 +43,11 @@ class ApiPod(Object, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int:
-        """How long it is, written as text."""
+        """The length of its text."""
         return len(_TEXT.encode((self.metadata, self.spec, self.status)))
 
     @property
     def uid(self) -> PodUid:
-        """What tells it from another pod of the same name."""
         return PodUid(self.metadata.uid)
 
     @property
@@ -61,7 +60,7 @@ class ApiPod(Object, frozen=True, kw_only=True):
 
     @property
     def node(self) -> str:
-        """The node that it is bound to; empty where it is not."""
+        """Empty where it is not bound."""
         return self.spec.node_name
 
     @property
@@ -70,17 +69,17 @@ class ApiPod(Object, frozen=True, kw_only=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has ended and holds nothing any more."""
+        """It has ended and holds nothing any more."""
         return self.status.phase in TERMINAL
 
     @property
     def is_going(self) -> bool:
-        """Whether it is being deleted; until it is gone it holds what it held."""
+        """It is being deleted; until it is gone it holds what it held."""
         return self.metadata.deletion_timestamp is not None
 
 
 def seen(pod: ApiPod) -> Pod:
-    """What they may know; init containers first, in the order in which they start."""
+    """What plugins may know; init containers first, in the order in which they start."""
     meta, spec = pod.metadata, pod.spec
     ref = PodRef(namespace=Namespace(meta.namespace), name=PodName(meta.name), uid=pod.uid)
     first = [_shown(each, role_of(each)) for each in spec.init_containers]
@@ -89,7 +88,7 @@ def seen(pod: ApiPod) -> Pod:
 
 
 def role_of(init: Container) -> Role:
-    """What an init container is: one that is always started again stays beside the others."""
+    """An init container that always restarts stays beside the others."""
     return "sidecar" if init.restart_policy == "Always" else "init"
 
 

@@ -14,8 +14,6 @@ PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Expression(Object, frozen=True, kw_only=True):
-    """One thing that must be so of one label or field."""
-
     key: str
     operator: str
     """`In`, `NotIn`, `Exists`, `DoesNotExist`; of nodes `Gt` and `Lt` too."""
@@ -43,22 +41,16 @@ class NodeSelector(Object, frozen=True, kw_only=True):
 
 
 class PreferredNodes(Object, frozen=True, kw_only=True):
-    """So much better is a node of which the term holds."""
-
     weight: Int32
     preference: NodeTerm
 
 
 class NodeAffinity(Object, frozen=True, kw_only=True):
-    """On which nodes a pod must or would like to be."""
-
     required: NodeSelector | None = field(default=None, name=REQUIRED)
     preferred: tuple[PreferredNodes, ...] = field(default=(), name=PREFERRED)
 
 
 class PodTerm(Object, frozen=True, kw_only=True):
-    """Pods near which, or away from which, a pod must or would like to be."""
-
     topology_key: str
     label_selector: LabelSelector | None = None
     """None chooses no pod."""
@@ -69,29 +61,23 @@ class PodTerm(Object, frozen=True, kw_only=True):
 
 
 class PreferredPods(Object, frozen=True, kw_only=True):
-    """So much better, or worse, is a place near such pods."""
-
     weight: Int32
     pod_affinity_term: PodTerm
 
 
 class PodAffinity(Object, frozen=True, kw_only=True):
-    """Near which pods; as an anti-affinity, away from which."""
-
     required: tuple[PodTerm, ...] = field(default=(), name=REQUIRED)
     preferred: tuple[PreferredPods, ...] = field(default=(), name=PREFERRED)
 
 
 class Affinity(Object, frozen=True, kw_only=True):
-    """Where a pod must or would like to be."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
 class SpreadConstraint(Object, frozen=True, kw_only=True):
-    """How evenly pods that are chosen are spread over places that have the same value of a label."""
+    """How evenly the chosen pods are spread over the values of a label."""
 
     max_skew: Int32
     topology_key: str
@@ -105,8 +91,6 @@ class SpreadConstraint(Object, frozen=True, kw_only=True):
 
 
 class Toleration(Object, frozen=True, kw_only=True):
-    """A taint that is no hindrance."""
-
     key: str = ""
     operator: str = "Equal"
     value: str = ""

@@ -11,21 +11,17 @@ from partage_scheduler.objects.selectors import Affinity, SpreadConstraint, Tole
 
 
 class Named(Object, frozen=True, kw_only=True):
-    """Something that is known by its name."""
-
     name: str = ""
 
 
 class Amounts(Object, frozen=True, kw_only=True):
-    """What is asked for at least and at most, by resource."""
-
     limits: Mapping[str, str] = {}
     requests: Mapping[str, str] = {}
     claims: tuple[Named, ...] = ()
 
 
 class ContainerPort(Object, frozen=True, kw_only=True):
-    """A port of a container; `host_port` 0 is none."""
+    """`host_port` 0 is none."""
 
     container_port: Int32 = 0
     host_port: Int32 = 0
@@ -34,8 +30,6 @@ class ContainerPort(Object, frozen=True, kw_only=True):
 
 
 class Container(Object, frozen=True, kw_only=True):
-    """One container of a pod's specification."""
-
     name: str
     image: str = ""
     restart_policy: str | None = None
@@ -45,8 +39,6 @@ class Container(Object, frozen=True, kw_only=True):
 
 
 class ClaimSource(Object, frozen=True, kw_only=True):
-    """A claim by its name, in the pod's namespace."""
-
     claim_name: str
 
 
@@ -55,7 +47,7 @@ class Anything(Object, frozen=True, kw_only=True):
 
 
 class Volume(Object, frozen=True, kw_only=True):
-    """One volume of a pod; only the kinds that bear on where it can run."""
+    """Only the kinds of volumes that bear on where a pod can run."""
 
     name: str
     persistent_volume_claim: ClaimSource | None = None
@@ -68,20 +60,18 @@ class Volume(Object, frozen=True, kw_only=True):
 
 
 class Gate(Object, frozen=True, kw_only=True):
-    """As long as it is there, the pod is not to be scheduled."""
+    """While it is there, the pod is not to be scheduled."""
 
     name: str
 
 
 class Group(Object, frozen=True, kw_only=True):
-    """The group of pods that one belongs to."""
+    """The group of pods that this one belongs to."""
 
     pod_group_name: str = ""
 
 
 class PodSpec(Object, frozen=True, kw_only=True):
-    """What the pod's owner wants."""
-
     node_name: str = ""
     scheduler_name: str = ""
     priority: Int32 | None = None
@@ -103,7 +93,7 @@ class PodSpec(Object, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Object, frozen=True, kw_only=True):
-    """What kubelet gave a container, which while it is resized is not what the specification says."""
+    """What kubelet gave a container; while it is resized, that differs from the specification."""
 
     name: str
     allocated_resources: Mapping[str, str] = {}
@@ -111,8 +101,6 @@ class ContainerStatus(Object, frozen=True, kw_only=True):
 
 
 class PodStatus(Object, frozen=True, kw_only=True):
-    """What kubelet and schedulers say of the pod."""
-
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
     nominated_node_name: str = ""

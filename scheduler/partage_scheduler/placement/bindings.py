@@ -47,7 +47,7 @@ class Bindings:
             raise
 
     async def bind(self, bind: Bind, signed: Signed) -> Outcome:
-        """Until it is certain what became of it, and that is settled."""
+        """Returns when the outcome is certain and settled."""
         await self._status.settled(bind.pod.uid)
         outcome = await self._binder.bind(bind.pod, bind.decision.node, signed.annotations)
         if isinstance(outcome, Bound):

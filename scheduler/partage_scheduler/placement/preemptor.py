@@ -47,8 +47,6 @@ class _Delete(msgspec.Struct, frozen=True):
 
 
 class Preemptor:
-    """Writes nominations and deletes victims, one after the other."""
-
     def __init__(  # noqa: PLR0913 - said once, and by name
         self,
         server: ApiServer,
@@ -68,7 +66,7 @@ class Preemptor:
         self._repeats = Repeats(every_s=30)
 
     def consider(self, stay: Stay, now: float) -> Stay:
-        """A pod that was tried just now and fits nowhere; what its owner is told, and what may help."""
+        """For a pod that was tried just now and fits nowhere; returns what its owner is told, and what may help."""
         try:
             considered = self._preemption.consider(stay, now)
         except PluginBroken:
@@ -85,12 +83,11 @@ class Preemptor:
         return considered.stay
 
     def disappoint(self) -> None:
-        """Takes back the nominations of pods that have lost their room to others since."""
+        """Takes back the nominations of pods that lost their room to others."""
         for pod in self._preemption.disappointed():
             self._nominate(pod, "")
 
     async def run(self) -> None:
-        """Does what is to be done, for ever."""
         while True:
             if not self._jobs:
                 self._news.clear()

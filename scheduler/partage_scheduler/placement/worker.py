@@ -61,7 +61,6 @@ class Worker:
 
     @property
     def in_flight(self) -> int:
-        """Bindings that are under way."""
         return len(self._in_flight)
 
     @property
@@ -72,7 +71,6 @@ class Worker:
         self._is_stopped = True
 
     def wake(self) -> None:
-        """Something may be there to do."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -86,12 +84,11 @@ class Worker:
                 await self._wait()
 
     async def settle(self, within_s: float) -> None:
-        """Waits for bindings that are under way."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=within_s)
 
     async def _wait(self) -> None:
-        """Until something happens, or somebody has rested enough."""
+        """Until something happens, or a pod has rested enough."""
         due = self._queue.due if self._may_decide() and self.in_flight < self._most_in_flight else None
         try:
             async with asyncio.timeout(None if due is None else max(0.001, due - self._clock())):
@@ -138,7 +135,7 @@ class Worker:
             return [Stay(pod, str(error), AGAIN) for pod in waiting.pods]
 
     def _signed(self, binds: Sequence[Bind], gang: Gang | None, now: float) -> Sequence[Signed]:
-        """What is written on each; on none where one of them can't be written, whose owner is told so."""
+        """Nothing where one of them can't be written; its owner is told so."""
         try:
             return self._bindings.sign(binds)
         except PartageError as error:  # its own annotations stand in the way
@@ -148,7 +145,6 @@ class Worker:
             return ()
 
     def _begin(self, bind: Bind, signed: Signed) -> None:
-        """It is assumed on its node from now on, and on its way there."""
         task = asyncio.create_task(self._bind(bind, signed))
         self._in_flight.add(task)
         task.add_done_callback(self._landed)

@@ -29,7 +29,7 @@ _ARRAY_BYTES: Final = 16 << 20
 
 
 class Rest:
-    """What is free of everything that the decider does not count itself."""
+    """What is free of all that the decider does not count itself."""
 
     def __init__(self) -> None:
         self._allocatable: dict[int, dict[str, int]] = {}
@@ -43,7 +43,6 @@ class Rest:
         """Nodes without a place for another pod: every pod asks for one, and most for nothing else that is counted."""
 
     def put(self, slot: int, node: ApiNode) -> None:
-        """This is the node in that slot, as it is now."""
         found = counted(node.status.allocatable, unreadable=0)
         now = {name: most for name, most in found.items() if name not in _UNCOUNTED}
         before = self._allocatable.get(slot, {})
@@ -56,7 +55,6 @@ class Rest:
                 self._give(slot, name, now.get(name, 0) - before.get(name, 0))
 
     def remove(self, slot: int) -> None:
-        """There is no node in that slot any more; its pods were taken off before."""
         gone = self._allocatable.pop(slot, {})
         self._lose(gone)
         for name, most in gone.items():
@@ -66,7 +64,6 @@ class Rest:
         self._places.pop(slot, None)
 
     def take(self, slot: int, asked: Mapping[str, int]) -> None:
-        """One more pod is on that node, which asks for this."""
         self._give(slot, PODS, -1)
         for name, number in asked.items():
             self._give(slot, name, -number)
@@ -77,7 +74,6 @@ class Rest:
             self._give(slot, name, number)
 
     def barred(self, asked: Mapping[str, int], end: int) -> list[Barred]:
-        """Where there is not enough for another pod that asks for this."""
         found = [Barred(TOO_MANY_PODS, self._full.flags(end))] if self._full else []
         for name, number in asked.items():
             lacking = self._lacking(name, number, end)
@@ -97,7 +93,6 @@ class Rest:
         return free[:end] < number
 
     def _lose(self, names: Mapping[str, int]) -> None:
-        """A node has them no more."""
         self._having.subtract(names.keys())
         for name in names:
             if not self._having[name]:

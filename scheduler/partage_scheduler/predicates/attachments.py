@@ -50,18 +50,15 @@ class Attached:
         self._number: dict[str, NDArray[np.int64]] = {}
 
     def put_node(self, node: ApiCsiNode) -> None:
-        """This is what that node says of its drivers now."""
         if self._csi.get(node.name) != node:
             self._csi[node.name] = node
             self._most.forget()
 
     def remove_node(self, name: str) -> None:
-        """That node says nothing any more."""
         if self._csi.pop(name, None) is not None:
             self._most.forget()
 
     def take(self, slot: int, uid: str, claims: tuple[ClaimKey, ...]) -> None:
-        """A pod on that node uses these claims."""
         if not claims:
             return
         self._users[uid] = user = _User(slot, claims, self._handles(claims))
@@ -71,7 +68,6 @@ class Attached:
             self._add(slot, handle, 1)
 
     def give_back(self, uid: str) -> None:
-        """It is there no more."""
         user = self._users.pop(uid, None)
         if user is None:
             return
@@ -83,14 +79,13 @@ class Attached:
             self._add(user.slot, handle, -1)
 
     def changed(self, key: ClaimKey) -> None:
-        """A claim, or what it is bound to, is not what it was."""
+        """A claim, or what it is bound to, changed."""
         for uid in tuple(self._by_claim.get(key, ())):
             user = self._users[uid]
             self.give_back(uid)
             self.take(user.slot, uid, user.claims)
 
     def barred(self, claims: Iterable[ClaimKey], end: int) -> list[Barred]:
-        """Where there would be too many."""
         if not self._csi:
             return []
         handles = self._handles(claims)

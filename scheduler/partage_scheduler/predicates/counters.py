@@ -8,8 +8,6 @@ from partage_plugins.answers import Flags
 
 
 class Counter:
-    """How many of something there are on each node."""
-
     __slots__ = ("_by_slot", "_flags")
 
     def __init__(self) -> None:
@@ -23,7 +21,6 @@ class Counter:
         return len(self._by_slot)
 
     def add(self, slot: int, number: int) -> None:
-        """So many more, or less."""
         before = self._by_slot.get(slot, 0)
         now = before + number
         if now:
@@ -34,18 +31,17 @@ class Counter:
             self._changed(self._flags, slot, to=bool(now))
 
     def at(self, slot: int) -> int:
-        """How many there are on one node."""
         return self._by_slot.get(slot, 0)
 
     def flags(self, end: int) -> Flags:
-        """Where there are any; the answer must not be changed."""
+        """The answer must not be changed."""
         if self._flags is None or self._flags.size < end:
             self._flags = np.zeros(end, dtype=np.bool_)
             self._flags[[slot for slot in self._by_slot if slot < end]] = True
         return self._flags[:end]
 
     def _changed(self, flags: Flags, slot: int, *, to: bool) -> None:
-        """What was answered before stays as it was: a caller may still look at it."""
+        """Arrays that were answered before stay as they were: a caller may still look at them."""
         self._flags = None
         if slot < flags.size:
             self._flags = flags.copy()

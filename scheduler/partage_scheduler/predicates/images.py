@@ -24,14 +24,11 @@ class _Image:
 
 
 class Images:
-    """Images by the names that nodes tell."""
-
     def __init__(self) -> None:
         self._images: dict[str, _Image] = {}
         self._by_slot: dict[int, tuple[str, ...]] = {}
 
     def put(self, slot: int, node: ApiNode) -> None:
-        """This is the node in that slot, as it is now."""
         sizes = {name: each.size_bytes for each in node.status.images for name in each.names or ()}
         if self._by_slot.get(slot, ()) == tuple(sizes):
             return
@@ -43,7 +40,6 @@ class Images:
         self._by_slot[slot] = tuple(sizes)
 
     def remove(self, slot: int) -> None:
-        """There is no node in that slot any more."""
         for name in self._by_slot.pop(slot, ()):
             image = self._images[name]
             image.nodes.add(slot, -1)

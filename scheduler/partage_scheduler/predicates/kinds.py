@@ -90,7 +90,7 @@ class Handled(Protocol):
 
     @property
     def within(self) -> frozenset[str] | None:
-        """The namespaces; None for all."""
+        """None for all."""
         ...
 
 
@@ -116,7 +116,7 @@ class ByHandle(Generic[H]):
                 del self._found[namespace, each.handle]
 
     def candidates(self, namespace: str, labels: Iterable[Pair]) -> list[H]:
-        """Those that may choose a pod with these labels in this namespace; no other does."""
+        """No other chooses a pod with these labels in this namespace."""
         found: list[H] = []
         if self._found:
             pairs = (None, *labels)
@@ -127,8 +127,6 @@ class ByHandle(Generic[H]):
 
 
 class Kinds:
-    """All pods on nodes, by kind."""
-
     def __init__(self, nodes: Nodes, namespaces: Namespaces, *, most_bytes: int = MOST_BYTES) -> None:
         self._nodes, self._namespaces = nodes, namespaces
         self._kinds: dict[KindKey, Kind] = {}
@@ -148,7 +146,6 @@ class Kinds:
         return key if kind is None else kind.key
 
     def take(self, slot: int, key: KindKey) -> None:
-        """One more pod of this kind is on that node."""
         kind = self._kinds.get(key) or self._made(key)
         kind.by_slot[slot] = kind.by_slot.get(slot, 0) + 1
         for group in kind.groups:
@@ -173,7 +170,7 @@ class Kinds:
         return group
 
     def namespaces_changed(self) -> None:
-        """Groups that choose by labels of namespaces are gathered again when they are asked for."""
+        """Groups that choose by labels of namespaces are gathered again at their next use."""
         for group in [
             each
             for each in self._groups.values()
@@ -214,7 +211,6 @@ class Kinds:
         return group
 
     def _candidates(self, group: PodGroup) -> list[Kind]:
-        """The kinds that may belong to it."""
         if group.handle is not None:
             return list(self._by_pair.get(group.handle, ()))
         if group.within is None:
@@ -230,7 +226,6 @@ class Kinds:
             del kind.groups[group]
 
     def _join(self, kind: Kind, group: PodGroup) -> bool:
-        """Whether pods of that kind belong to the group, which both then know."""
         if kind.is_going and not group.key.with_going:
             return False
         labels: Labels = self._namespaces.labels(kind.namespace)

@@ -23,17 +23,17 @@ _TEXT: Final = msgspec.json.Encoder()
 
 
 def digest(question: object) -> bytes:
-    """Equal for questions that are equal, made of what the API server's objects are made of; for no others."""
+    """Equal for equal questions made of the API server's objects, and for no others."""
     return digest_of(_TEXT.encode(question))
 
 
 def digest_of(text: bytes) -> bytes:
-    """Equal for texts that are equal; a short one is its own."""
+    """Equal for equal texts; a short text is its own digest."""
     return text if len(text) <= _SHORT else blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
 class Memo(Generic[A]):
-    """Arrays by question; all are forgotten when nodes change, and the oldest when there are too many bytes."""
+    """All arrays are forgotten when nodes change, and the oldest when there are too many bytes."""
 
     def __init__(self, nodes: Nodes, *, most_bytes: int = MOST_BYTES) -> None:
         self._nodes = nodes
@@ -45,11 +45,10 @@ class Memo(Generic[A]):
         return self._answers.bytes
 
     def forget(self) -> None:
-        """Something else that answers depend on has changed."""
         self._answers.clear()
 
     def of(self, question: object, answer: Callable[[], A]) -> A:
-        """The answer, which must not be changed."""
+        """The answer must not be changed."""
         if self._version != self._nodes.version:
             self._answers.clear()
             self._version = self._nodes.version

@@ -30,21 +30,17 @@ class Nearness:
         self._apart = Terms[Flags](nodes, namespaces, self._held_at)
 
     def take(self, slot: int, wishes: Wishes) -> None:
-        """A pod on that node says this."""
         for near in wishes.with_none:
             self._apart.take(slot, near)
 
     def give_back(self, slot: int, wishes: Wishes) -> None:
-        """It is there no more."""
         for near in wishes.with_none:
             self._apart.give_back(slot, near)
 
     def namespaces_changed(self) -> None:
-        """Namespaces have other labels than before."""
         self._apart.namespaces_changed()
 
     def barred(self, pod: ApiPod, wishes: Wishes) -> list[Barred]:
-        """Where it can't be for the sake of other pods."""
         if wishes is NONE and not self._apart:
             return []
         reasons = (NOT_NEAR, self._too_far(pod, wishes)), (NOT_APART, self._too_near(wishes)), self._unwelcome(pod)

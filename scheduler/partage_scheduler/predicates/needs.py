@@ -51,7 +51,7 @@ def asked_by(pod: ApiPod) -> Mapping[str, int]:
 
 
 def needs(pod: ApiPod) -> Room:
-    """The same as what the decider counts: CPU and main memory."""
+    """CPU and main memory, as the decider counts them."""
     asked = asked_by(pod)
     return Room(cpu_milli=asked.get(CPU, 0), memory_bytes=asked.get(MEMORY, 0))
 
@@ -68,7 +68,6 @@ def counted(amounts: Mapping[str, str], *, unreadable: int = MOST) -> Counted:
 
 @lru_cache(maxsize=1 << 14)
 def amount(name: str, text: str, unreadable: int = MOST) -> int:
-    """One amount, from 0 to `MOST`."""
     try:
         number = parse_quantity(text)
     except DecodeError:
@@ -121,7 +120,7 @@ def _starting(
 
 
 def _of_pod(pod: ApiPod, wanted: Amounts) -> Counted:
-    """What is said of the pod as a whole, of the resources of which that can be said."""
+    """What the pod as a whole says, of the resources that allow it."""
     asked = {name: most for name, most in of_container(wanted).items() if _may_be_of_pod(name)}
     status = pod.status
     overhead = counted(pod.spec.overhead)
@@ -148,7 +147,7 @@ def _higher(highest: Counted, other: Mapping[str, int]) -> None:
 
 
 def leaving_out(asked: Mapping[str, int], names: Iterable[str]) -> Counted:
-    """What is left to count here: neither CPU and main memory nor one of these; what ends in a slash is a prefix."""
+    """Leaves out CPU, main memory and these; what ends in a slash is a prefix."""
     exact = {CPU, MEMORY, *names}
     starts = tuple(name for name in exact if name.endswith("/"))
     return {

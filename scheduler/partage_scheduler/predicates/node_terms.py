@@ -28,7 +28,6 @@ def selected(nodes: Nodes, labels: Mapping[str, str], selector: NodeSelector | N
 
 
 def any_term(nodes: Nodes, selector: NodeSelector) -> Flags:
-    """The nodes of which one of the terms holds."""
     found = np.zeros(nodes.end, dtype=np.bool_)
     for term in selector.node_selector_terms:
         found |= term_holds(nodes, term)
@@ -36,7 +35,7 @@ def any_term(nodes: Nodes, selector: NodeSelector) -> Flags:
 
 
 def term_holds(nodes: Nodes, term: NodeTerm) -> Flags:
-    """The nodes of which all of a term holds; an empty term holds of none."""
+    """An empty term holds of none."""
     if not term.match_expressions and not term.match_fields:
         return np.zeros(nodes.end, dtype=np.bool_)
     found = np.ones(nodes.end, dtype=np.bool_)
@@ -48,7 +47,6 @@ def term_holds(nodes: Nodes, term: NodeTerm) -> Flags:
 
 
 def holds(nodes: Nodes, asked: Expression) -> Flags:
-    """The nodes of whose labels it is so."""
     match asked.operator:
         case "In":
             return _having(nodes, asked.key, asked.values)
@@ -74,7 +72,7 @@ def _having(nodes: Nodes, key: str, values: tuple[str, ...]) -> Flags:
 
 
 def _compared(nodes: Nodes, asked: Expression) -> Flags:
-    """Labels that are integers, set against one that is."""
+    """Labels that are integers, compared with an integer."""
     column = nodes.column(asked.key)
     of_value = np.zeros(len(column.values) + 1, dtype=np.bool_)
     bound = integer(asked.values[0]) if len(asked.values) == 1 else None
@@ -88,7 +86,6 @@ def _compared(nodes: Nodes, asked: Expression) -> Flags:
 
 
 def integer(text: str) -> int | None:
-    """A whole number of 64 bits, or None."""
     if _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)

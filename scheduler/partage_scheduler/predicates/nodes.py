@@ -43,7 +43,6 @@ class Column:
         self.values: dict[str, int] = {}
 
     def put(self, slot: int, value: str | None) -> None:
-        """A node has this value, or none."""
         self.codes = grown(self.codes, slot + 1, NOWHERE)
         self.codes[slot] = NOWHERE if value is None else self.values.setdefault(value, len(self.values))
 
@@ -70,11 +69,9 @@ class Nodes:
         return len(self._by_slot)
 
     def slot(self, name: str) -> int | None:
-        """Where the node of that name is."""
         return self._names.get(name)
 
     def put(self, slot: int, node: ApiNode) -> None:
-        """This is the node in that slot, as it is now."""
         now = node.metadata.name, node.metadata.labels
         before = self._by_slot.get(slot)
         if before == now:
@@ -91,7 +88,6 @@ class Nodes:
         self._forget_old_values()
 
     def remove(self, slot: int) -> None:
-        """There is no node in that slot any more."""
         before = self._by_slot.pop(slot, None)
         if before is None:
             return
@@ -106,7 +102,7 @@ class Nodes:
         return self.column(key).codes[: self.end]
 
     def column(self, key: str) -> Column:
-        """The same with what the codes mean; good until `version` grows."""
+        """Codes and what they mean; good until `version` grows."""
         column = self._columns.get(key)
         if column is not None:
             return column
@@ -116,7 +112,6 @@ class Nodes:
         return self._nowhere
 
     def there(self) -> Flags:
-        """In which slots there is a node."""
         flags = np.zeros(self.end, dtype=np.bool_)
         flags[list(self._by_slot)] = True
         return flags
@@ -126,7 +121,7 @@ class Nodes:
             del self._names[name]
 
     def _lose(self, labels: Mapping[str, str]) -> None:
-        """A node has them no more; what no node has any more is forgotten."""
+        """What no node has any more is forgotten."""
         self._keys.subtract(labels.keys())
         for key in labels:
             if not self._keys[key]:

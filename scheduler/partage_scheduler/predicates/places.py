@@ -47,7 +47,6 @@ class Places:
         return self.counts.nbytes + self.counts.size + 2 * self._codes.size
 
     def add(self, slot: int, number: int) -> None:
-        """So many more on a node."""
         code = int(self._codes[slot]) if slot < self._codes.size else NOWHERE
         if code == NOWHERE or not (self._within is None or self._within[slot]):
             return
@@ -58,17 +57,16 @@ class Places:
             self._at = None
 
     def at(self) -> Flags:
-        """The nodes in whose place there is one at least; the answer must not be changed."""
+        """The nodes in whose place there is at least one; the answer must not be changed."""
         if self._at is None:
             self._at = (self.counts > 0)[self._codes]
         return self._at
 
     def by_slot(self) -> NDArray[np.int64]:
-        """How many there are in each node's place."""
         return self.counts[self._codes]
 
     def existing(self) -> Flags:
-        """By code: the places in which there is any of the nodes that count."""
+        """By code: the places with any of the nodes that count."""
         if self._counted is None:
             self._counted = np.zeros(self.counts.size, dtype=np.bool_)
             self._counted[self._codes if self._within is None else self._codes[self._within]] = True
@@ -80,11 +78,10 @@ class Places:
         return of_place[self._codes]
 
     def labelled(self) -> Flags:
-        """The nodes that are in any place."""
         return self._codes >= 0
 
     def unlabelled(self) -> Flags | None:
-        """The nodes that are in none; None where that is no node."""
+        """None where every node is in a place."""
         if self._unlabelled is None:
             lacking = self._codes < 0
             self._unlabelled = lacking, bool(lacking.any())
@@ -108,11 +105,9 @@ class Tally:
 
     @property
     def bytes(self) -> int:
-        """What the counts by slot take."""
         return _SLOT_BYTES * len(self._by_slot)
 
     def add(self, slot: int, number: int) -> None:
-        """So many more on a node."""
         now = self._by_slot.get(slot, 0) + number
         if now:
             self._by_slot[slot] = now
@@ -123,7 +118,7 @@ class Tally:
                 places.add(slot, number)
 
     def gather(self, by_slot: Mapping[int, int]) -> None:
-        """So many more on each of these, before anybody has asked."""
+        """Adds to each of these, before the first question."""
         if not self._by_slot:
             self._by_slot = dict(by_slot)
             return
@@ -147,7 +142,6 @@ class Tally:
         return found
 
     def forget(self) -> None:
-        """Nothing is counted by places until somebody asks."""
         for question in self._places:
             self._nodes.shelf.pop((self, question))
         self._places.clear()

@@ -15,14 +15,11 @@ _OBJECT_BYTES: Final = 256
 
 
 class Requirement(NamedTuple):
-    """What must be so of one label."""
-
     key: str
     operator: str
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Labels) -> bool:
-        """Whether it is so of these labels."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -45,8 +42,6 @@ def _bytes_of(texts: Iterable[str]) -> int:
 
 
 class PodSelector(NamedTuple):
-    """Pods in some namespaces with some labels."""
-
     namespaces: frozenset[str]
     namespace_selector: Selector | None
     """Further namespaces, by their labels; None for none."""
@@ -54,7 +49,6 @@ class PodSelector(NamedTuple):
     """None chooses no pod."""
 
     def chooses(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
-        """Whether a pod with these labels in this namespace is one of them."""
         if self.selector is None:
             return False
         if namespace not in self.namespaces and not (
@@ -65,13 +59,13 @@ class PodSelector(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """How much memory it takes, about."""
+        """About how much memory it takes."""
         said = (*(self.selector or ()), *(self.namespace_selector or ()))
         return _bytes_of(self.namespaces) + sum(_bytes_of((each.key, *each.values)) for each in said)
 
     @property
     def within(self) -> frozenset[str] | None:
-        """The namespaces in which all chosen pods are; None where they may be in any."""
+        """None where they may be in any."""
         return self.namespaces if self.namespace_selector is None else None
 
     @property
@@ -85,12 +79,12 @@ class PodSelector(NamedTuple):
 
 
 def hold(selector: Selector, labels: Labels) -> bool:
-    """Whether all of it is so of these labels; of an empty selector it always is."""
+    """An empty selector always holds."""
     return all(requirement.holds(labels) for requirement in selector)
 
 
 def selector_of(selector: LabelSelector | None) -> Selector | None:
-    """As requirements; None where nothing is chosen."""
+    """None where nothing is chosen."""
     if selector is None:
         return None
     by_label = [Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items()]
@@ -139,20 +133,20 @@ _NONE: Final[Labels] = {}
 
 
 class Namespaces:
-    """What is known of namespaces; one that is not known has no labels."""
+    """A namespace that is not known has no labels."""
 
     def __init__(self) -> None:
         self._labels: dict[str, Labels] = {}
 
     def put(self, namespace: ApiNamespace) -> bool:
-        """It is so now; whether anything changed."""
+        """Whether anything changed."""
         name, labels = namespace.name, namespace.metadata.labels
         changed = self.labels(name) != labels
         self._labels[name] = labels
         return changed
 
     def remove(self, name: str) -> bool:
-        """It is gone; whether anything changed."""
+        """Whether anything changed."""
         return bool(self._labels.pop(name, None))
 
     def labels(self, name: str) -> Labels:

@@ -23,7 +23,7 @@ HostPort = tuple[str, int, str]
 
 
 def host_ports(pod: ApiPod) -> tuple[HostPort, ...]:
-    """The ports of its node that a pod uses; those of sidecars too, since they stay."""
+    """Those of sidecars too, since they stay."""
     found: dict[HostPort, None] = {}
     sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
     for container in (*sidecars, *pod.spec.containers):
@@ -34,8 +34,6 @@ def host_ports(pod: ApiPod) -> tuple[HostPort, ...]:
 
 
 class _Port:
-    """Which addresses of a port are in use where."""
-
     __slots__ = ("any", "by_address")
 
     def __init__(self) -> None:
@@ -49,26 +47,21 @@ class _Port:
         self.any.add(slot, number)
 
     def in_the_way(self, address: str) -> Iterable[Counter]:
-        """Of whom wants that address."""
         if address == ANY:
             return (self.any,)
         return [counter for counter in map(self.by_address.get, (address, ANY)) if counter is not None]
 
 
 class Ports:
-    """Which ports are in use on which nodes."""
-
     def __init__(self) -> None:
         self._used: dict[tuple[str, int], _Port] = {}
 
     def take(self, slot: int, ports: Iterable[HostPort]) -> None:
-        """A pod on that node uses these."""
         for protocol, port, address in ports:
             used = self._used.get((protocol, port)) or self._used.setdefault((protocol, port), _Port())
             used.add(slot, address, 1)
 
     def give_back(self, slot: int, ports: Iterable[HostPort]) -> None:
-        """It does not any more."""
         for protocol, port, address in ports:
             used = self._used[protocol, port]
             used.add(slot, address, -1)
@@ -76,7 +69,6 @@ class Ports:
                 del self._used[protocol, port]
 
     def barred(self, wanted: Iterable[HostPort], end: int) -> list[Barred]:
-        """Where one of these is in use."""
         taken: Flags | None = None
         for protocol, port, address in wanted:
             used = self._used.get((protocol, port))

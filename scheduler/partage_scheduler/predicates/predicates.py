@@ -40,8 +40,6 @@ OURS: Final = (PREFIX,)
 
 
 class _Present(NamedTuple):
-    """A pod that is on a node, as far as it was counted."""
-
     slot: int
     kind: KindKey
     asked: Counted
@@ -51,7 +49,7 @@ class _Present(NamedTuple):
 
 
 class Predicates:
-    """Upstream's filters, but for CPU and memory, which the decider counts."""
+    """Upstream's filters, except for CPU and memory, which the decider counts."""
 
     def __init__(self, *, ours: tuple[str, ...] = OURS) -> None:
         self._ours = ours
@@ -77,14 +75,13 @@ class Predicates:
         self._wishes = WishReader()
 
     def put_node(self, slot: Slot, node: ApiNode) -> None:
-        """This is the node in that slot, as it is now."""
         self._nodes.put(slot, node)
         self._tainted.put(slot, node)
         self._rest.put(slot, node)
         self._images.put(slot, node)
 
     def remove_node(self, slot: Slot) -> None:
-        """The node is gone, and with it the pods that were there."""
+        """Its pods are removed with it."""
         for uid in tuple(self._by_slot.get(slot, ())):
             self.remove_pod(uid)
         self._nodes.remove(slot)
@@ -93,7 +90,7 @@ class Predicates:
         self._images.remove(slot)
 
     def put_pod(self, slot: Slot, pod: ApiPod) -> None:
-        """This pod is on that node now, bound or assumed, by any scheduler; again when it changes."""
+        """A pod on that node, bound or assumed, by any scheduler; again when it changes."""
         present = self._presence(slot, pod)
         before = self._present.get(pod.uid)
         if before == present:
@@ -111,7 +108,7 @@ class Predicates:
         self._attached.take(slot, pod.uid, present.claims)
 
     def remove_pod(self, uid: PodUid) -> None:
-        """It is on no node any more; one that was on none is passed over."""
+        """A pod that was on no node is passed over."""
         present = self._present.pop(uid, None)
         if present is None:
             return
@@ -126,7 +123,6 @@ class Predicates:
         self._attached.give_back(uid)
 
     def put_namespace(self, namespace: ApiNamespace) -> None:
-        """A namespace, as it is now."""
         if self._namespaces.put(namespace):
             self._namespaces_changed()
 
@@ -135,7 +131,6 @@ class Predicates:
             self._namespaces_changed()
 
     def put_volume(self, volume: ApiVolume) -> None:
-        """A PersistentVolume, as it is now."""
         self._storage.volumes[volume.name] = volume
         self._volume_changed(volume)
 
@@ -145,7 +140,6 @@ class Predicates:
             self._volume_changed(volume)
 
     def put_claim(self, claim: ApiClaim) -> None:
-        """A PersistentVolumeClaim, as it is now."""
         self._storage.claims[claim.namespace, claim.name] = claim
         self._attached.changed((claim.namespace, claim.name))
 
@@ -154,18 +148,15 @@ class Predicates:
         self._attached.changed((namespace, name))
 
     def put_storage_class(self, storage_class: ApiStorageClass) -> None:
-        """A StorageClass, as it is now."""
         self._storage.classes[storage_class.name] = storage_class
 
     def remove_storage_class(self, name: str) -> None:
         self._storage.classes.pop(name, None)
 
     def put_csi_node(self, node: ApiCsiNode) -> None:
-        """What a node says of its CSI drivers now."""
         self._attached.put_node(node)
 
     def remove_csi_node(self, name: str) -> None:
-        """It says nothing any more."""
         self._attached.remove_node(name)
 
     def barred(self, pod: ApiPod, end: int) -> list[Barred]:
@@ -191,7 +182,7 @@ class Predicates:
         return lacking(pod) or self._storage.waits_for(pod)
 
     def preferences(self, pod: ApiPod, end: int) -> Scores | None:
-        """How much each node is preferred, higher is better; None where nothing is preferred."""
+        """Higher is better; None where nothing is preferred."""
         return self._preferring.scores(pod, self._wishes.of(pod), end)
 
     def _presence(self, slot: int, pod: ApiPod) -> _Present:

@@ -52,21 +52,18 @@ class Preferring:
         self._of_nodes = Memo[Scores](nodes)
 
     def take(self, slot: int, wishes: Wishes) -> None:
-        """A pod on that node says this."""
         for near in wishes.with_all:
             self._held.take(slot, near, _REQUIRED_BY_OTHERS)
         for liked in wishes.liked:
             self._held.take(slot, liked.near, liked.weight)
 
     def give_back(self, slot: int, wishes: Wishes) -> None:
-        """It is there no more."""
         for near in wishes.with_all:
             self._held.give_back(slot, near, _REQUIRED_BY_OTHERS)
         for liked in wishes.liked:
             self._held.give_back(slot, liked.near, liked.weight)
 
     def namespaces_changed(self) -> None:
-        """Namespaces have other labels than before."""
         self._held.namespaces_changed()
 
     def scores(self, pod: ApiPod, wishes: Wishes, end: int) -> Scores | None:

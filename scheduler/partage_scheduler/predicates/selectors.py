@@ -20,14 +20,11 @@ NOT_SELECTED: Final = Reason("node-affinity", "node(s) didn't match Pod's node a
 
 
 class Selectors:
-    """The pod's own choice of nodes."""
-
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._selected = Memo[Flags](nodes)
 
     def barred(self, pod: ApiPod) -> list[Barred]:
-        """Nodes of another name, and nodes that are not selected."""
         found: list[Barred] = []
         if pod.spec.node_name:
             found.append(Barred(ANOTHER_NAME, self._other_than(pod.spec.node_name)))
@@ -37,14 +34,13 @@ class Selectors:
         return found
 
     def selected(self, pod: ApiPod) -> Flags | None:
-        """The nodes that it selects; None where it selects none in particular."""
+        """None where it selects none in particular."""
         question = asked_of_nodes(pod)
         if question is None:
             return None
         return self._selected.of(question, lambda: selected(self._nodes, pod.spec.node_selector, required_of(pod)))
 
     def any_term(self, selector: NodeSelector) -> Flags:
-        """The nodes of which one of the terms holds; remembered."""
         return self._selected.of(selector, lambda: any_term(self._nodes, selector))
 
     def _other_than(self, name: str) -> Flags:
@@ -56,7 +52,7 @@ class Selectors:
 
 
 def asked_of_nodes(pod: ApiPod) -> tuple[tuple[tuple[str, str], ...], NodeSelector | None] | None:
-    """What it wants of nodes, equal for pods that want the same; None where it wants nothing."""
+    """Equal for pods that want the same of nodes; None where a pod wants nothing."""
     required = required_of(pod)
     if required is None and not pod.spec.node_selector:
         return None

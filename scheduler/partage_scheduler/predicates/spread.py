@@ -83,7 +83,7 @@ def topology_keys(together: Sequence[Spread]) -> tuple[str, ...]:
 
 
 def _uneven(places: Places, spread: Spread, pod: ApiPod) -> Flags | None:
-    """The nodes in whose place there are so many of them already that one more is too many."""
+    """The nodes in whose place there are so many already that one more is too many."""
     fewest = _fewest(places.counts, places.existing(), spread.min_domains)
     selector = spread.chooser.selector
     itself = selector is not None and hold(selector, pod.metadata.labels)
@@ -102,7 +102,7 @@ def _told_once(found: Sequence[Barred]) -> list[Barred]:
 
 
 def _fewest(counts: NDArray[np.int64], existing: Flags, min_domains: int) -> int:
-    """How many the emptiest place has; nought while there are fewer places than there should be."""
+    """How many the emptiest place has; 0 while there are fewer places than there should be."""
     number = int(np.count_nonzero(existing))
     if number < max(min_domains, 1):
         return 0

@@ -15,7 +15,7 @@ ClaimKey = tuple[str, str]
 
 
 def claims_of(pod: ApiPod) -> tuple[ClaimKey, ...]:
-    """The claims that a pod uses, each once."""
+    """Each claim once."""
     if not pod.spec.volumes:
         return ()
     found: dict[ClaimKey, None] = {}
@@ -34,7 +34,7 @@ class Storage:
         self.classes: dict[str, ApiStorageClass] = {}
 
     def volume_of(self, key: ClaimKey) -> ApiVolume | None:
-        """What a claim is bound to; None where it is not, or where that is gone."""
+        """None where the claim is not bound, or its volume is gone."""
         claim = self.claims.get(key)
         return None if claim is None else self.volumes.get(claim.spec.volume_name)
 

@@ -34,8 +34,6 @@ Tolerations = tuple[Toleration, ...]
 
 
 class Tainted:
-    """Cordons and taints of all nodes."""
-
     def __init__(self) -> None:
         self.version = 0
         """Grows whenever a cordon or a taint changes."""
@@ -49,18 +47,15 @@ class Tainted:
         self._answers = Cache[bytes, list[Barred]](_MOST_BYTES)
 
     def put(self, slot: int, node: ApiNode) -> None:
-        """This is the node in that slot, as it is now."""
         self._end = max(self._end, slot + 1)
         self._codes, self._cordoned = grown(self._codes, slot + 1, 0), grown(self._cordoned, slot + 1, 0)
         self._set(slot, node.spec.taints, is_cordoned=node.spec.unschedulable)
 
     def remove(self, slot: int) -> None:
-        """There is no node in that slot any more."""
         if slot < self._end:
             self._set(slot, (), is_cordoned=False)
 
     def barred(self, pod: ApiPod) -> list[Barred]:
-        """Where it is kept away."""
         if not self._cordons and len(self._classes) == 1:
             return []
         tolerations = pod.spec.tolerations
@@ -72,12 +67,12 @@ class Tainted:
         return found
 
     def tolerable(self, tolerations: Tolerations) -> Flags | None:
-        """Nodes without a taint that keeps such a pod away; None where that is all of them."""
+        """None where that is all nodes."""
         hard = self._firsts(tolerations)
         return None if not hard else ~self._where(hard)
 
     def disliked(self, tolerations: Tolerations) -> NDArray[np.intp] | None:
-        """How many taints that merely prefer that it be elsewhere each node has; None where there are none at all."""
+        """How many taints of each node merely prefer that it be elsewhere; None where there are none at all."""
         if len(self._classes) == 1:
             return None
         for_soft = tuple(each for each in tolerations if each.effect in {"", "PreferNoSchedule"})
@@ -104,7 +99,7 @@ class Tainted:
             self._number_anew()
 
     def _number_anew(self) -> None:
-        """Classes without nodes go, so that what pods are set against stays as much as there is."""
+        """Classes without nodes go, so that pods are compared with no more than exists."""
         kept = [(taints, code) for taints, code in self._classes.items() if not code or self._members[code]]
         codes = np.zeros(len(self._members), dtype=np.intp)
         codes[[code for _, code in kept]] = np.arange(len(kept), dtype=np.intp)
@@ -143,7 +138,6 @@ class Tainted:
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether one of the tolerations is for this taint."""
     return any(_is_for(each, taint) for each in tolerations)
 
 

@@ -23,7 +23,7 @@ _FEW: Final = 8
 
 
 class Term:
-    """A term, and where the pods are that hold it; `weight` is what it adds where it is a mere preference."""
+    """A term, and where the pods are that hold it; `weight` is what a preference adds."""
 
     __slots__ = ("near", "tally", "weight")
 
@@ -32,12 +32,10 @@ class Term:
 
     @property
     def handle(self) -> Pair | None:
-        """A label that all pods have that it is about."""
         return self.near.chooser.handle
 
     @property
     def within(self) -> frozenset[str] | None:
-        """The namespaces in which all of them are."""
         return self.near.chooser.within
 
     def places(self) -> Places:
@@ -57,7 +55,6 @@ class Terms(Generic[A]):
         return len(self._terms)
 
     def take(self, slot: int, near: Near, weight: int = 0) -> None:
-        """One more pod on that node holds it."""
         self._said.forget()
         term = self._terms.get((near, weight))
         if term is None:
@@ -75,11 +72,11 @@ class Terms(Generic[A]):
             self._by_handle.remove(term)
 
     def namespaces_changed(self) -> None:
-        """Whom terms are about may be others than before."""
+        """The pods that terms are about may have changed."""
         self._said.forget()
 
     def said_of(self, namespace: str, labels: Labels) -> A | None:
-        """What those say that are about a pod with these labels in this namespace; None where none is."""
+        """What the terms say that are about a pod with these labels in this namespace; None where none is."""
         candidates = self._by_handle.candidates(namespace, labels.items())
         if not candidates:
             return None

@@ -22,7 +22,7 @@ _CLAIMS: Final = (
 
 
 def lacking(pod: ApiPod) -> str | None:
-    """What of a pod is not done here, whatever nodes there are."""
+    """What a pod asks for that is not done here, whatever nodes there are."""
     if pod.spec.resource_claims:
         return _CLAIMS
     return next(_disks(pod), None) or _words(pod) or next(_amounts(pod), None)

@@ -37,15 +37,12 @@ _SEVERAL: Final = "__"
 
 
 class Reach:
-    """Claims that are in use, and nodes from which volumes can be reached."""
-
     def __init__(self, nodes: Nodes, storage: Storage, selectors: Selectors) -> None:
         self._nodes, self._storage, self._selectors = nodes, storage, selectors
         self._used: dict[ClaimKey, int] = {}
         self._zones = Memo[Flags](nodes)
 
     def take(self, claims: Iterable[ClaimKey]) -> None:
-        """One more pod uses these."""
         for key in claims:
             self._used[key] = self._used.get(key, 0) + 1
 
@@ -56,7 +53,7 @@ class Reach:
                 del self._used[key]
 
     def in_use(self, claims: Iterable[ClaimKey]) -> list[Barred]:
-        """All nodes, where one of the claims is for one pod and has it."""
+        """All nodes, where another pod uses a claim that is for one pod."""
         for key in claims:
             claim = self._storage.claims.get(key)
             if claim is not None and ONE_POD in claim.spec.access_modes and key in self._used:
@@ -64,7 +61,6 @@ class Reach:
         return []
 
     def barred(self, claims: Iterable[ClaimKey]) -> list[Barred]:
-        """Where not all of the volumes can be reached."""
         volumes = [volume for volume in map(self._storage.volume_of, claims) if volume is not None]
         within, beyond = self._within(volumes), self._beyond(volumes)
         found = [] if within is None else [Barred(OUT_OF_REACH, ~within)]
@@ -91,7 +87,7 @@ class Reach:
         return found
 
     def _other_zone(self, key: str, text: str) -> Flags:
-        """Nodes elsewhere; those that say nothing of where they are count as being anywhere."""
+        """Nodes elsewhere; those without a zone count as being anywhere."""
         nodes, today = self._nodes, _TODAY[key]
         values = tuple(text.split(_SEVERAL))
         inside = holds(nodes, Expression(key=key, operator="In", values=values))

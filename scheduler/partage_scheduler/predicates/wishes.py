@@ -28,7 +28,7 @@ class Near(NamedTuple):
 
 
 class Liked(NamedTuple):
-    """So much better is a place with such pods; below nought, worse."""
+    """How much better a place with such pods is; below 0, worse."""
 
     near: Near
     weight: int
@@ -46,8 +46,6 @@ class Spread(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """All that it says of other pods."""
-
     with_all: tuple[Near, ...] = ()
     with_none: tuple[Near, ...] = ()
     spread: tuple[Spread, ...] = ()
@@ -56,7 +54,7 @@ class Wishes(NamedTuple):
 
     @property
     def choosers(self) -> tuple[PodSelector, ...]:
-        """Whom its affinity is about: pods that all terms choose."""
+        """The pods that its affinity is about: all terms choose them."""
         return tuple(near.chooser for near in self.with_all)
 
 
@@ -89,7 +87,6 @@ class WishReader:
 
 
 def read(pod: ApiPod) -> Wishes:
-    """What a pod says of other pods."""
     affinity = pod.spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
     apart = affinity.pod_anti_affinity if affinity is not None else None

@@ -28,7 +28,6 @@ class Budgets:
         self._by_namespace: dict[str, dict[str, _Counted]] = {}
 
     def put(self, budget: ApiBudget) -> None:
-        """A budget, as it is now."""
         self.remove(budget.namespace, budget.name)
         if selector := selector_of(budget.spec.selector):
             self._by_namespace.setdefault(budget.namespace, {})[budget.name] = _Counted(budget, selector)

@@ -93,7 +93,7 @@ def _cheapest(candidates: Leaving, left: Held, needed: Held) -> Leaving | None:
 def _enough(
     candidates: Leaving, left: Held, needed: Held, order: Callable[[tuple[Seat, Held]], object]
 ) -> Leaving | None:
-    """As many as it takes, and then back whom it does not take."""
+    """As many as it takes; then those that it does not take come back."""
     leaving: Leaving = []
     for each in sorted(candidates, key=order):  # type: ignore[arg-type]  # tuples of numbers
         if _fits(left, needed):

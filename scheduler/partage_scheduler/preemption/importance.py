@@ -16,7 +16,7 @@ _OFFSET: Final = 1 << 31
 
 
 class Cost(NamedTuple):
-    """Of some victims; the least is the best."""
+    """The cost of some victims; the least is the best."""
 
     violations: int
     """Of budgets."""
@@ -32,12 +32,12 @@ class Cost(NamedTuple):
 
 
 def started(pod: ApiPod) -> float:
-    """When; a pod that was not started yet is the youngest."""
+    """A pod that was not started yet is the youngest."""
     return inf if pod.status.start_time is None else _seconds(pod.status.start_time)
 
 
 def by_importance(seats: Iterable[Seat]) -> list[Seat]:
-    """The most important first: the higher priority, then who runs longer."""
+    """The most important first: the higher priority, then the longer running."""
     return sorted(seats, key=lambda seat: (-seat.pod.priority, started(seat.pod), seat.pod.uid))
 
 

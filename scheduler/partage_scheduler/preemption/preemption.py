@@ -21,8 +21,6 @@ _SOON: Final = frozenset((Cause.TIME, Cause.FREED))
 
 
 class Considered(Struct, frozen=True, kw_only=True):
-    """What is to be done now."""
-
     stay: Stay
     victims: tuple[ApiPod, ...] = ()
     """Who is to be deleted."""
@@ -40,7 +38,7 @@ class Preemption:
         self._cluster = finder.cluster
 
     def consider(self, stay: Stay, now: float) -> Considered:
-        """A pod that was tried just now, and is not one of a gang. Raises what plugins raise."""
+        """For a pod that was tried just now, and is not one of a gang. Raises what plugins raise."""
         pod = stay.pod
         if pod.spec.preemption_policy == NEVER:
             return Considered(stay=stay)
@@ -56,7 +54,7 @@ class Preemption:
         return Considered(stay=soon, victims=found.pods, node=found.node)
 
     def disappointed(self) -> Iterable[ApiPod]:
-        """Pods that wait and have lost what was kept for them."""
+        """Pods that wait and lost what was kept for them."""
         return self._cluster.pointless()
 
     def _hopeless(self, stay: Stay) -> Considered:

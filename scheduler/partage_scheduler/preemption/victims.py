@@ -48,7 +48,7 @@ _Guess = tuple[Cost, NodeName, Sequence[Seat]]
 
 
 class Victims(Struct, frozen=True, kw_only=True):
-    """Who must leave one node, and what the pod gets there then."""
+    """The pods that must leave one node, and what the pod gets there then."""
 
     decision: Decision
     pods: tuple[ApiPod, ...]
@@ -63,7 +63,7 @@ class Victims(Struct, frozen=True, kw_only=True):
 
 
 class NoVictims(Struct, frozen=True, kw_only=True):
-    """It is of no use to send anybody away."""
+    """No pod's end would help."""
 
     nodes: int
     helpless: int = 0
@@ -92,17 +92,14 @@ class _Look(Struct, frozen=True):
 
 
 class VictimFinder:
-    """Chooses; one for each scheduler."""
-
     def __init__(self, cycle: Cycle, budgets: Budgets, *, utc: Callable[[], float], longest_grace_s: int) -> None:
-        """`utc` is the time of day in seconds. Who is given more than `longest_grace_s` to end is not waited for."""
+        """`utc` is the time of day in seconds. A pod that may take longer than `longest_grace_s` is not waited for."""
         self._cycle, self._budgets, self._utc, self._longest_grace_s = cycle, budgets, utc, longest_grace_s
         self._from = 0
         self._sent_away: dict[PodUid, float] = {}
 
     @property
     def cycle(self) -> Cycle:
-        """By what it is decided."""
         return self._cycle
 
     @property
@@ -116,7 +113,7 @@ class VictimFinder:
         self._sent_away |= dict.fromkeys(pods, now + OVERDUE_S)
 
     def grace_of(self, victim: ApiPod) -> int | None:
-        """With how many seconds it is to be deleted in place of its own; None where its own are few enough."""
+        """The seconds of grace to delete it with; None where its own are few enough."""
         is_own_enough = victim.spec.termination_grace_period_seconds <= self._longest_grace_s and not victim.is_going
         return None if is_own_enough else self._longest_grace_s
 
@@ -125,11 +122,11 @@ class VictimFinder:
         self._sent_away.pop(pod, None)
 
     def may(self, pod: ApiPod) -> bool:
-        """Whether it is worth a look: its policy allows it, and there are pods of a lower priority."""
+        """Whether it is worth a try: its policy allows it, and there are pods of a lower priority."""
         return pod.spec.preemption_policy != NEVER and self.cluster.has_lower(pod.priority)
 
     def victims(self, pod: ApiPod, now: float) -> Victims | NoVictims:
-        """For a pod that fits nowhere. Raises what reading its request and plugins raise."""
+        """Raises what reading its request and plugins raise."""
         nodes = self.cluster.size
         if not self.may(pod):
             return NoVictims(nodes=nodes)
@@ -146,7 +143,7 @@ class VictimFinder:
         return best or NoVictims(nodes=nodes, helpless=len(helpless), is_partial=is_partial)
 
     def victims_on(self, pod: ApiPod, node: NodeName, now: float, *, chosen: Collection[PodUid] = ()) -> Victims | None:
-        """On one node that is known, or None where it would not do. Who is `chosen` already is among them."""
+        """On one node that is known, or None where it would not do. Those that are `chosen` already are among them."""
         if pod.spec.preemption_policy == NEVER:
             return None
         request = self._cycle.request(pod)
@@ -184,7 +181,7 @@ class VictimFinder:
         return sorted(viable, key=lambda each: (each[0], each[1]))[:LOOKS], is_partial
 
     def _hoped(self, pod: ApiPod, names: list[NodeName]) -> list[NodeName]:
-        """Where it has hopes comes first."""
+        """Nodes where room is kept for it come first."""
         hoped = self.cluster.kept_on(pod.uid) or NodeName(pod.status.nominated_node_name)
         return [hoped, *(name for name in names if name != hoped)] if hoped in names else names
 
@@ -228,7 +225,7 @@ class VictimFinder:
     def _sparing(
         self, look: _Look, world: Imagined, must: list[Seat], away: Iterable[Seat], decision: Decision
     ) -> Victims:
-        """Brings back all of `away` who need not leave."""
+        """Brings back all of `away` that need not leave."""
         order = by_importance(away)
         violating = dict(zip(order, self._budgets.violating([seat.pod for seat in order]), strict=True))
         victims = list(must)

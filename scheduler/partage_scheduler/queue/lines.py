@@ -26,7 +26,7 @@ class Line:
         self._sound = _FEW
 
     def push(self, unit: Unit, order: Any) -> None:  # noqa: ANN401  a time, or a place in the line
-        """It stands here until it is elsewhere."""
+        """A unit stands here until it is elsewhere."""
         heappush(self._heap, (order, unit.number, unit.turn, unit))
         if len(self._heap) > 2 * self._sound:
             self._heap = [entry for entry in self._heap if entry[3].turn == entry[2]]
@@ -51,7 +51,7 @@ class Line:
 
 
 class Spent:
-    """How much of the scheduler's time each namespace has had, as far as others had less."""
+    """How much of the scheduler's time each namespace had, as far as others had less."""
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, float] = {}
@@ -59,14 +59,13 @@ class Spent:
         """What the namespace had that was served last, when it was its turn."""
 
     def of(self, namespace: str) -> float:
-        """Seconds; no less than what others had who wait."""
+        """In seconds; no less than what others had that wait."""
         return max(self._by_namespace.get(namespace, 0.0), self._level)
 
     def served(self, namespace: str) -> None:
         self._level = self.of(namespace)
 
     def add(self, namespace: str, seconds: float) -> None:
-        """It has had so much more."""
         self._by_namespace[namespace] = self.of(namespace) + seconds
         if len(self._by_namespace) > 2 * _MOST_SPENT:
             ahead = sorted(self._by_namespace.items(), key=lambda item: -item[1])[:_MOST_SPENT]
@@ -113,7 +112,7 @@ class _Level:
         return None
 
     def _alone(self) -> Unit | None:
-        """The next where there is one namespace only; its turn stands as it stood."""
+        """The next where there is one namespace only; its turn stays."""
         ((namespace, line),) = self._lines.items()
         unit = line.pop()
         if unit is None:
@@ -148,7 +147,7 @@ class Turns:
         self._priorities: list[int] = []
 
     def push(self, unit: Unit) -> None:
-        """It stands here until it is elsewhere."""
+        """A unit stands here until it is elsewhere."""
         priority = unit.order[0]
         level = self._levels.get(priority)
         if level is None:
@@ -157,7 +156,7 @@ class Turns:
         level.push(unit)
 
     def pop(self) -> Unit | None:
-        """Takes out who is next; None where the line is empty."""
+        """None where the line is empty."""
         while self._priorities:
             unit = self._levels[self._priorities[0]].pop()
             if unit is not None:

@@ -44,8 +44,6 @@ def _nobody(_gang: Gang) -> int:
 
 
 class Queue:
-    """All pods that are to be placed."""
-
     def __init__(self, settings: QueueSettings | None = None, *, seated: Callable[[Gang], int] = _nobody) -> None:
         """`seated` says how many pods of a gang are on nodes or about to be."""
         self._settings = settings or QueueSettings()
@@ -81,12 +79,12 @@ class Queue:
         return found
 
     def lacking(self, uid: PodUid) -> int:
-        """How many pods are still to come before this one, which is here, is decided on: of a gang those it lacks."""
+        """How many pods of its gang must still come before this one is decided on."""
         unit = self._unit_of.get(uid)
         return 0 if unit is None else max(0, self._lacking(unit))
 
     def offer(self, pod: ApiPod, now: float) -> None:
-        """A pod that is to be placed, or is another than before. One that is not to be placed is withdrawn."""
+        """A pod that is to be placed, or has changed. One that is not to be placed is withdrawn."""
         self._now = now
         if pod.node or pod.is_terminal or pod.is_going:
             self.withdraw(pod.uid)
@@ -112,7 +110,7 @@ class Queue:
             self._land(unit)
 
     def next(self, now: float) -> Waiting | None:
-        """What is to be decided now, which is in flight until `failed` or `withdraw` for each of its pods."""
+        """What is to be decided now. It is in flight until `failed` or `withdraw` for each of its pods."""
         self._now = now
         self._wake()
         while (unit := self._ready.pop() or self._jumped()) is not None:
@@ -122,7 +120,7 @@ class Queue:
         return None
 
     def took(self, waiting: Waiting, seconds: float) -> None:
-        """So long it was decided on what was handed out; its namespace waits longer for its next turn."""
+        """The decision took so long; its namespace waits longer for its next turn."""
         self._spent.add(waiting.pods[0].namespace, seconds)
 
     def failed(self, uid: PodUid, causes: frozenset[Cause], now: float) -> None:
@@ -139,7 +137,6 @@ class Queue:
             self._land(unit)
 
     def happened(self, causes: Iterable[Cause], now: float) -> None:
-        """Something happened; who waits for it comes up."""
         self._now = now
         news = frozenset(causes)
         if not news:
@@ -206,7 +203,7 @@ class Queue:
         self._ready.push(unit)
 
     def _wake(self) -> None:
-        """Who has rested enough is ready; a gang that has waited long enough is told what it lacks."""
+        """A unit that rested enough is ready; a gang that waited long enough is told what it lacks."""
         while (found := self._timed.first()) is not None and found[0] <= self._now:
             unit = found[1]
             unit.late = unit.place is Place.GATHERING

@@ -35,8 +35,6 @@ class Place(Enum):
 
 @dataclass(frozen=True)
 class Waiting:
-    """What is to be decided next."""
-
     pods: tuple[ApiPod, ...]
     """One, or those of a gang, which are bound all or none."""
     gang: Gang | None = None
@@ -47,8 +45,6 @@ class Waiting:
 
 
 class Unit:
-    """One pod, or one gang."""
-
     __slots__ = (
         "attempts",
         "causes",
@@ -89,7 +85,6 @@ class Unit:
 
     @property
     def gang(self) -> Gang | None:
-        """The gang that it is, if it is one."""
         return self.key if isinstance(self.key, Gang) else None
 
     @property
@@ -101,7 +96,7 @@ class Unit:
 
 
 def key_of(pod: ApiPod) -> Key:
-    """With whom a pod is moved; what is written wrongly is found where the pod is decided on."""
+    """The pod's gang, or itself. What is written wrongly is found where the pod is decided on."""
     try:
         return read_gang(pod.namespace, pod.metadata.annotations) or pod.uid
     except DecodeError:

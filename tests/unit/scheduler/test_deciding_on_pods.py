@@ -11,7 +11,7 @@ from partage_cli.simulation.policies import decider_with
 from partage_plugins.errors import PluginBroken, PluginFailed
 from partage_plugins.vocabulary import Gang, Namespace, PodUid
 from partage_scheduler.cluster import Cause, Cluster
-from partage_scheduler.cycle import Bind, Cycle, Filters, Stay
+from partage_scheduler.cycle import Bind, Cycle, Stay
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates import Predicates
@@ -26,11 +26,11 @@ NOW = 0.0
 class Stage:
     """A scheduler without its I/O."""
 
-    def __init__(self, filters: Filters | None = None, **nodes: int) -> None:
+    def __init__(self, filters: Predicates | None = None, **nodes: int) -> None:
         self.decider, self.side = decider_with("binpack")
         self.rules = Predicates()
         self.cluster = Cluster(self.decider, self.rules, trusted=trusted, asks=asks_of(self.side))
-        self.cycle = Cycle(self.decider, self.side, self.cluster, filters or self.rules)
+        self.cycle = Cycle(self.decider, self.side.requests, self.cluster, filters or self.rules)
         for name, count in nodes.items():
             self.cluster.node(carded(name, *["ok"] * count, labels={"name": name}))
             self.cluster.heartbeat(name, NOW, NOW)

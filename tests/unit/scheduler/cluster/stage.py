@@ -22,6 +22,7 @@ from partage_scheduler.cluster import Cause, Cluster, Unknown
 from partage_scheduler.decision import Decision
 from partage_scheduler.intake.pods import PodIntake
 from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.predicates import Predicates
 from partage_scheduler.queue import Queue
 from support.sides import MAIN, THING, Thing
 from unit.scheduler.cluster_made import given, node, pod
@@ -33,8 +34,9 @@ NONE: frozenset[Cause] = frozenset()
 READY = Ready(crishim=True, broker=True)
 
 
-class Noted:
+class Noted(Predicates):
     def __init__(self) -> None:
+        super().__init__()
         self.nodes: dict[Slot, ApiNode] = {}
         self.pods: dict[PodUid, tuple[Slot, ApiPod]] = {}
 

@@ -54,7 +54,7 @@ def terms(count: int, **more: Any) -> Json:
 def test_who_says_too_much_is_told_what_how_much_and_what_is_allowed(spec: dict[str, Any], what: str) -> None:
     large = pod("p", **spec)
     with pytest.raises(Refused, match=what):
-        RequestReader(NoDialect()).of(large)
+        RequestReader(NoDialect().requests).of(large)
     assert len(large.excess) < 200
 
 
@@ -69,7 +69,7 @@ def test_who_says_as_much_as_is_allowed_is_read() -> None:
     spec: dict[str, Any] = {"affinity": terms(OF_PODS), "tolerations": [{"key": f"k{number}"} for number in range(512)]}
     large = pod("p", {f"k{number}": "x" for number in range(256)}, **spec)
     assert not large.excess
-    assert RequestReader(NoDialect()).of(large).pod.name == "p"
+    assert RequestReader(NoDialect().requests).of(large).pod.name == "p"
 
 
 def test_of_a_pod_that_says_too_much_little_is_kept() -> None:

@@ -24,10 +24,10 @@ from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import Access, ApiServer, pods_path
 from partage_scheduler.objects import ApiPod
 from rig.control.plane import ControlPlane
-from rig.control.running import control_plane
+from rig.control.plane import control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
-from rig.talking.cluster import Cluster
+from rig.client.cluster import Cluster
 
 NODES, PODS, TURNS = 5_000, 1_000, 9
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 40, 1

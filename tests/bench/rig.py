@@ -10,9 +10,9 @@ from typing import Final
 
 from bench.harness import Bench
 from rig.control.settings import FOR_BENCHMARKS
-from rig.machine.cleaning import processes_of
+from rig.machine.cleanup import processes_of
 from rig.rig import Rig, RigSettings, running
-from rig.talking.manifests import a_pod
+from rig.client.manifests import a_pod
 
 ROUNDS: Final = 5
 SMOKE_ROUNDS: Final = 1

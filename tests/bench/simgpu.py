@@ -17,7 +17,7 @@ from bench.simulating.churning import Churning
 from bench.simulating.containers import containers_of
 from bench.simulating.quiet import MOST_FOREIGN, quietly
 from bench.simulating.starting import outside
-from rig.building.telling import to_stderr
+from rig.programs.telling import to_stderr
 from rig.lone import lone_runtime
 from support.simgpu import SimulatedNode, card, simulated_node, workload
 

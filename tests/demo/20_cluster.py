@@ -17,10 +17,10 @@ from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER
 from rig.rig import Rig, RigSettings, running
-from rig.talking.binding import bind
-from rig.talking.manifests import a_pod
-from rig.talking.pods import Pod
-from rig.talking.resources import SECRETS
+from rig.client.binding import bind
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.resources import SECRETS
 from support.crishim_stage import NODE, TEAM, Stage, allocation, install_devices, node_settings, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 

@@ -12,8 +12,8 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from rig.rig import RigSettings, running
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.crishim_stage import NODE
 from support.isolation_stage import IsolationStage, ask, furnish, memory, node_settings
 

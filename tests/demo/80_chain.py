@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
-from rig.talking.pods import Pod
+from rig.client.pods import Pod
 from support.chain_stage import BOARDS, Chain, chained
 from support.isolation_stage import ask
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from rig import keeping
+from rig import keeper
 from rig.errors import RigError
 
 
@@ -22,7 +22,7 @@ def main() -> None:
 @main.command()
 @click.option("--nodes", default=1, show_default=True, type=click.IntRange(1, 15), help="how many nodes")
 def up(nodes: int) -> None:
-    found = keeping.up(nodes, say)
+    found = keeper.up(nodes, say)
     say(f"rig {found.slot} is up with {' and '.join(found.nodes)}; there is no kube-proxy, so services have no address")
     say(f"logs:       {found.logs}")
     say(f"kubectl:    {found.kubectl}")
@@ -35,7 +35,7 @@ def up(nodes: int) -> None:
 @click.argument("slot", type=int, required=False)
 def down(slot: int | None) -> None:
     """Stop every cluster that `up` started, or the one numbered SLOT."""
-    done = keeping.down(say, slot)
+    done = keeper.down(say, slot)
     say(f"gone: {', '.join(f'rig {number}' for number in done)}" if done else "no rig is up")
 
 
@@ -43,7 +43,7 @@ def down(slot: int | None) -> None:
 @click.argument("nodes", type=int)
 def keep(nodes: int) -> None:
     """Have a rig until SIGTERM; `up` starts this."""
-    keeping.keep(nodes, say)
+    keeper.keep(nodes, say)
 
 
 if __name__ == "__main__":

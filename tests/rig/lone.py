@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig import images
-from rig.building import Programs, ensure
+from rig.programs import Programs, ensure
 from rig.images import Image
 from rig.machine import network, slots
 from rig.machine.addresses import Addresses
-from rig.machine.cleaning import clean
+from rig.machine.cleanup import clean
 from rig.machine.components import Component
-from rig.machine.fitness import require_fit
+from rig.nodes.machine import require_fit
 from rig.nodes.containerd import SOCKET
-from rig.nodes.furnishing import runtime
+from rig.nodes.node import runtime
 from rig.nodes.machine import Machine, Place
 from rig.registry import Registry
 

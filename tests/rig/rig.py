@@ -17,22 +17,22 @@ from pathlib import Path
 from typing import Final
 
 from rig import images
-from rig.building import Programs, ensure
+from rig.programs import Programs, ensure
 from rig.control.plane import ControlPlane
 from rig.control.settings import ControlSettings
 from rig.errors import RigError
 from rig.machine import cgroups, network, slots
 from rig.machine.addresses import SERVICES, Addresses
-from rig.machine.cleaning import clean
+from rig.machine.cleanup import clean
 from rig.machine.components import Component
-from rig.machine.fitness import require_fit
-from rig.nodes.furnishing import Supplies, furnish
+from rig.nodes.machine import require_fit
+from rig.nodes.node import Supplies, furnish
 from rig.nodes.kubelet import Kubelet
 from rig.nodes.machine import Machine, Place
 from rig.nodes.node import Node, NodeSettings
 from rig.registry import Registry
-from rig.talking.cluster import Cluster
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.wait import until
 
 Say = Callable[[str], None]
 CHECKOUT: Final = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rig.control.running import control_plane
+from rig.control.plane import control_plane
 from support.feasible.comparing import Comparison, Outcome, settings_for
 from support.feasible.recording import recording
 

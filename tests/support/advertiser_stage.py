@@ -25,8 +25,8 @@ from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
 from rig.rig import Rig
-from rig.talking.resources import LEASES, Json
-from rig.talking.waiting import until
+from rig.client.resources import LEASES, Json
+from rig.client.wait import until
 from support.simgpu_stage import DRIVER, tell
 
 INVENTORY: Final = f"/{INVENTORY_FILE}"

@@ -31,9 +31,9 @@ from rig.control.settings import ControlSettings
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.rig import Rig, RigSettings, running
-from rig.talking.manifests import a_pod
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.advertiser_stage import PORT, AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by

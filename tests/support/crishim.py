@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from rig.machine.components import Component
-from rig.nodes.furnishing import why_no_answer
+from rig.nodes.node import why_no_answer
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig.building import catalogue, golang
-from rig.building.caching import Cache
+from rig.programs import catalogue, golang
+from rig.programs.cache import Cache
 
 VERSION = catalogue.ETCD.version
 KEY = golang.key(catalogue.ETCD)

@@ -15,7 +15,7 @@ from partage_simgpu.control import control
 from partage_simgpu.description import Card, card_uuid, described
 from partage_simgpu.driver_root import LIBRARIES, SIMGPUD, lay_out
 from partage_simgpu.errors import NodeFailed
-from rig.building import ensure
+from rig.programs import ensure
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon
 from support.simgpu import built, card

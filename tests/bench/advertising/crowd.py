@@ -25,8 +25,8 @@ from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from rig.control.plane import ControlPlane
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
-from rig.talking.manifests import a_node
-from rig.talking.resources import SERVICE_ACCOUNTS
+from rig.client.manifests import a_node
+from rig.client.resources import SERVICE_ACCOUNTS
 from support.kube import access_to
 
 BEAT_S: Final = 10.0

@@ -19,7 +19,7 @@ from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_simgpu.description import as_text, card_uuid, described
 from partage_simgpu.driver_root import CONF
-from rig.building.telling import to_stderr
+from rig.programs.telling import to_stderr
 from rig.control.settings import ControlSettings
 from rig.errors import ComponentFailed, Refused
 from rig.machine.components import Component

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rig.building import toolchain
-from rig.building.caching import cache_of
-from rig.building.telling import Lines, to_stderr
+from rig.programs import toolchain
+from rig.programs.cache import cache_of
+from rig.programs.telling import Lines, to_stderr
 
 SOURCE: Final = Path(__file__).with_name("go")
 BUILT: Final = Path(__file__).resolve().parents[3] / ".cache/bench/splicing"

@@ -22,7 +22,7 @@ from rig.identity.people import OUR_NAMESPACE
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
-from rig.talking.resources import EVENTS, LEASES, NODES
+from rig.client.resources import EVENTS, LEASES, NODES
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import SOCKET, crishim, public_file
 from support.simgpu_stage import device_plugin, install_driver, simgpud

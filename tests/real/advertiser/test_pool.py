@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rig.talking.manifests import a_container, a_pod
-from rig.talking.pods import Pod
+from rig.client.manifests import a_container, a_pod
+from rig.client.pods import Pod
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import IDLE
 from support.simgpu_stage import RESOURCE, UUIDS

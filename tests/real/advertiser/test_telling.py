@@ -8,7 +8,7 @@ from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from real.advertiser.auditing import Audit
-from rig.talking.resources import Json
+from rig.client.resources import Json
 from support.advertiser_stage import AdvertiserStage
 from support.simgpu_stage import UUIDS
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary import PodUid
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
-from rig.talking.pods import Pod
+from rig.client.pods import Pod
 from support.chain_stage import PLACED_WITHIN_S, Chain
 from support.isolation_stage import ask, seen
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from rig.building import Programs, ensure
+from rig.programs import Programs, ensure
 from rig.keeping import all_up
-from rig.machine.cleaning import clean, processes_of
+from rig.machine.cleanup import clean, processes_of
 from rig.machine.slots import BASE, claimed
 from rig.machine.snapshot import Snapshot, look
 from rig.rig import CHECKOUT

@@ -13,7 +13,7 @@ from typing import Any
 
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
-from rig.talking.cluster import Cluster
+from rig.client.cluster import Cluster
 from unit.cli.program import PARTAGE, environment
 
 Done = subprocess.CompletedProcess[str]

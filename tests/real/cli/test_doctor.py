@@ -9,7 +9,7 @@ from real.cli.asking import config_of, findings, partage, statuses, stopped
 from rig.identity.people import ADVERTISER
 from rig.nodes.kubelet import CONFIG
 from rig.rig import Rig
-from rig.talking.waiting import until
+from rig.client.wait import until
 from support.crishim_stage import NODE, inventory
 
 SPOKE = "/run/partage/crishim/kubelet-spoke"

@@ -12,7 +12,7 @@ from partage_base.kube import leases_path, micro_time
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.cli.asking import config_of, partage
 from rig.rig import Rig
-from rig.talking.cluster import Cluster
+from rig.client.cluster import Cluster
 from support.crishim_stage import NODE, inventory
 from unit.gpu_node.nodes import FIRST
 

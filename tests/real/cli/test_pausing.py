@@ -13,7 +13,7 @@ from real.cli.asking import config_of, findings, partage, statuses, stopped
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE
 from rig.rig import Rig
-from rig.talking.resources import LEASES
+from rig.client.resources import LEASES
 from support.advertiser_stage import CHILD, INVENTORY, AdvertiserStage
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 

@@ -11,10 +11,10 @@ from partage_plugins.codecs import key_id, verify
 from partage_plugins.vocabulary import Allocation, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.rig import Rig
-from rig.talking import pod_status
-from rig.talking.manifests import a_job, a_pod
-from rig.talking.resources import JOBS
-from rig.talking.waiting import until
+from rig.client import pod_status
+from rig.client.manifests import a_job, a_pod
+from rig.client.resources import JOBS
+from rig.client.wait import until
 
 TEAM = "team-a"
 

@@ -8,8 +8,8 @@ import pytest
 
 from rig.machine.components import Component
 from rig.rig import Rig
-from rig.talking.manifests import a_pod
-from rig.talking.pods import Pod
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
 
 TEAM = "team-a"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "n1-containerd", "n1-kubelet")

@@ -10,9 +10,9 @@ from collections.abc import Generator
 import pytest
 
 from rig.control.plane import ControlPlane
-from rig.control.running import control_plane
+from rig.control.plane import control_plane
 from rig.control.settings import ControlSettings
-from rig.talking.cluster import Cluster
+from rig.client.cluster import Cluster
 
 
 @pytest.fixture(scope="package")

@@ -12,12 +12,12 @@ from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, G
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.errors import Refused
 from rig.identity.people import SCHEDULER, TEAM
-from rig.talking.api import Patch
-from rig.talking.binding import binding
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_node, a_pod
-from rig.talking.pods import Pod
-from rig.talking.resources import PODS
+from rig.client.api import Patch
+from rig.client.binding import binding
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node, a_pod
+from rig.client.pods import Pod
+from rig.client.resources import PODS
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pytest
 from rig.control.plane import ControlPlane
 from rig.errors import ComponentFailed
 from rig.identity.people import TEAM
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
 
 pytestmark = pytest.mark.slow
 

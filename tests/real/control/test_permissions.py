@@ -13,10 +13,10 @@ import pytest
 from partage_base.kube import micro_time
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
-from rig.talking.api import Patch
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_node, a_pod
-from rig.talking.resources import EVENTS, LEASES, NODES, SECRETS, Json
+from rig.client.api import Patch
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node, a_pod
+from rig.client.resources import EVENTS, LEASES, NODES, SECRETS, Json
 
 pytestmark = pytest.mark.slow
 

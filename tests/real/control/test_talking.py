@@ -7,10 +7,10 @@ import pytest
 from rig.control.plane import ControlPlane
 from rig.errors import ComponentFailed, NeverHappened
 from rig.identity.people import TEAM
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
-from rig.talking.resources import PODS
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
+from rig.client.resources import PODS
+from rig.client.wait import until
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from partage_plugins.codecs import container_key, decode_container
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import CONTAINER
-from rig.talking.manifests import a_container
-from rig.talking.pods import Pod
+from rig.client.manifests import a_container
+from rig.client.pods import Pod
 from support.crishim_stage import NODE, Stage, half, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from rig.nodes.node import Daemon
-from rig.talking.pods import Pod
+from rig.client.pods import Pod
 from support.crishim_stage import KUBELETS, NODE, PROGRAMS, TEAM, Stage, whole
 from unit.gpu_node.nodes import FIRST
 

@@ -9,11 +9,11 @@ import time
 from urllib.request import urlopen
 
 from partage_crishim.verdicts import STATUS
-from rig.talking import pod_status
-from rig.talking.api import Patch
-from rig.talking.manifests import a_container, a_job
-from rig.talking.resources import JOBS
-from rig.talking.waiting import until
+from rig.client import pod_status
+from rig.client.api import Patch
+from rig.client.manifests import a_container, a_job
+from rig.client.resources import JOBS
+from rig.client.wait import until
 from support.crishim_stage import NODE, OWN, TEAM, Stage
 
 

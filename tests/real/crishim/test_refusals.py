@@ -17,11 +17,11 @@ from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.vocabulary import Allocation, CardId, ContainerName, GpuGrant, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from rig.errors import NeverHappened
-from rig.talking import pod_status
-from rig.talking.binding import bind, binding, signed
-from rig.talking.manifests import a_container
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client import pod_status
+from rig.client.binding import bind, binding, signed
+from rig.client.manifests import a_container
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.crishim_stage import (
     IDLE,
     INVENTORY,

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from bench.splicing.programs import build
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.crishim_stage import SOCKET, Stage, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 

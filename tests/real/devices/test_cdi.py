@@ -18,7 +18,7 @@ import pytest
 
 from partage_plugins.vocabulary import Adjustment
 from rig import images
-from rig.building import ensure
+from rig.programs import ensure
 from rig.errors import ComponentFailed
 from rig.lone import CHECKOUT, LoneRuntime, lone_runtime
 from unit.gpu_node.nodes import CARDS, FIRST, SAMPLES, SECOND, information, part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig.talking.pods import Pod
+from rig.client.pods import Pod
 from support.isolation_stage import CARD, CARD_MIB, IMAGE, MIB, SERVING, IsolationStage, ask, memory, seen
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,8 +10,8 @@ import pytest
 from partage_isolation.library.objects import OBJECTS, built
 from partage_isolation.plugin import AWAY
 from partage_isolation.store.folders import INSIDE, LIBRARY
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.isolation_stage import CARD_MIB, IsolationStage, ask, install_library, memory, seen
 
 pytestmark = pytest.mark.timeout(300)

@@ -7,8 +7,8 @@ import pytest
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.happenings import Happening
 from rig.images import SymbolicLink
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.isolation_stage import SERVING, IsolationStage, ask, image, memory
 
 pytestmark = pytest.mark.timeout(300)

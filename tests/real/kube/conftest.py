@@ -9,9 +9,9 @@ import pytest
 
 from partage_base.kube import Access
 from rig.control.plane import ControlPlane
-from rig.identity.proofs import Identity
+from rig.identity.people import Identity
 from rig.rig import Rig, RigSettings, running
-from rig.talking.cluster import Cluster
+from rig.client.cluster import Cluster
 
 Whose = Callable[[Identity], Access]
 

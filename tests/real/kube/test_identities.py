@@ -27,9 +27,9 @@ from partage_base.kube.access import LOOK_AFTER_REFUSAL_S, LOOK_EVERY_S
 from rig.control.plane import ControlPlane
 from rig.control.settings import APISERVER_PORT
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
-from rig.identity.proofs import Bearer, Identity
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_node
+from rig.identity.people import Bearer, Identity
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node
 
 INVENTORY = {"metadata": {"annotations": {"partage.dev/inventory": "{}"}}}
 Whose = Callable[[Identity], Access]

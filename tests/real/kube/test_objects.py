@@ -34,9 +34,9 @@ from partage_base.kube import (
 )
 from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE, TEAM
-from rig.identity.proofs import Identity
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_node, a_pod
+from rig.identity.people import Identity
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node, a_pod
 
 Whose = Callable[[Identity], Access]
 Story = Callable[[ApiServer], Awaitable[None]]

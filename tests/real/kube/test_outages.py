@@ -37,9 +37,9 @@ from partage_base.kube import (
 )
 from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE
-from rig.identity.proofs import Identity
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_node
+from rig.identity.people import Identity
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node
 from support.kube import LOOPS
 
 Whose = Callable[[Identity], Access]

@@ -25,10 +25,10 @@ from partage_base.kube import (
     leases_path,
 )
 from rig.control.plane import ControlPlane
-from rig.control.running import control_plane
+from rig.control.plane import control_plane
 from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE
-from rig.identity.proofs import Identity
+from rig.identity.people import Identity
 
 PATH = leases_path(OUR_NAMESPACE)
 TIMES = 20

@@ -13,11 +13,11 @@ import pytest
 from rig.errors import ComponentFailed
 from rig.machine import network
 from rig.machine.addresses import Addresses
-from rig.machine.cleaning import clean, processes_of
+from rig.machine.cleanup import clean, processes_of
 from rig.machine.slots import Slot, claimed
 from rig.nodes.machine import Machine, Place
 from rig.nodes.node import Daemon, inside
-from rig.talking.waiting import until
+from rig.client.wait import until
 
 
 @pytest.fixture

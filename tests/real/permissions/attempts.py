@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 from real.permissions.objects import a_lease, an_event
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
-from rig.talking.api import Patch
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_node, a_pod
-from rig.talking.resources import (
+from rig.client.api import Patch
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_node, a_pod
+from rig.client.resources import (
     ADMISSION_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,

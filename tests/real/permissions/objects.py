@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rig.talking.manifests import a_node
-from rig.talking.resources import Json
+from rig.client.manifests import a_node
+from rig.client.resources import Json
 
 NODES_OF_THE_TEST = ("n1", "n2")
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from rig.identity.people import TEAM
-from rig.talking.api import Patch
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_container, a_pod
-from rig.talking.resources import PODS, Json, Objects
+from rig.client.api import Patch
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_container, a_pod
+from rig.client.resources import PODS, Json, Objects
 
 Attempt = Callable[[Cluster], object]
 WAITS, GRANTED = "waits", "granted"

@@ -11,10 +11,10 @@ from real.permissions.attempts import BEYOND, N1, WRITES, Attempt, adding, apply
 from real.permissions.objects import a_lease, an_event
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
-from rig.talking.api import Patch
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
-from rig.talking.resources import EVENTS, LEASES, NODES
+from rig.client.api import Patch
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
+from rig.client.resources import EVENTS, LEASES, NODES
 
 LEASE = LEASES.at(OUR_NAMESPACE, "n1")
 

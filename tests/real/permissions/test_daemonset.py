@@ -12,12 +12,12 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.errors import Refused
-from rig.identity.delivered import Manifest, delivered
+from rig.identity.permissions import Manifest, delivered
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.rig import Rig
-from rig.talking.cluster import Cluster
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.pods import Pod
+from rig.client.wait import until
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 

@@ -11,13 +11,13 @@ import pytest
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import a_lease, an_own_node
 from rig.control.plane import ControlPlane
-from rig.control.running import control_plane
+from rig.control.plane import control_plane
 from rig.control.settings import ControlSettings
-from rig.identity.delivered import FOLDER, Manifest, delivered
+from rig.identity.permissions import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE
 from rig.identity.permissions import ADVERTISER_FILES, PODS_FILE, SCHEDULER_FILES
-from rig.talking.cluster import Cluster
-from rig.talking.resources import LEASES
+from rig.client.cluster import Cluster
+from rig.client.resources import LEASES
 
 ADVERTISER = str(FOLDER / "advertiser")
 PART = "app.kubernetes.io/part-of=partage"

@@ -27,14 +27,14 @@ from real.permissions.pod_attempts import (
     putting,
 )
 from rig.errors import Refused
-from rig.identity.delivered import delivered
+from rig.identity.permissions import delivered
 from rig.identity.people import SCHEDULER, TEAM
 from rig.identity.permissions import PODS_FILE
-from rig.talking.api import Patch
-from rig.talking.binding import bind
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_container, a_pod
-from rig.talking.resources import (
+from rig.client.api import Patch
+from rig.client.binding import bind
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_container, a_pod
+from rig.client.resources import (
     ADMISSION_BINDINGS,
     ADMISSION_POLICIES,
     CLUSTER_ROLE_BINDINGS,
@@ -42,7 +42,7 @@ from rig.talking.resources import (
     PODS,
     path_of,
 )
-from rig.talking.waiting import until
+from rig.client.wait import until
 
 pytestmark = pytest.mark.slow
 

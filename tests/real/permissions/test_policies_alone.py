@@ -10,9 +10,9 @@ from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.attempts import N1, WRITES, Attempt
 from rig.errors import Refused
 from rig.identity.people import ADVERTISER
-from rig.talking.cluster import Cluster
-from rig.talking.resources import ADMISSION_POLICIES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.resources import ADMISSION_POLICIES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from rig.client.wait import until
 
 NAME = "partage-advertiser-everything"
 GROUPS = ["", "coordination.k8s.io", "events.k8s.io"]

@@ -15,14 +15,14 @@ from real.scheduler.conftest import Scheduler, beats, free_port
 from real.scheduler.test_placing import require_good, wait_bound
 from rig.control.plane import ControlPlane
 from rig.identity.certificates import Authority, Use
-from rig.identity.delivered import delivered
+from rig.identity.permissions import delivered
 from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
 from rig.machine.components import Component
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
-from rig.talking.pods import Pod
-from rig.talking.resources import LEASES, Resource
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.resources import LEASES, Resource
+from rig.client.wait import until
 from support.kube import stored
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")

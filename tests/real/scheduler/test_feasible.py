@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rig.control.running import control_plane
+from rig.control.plane import control_plane
 from support.feasible.comparing import WAITING_EACH, Comparison, settings_for
 from support.feasible.recording import recording
 

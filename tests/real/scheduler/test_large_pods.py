@@ -8,8 +8,8 @@ from contextlib import aclosing
 from partage_base.kube import Access, ApiServer, Backoff, Changed, Listed, Node, follow, pods_path
 from rig.control.plane import ControlPlane
 from rig.identity.people import TEAM
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
 
 LARGEST = 1_450_000
 """Of `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""

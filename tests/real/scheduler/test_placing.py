@@ -11,11 +11,11 @@ from partage_plugins.vocabulary import GPU, ContainerName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from real.scheduler.conftest import Scheduler
 from rig.identity.people import OUR_NAMESPACE, TEAM
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
-from rig.talking.pods import Pod
-from rig.talking.resources import LEASES
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.resources import LEASES
+from rig.client.wait import until
 
 OURS = "partage-scheduler"
 

@@ -12,11 +12,11 @@ import pytest
 
 from real.scheduler.conftest import Scheduler, free_port, of
 from rig.control.plane import ControlPlane
-from rig.identity.delivered import FOLDER, delivered
+from rig.identity.permissions import FOLDER, delivered
 from rig.identity.people import OUR_NAMESPACE
-from rig.talking.cluster import Cluster
-from rig.talking.resources import Resource
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.resources import Resource
+from rig.client.wait import until
 
 (SLICE,) = delivered("extender/endpointslice.yaml")
 SLICES = Resource("discovery.k8s.io/v1", "endpointslices")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from rig import images
-from rig.images.compiling import compiled
+from rig.images.bases import compiled
 from rig.lone import LoneRuntime, lone_runtime
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rig.building import ensure
+from rig.programs import ensure
 from rig.lone import LoneRuntime
 from rig.machine.components import Component
 from rig.nodes.node import inside

@@ -9,9 +9,9 @@ import pytest
 from real.simgpu.conftest import NODE
 from rig.machine.components import Component
 from rig.rig import Rig
-from rig.talking.manifests import a_pod
-from rig.talking.pods import Pod
-from rig.talking.waiting import until
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.wait import until
 from support.simgpu_stage import CARDS, RESOURCE, UUIDS, tell
 
 pytestmark = pytest.mark.timeout(600)

@@ -10,9 +10,9 @@ from typing import Final
 from rig.errors import Refused
 from rig.identity.people import TEAM
 from rig.identity.permissions import manifests
-from rig.talking.api import Api, Patch
-from rig.talking.resources import CLUSTER_ROLES, CONFIG_MAPS, SERVICE_ACCOUNTS, path_of
-from rig.talking.waiting import until
+from rig.client.api import Api, Patch
+from rig.client.resources import CLUSTER_ROLES, CONFIG_MAPS, SERVICE_ACCOUNTS, path_of
+from rig.client.wait import until
 
 _NEEDED_BY_EVERY_POD: Final = (
     SERVICE_ACCOUNTS.at(TEAM, "default"),

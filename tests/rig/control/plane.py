@@ -11,18 +11,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rig.control.apiserver import apiserver
-from rig.control.controller_manager import controller_manager
-from rig.control.etcd import etcd
-from rig.control.kube_scheduler import kube_scheduler
-from rig.control.moving_in import move_in, wait_furnished
+from rig.control.components import apiserver
+from rig.control.components import controller_manager
+from rig.control.components import etcd
+from rig.control.components import kube_scheduler
+from rig.control.plane import move_in, wait_furnished
 from rig.control.settings import APISERVER_PORT, ControlSettings, Place, Programs
 from rig.identity.identities import Identities
 from rig.identity.people import KUBE_SCHEDULER
-from rig.identity.proofs import Identity
+from rig.identity.people import Identity
 from rig.machine.addresses import Addresses
 from rig.machine.components import Component
-from rig.talking.api import Api
+from rig.client.api import Api
 
 
 class ControlPlane:

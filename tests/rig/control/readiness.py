@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from rig.identity.proofs import Certified
+from rig.identity.people import Certified
 
 _ANSWERS_WITHIN_S: Final = 3.0
 _WORTH_TELLING: Final = 300

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from rig.building.providing import ensure
+from rig.programs.provision import ensure
 from rig.control.plane import ControlPlane
 from rig.control.settings import ControlSettings
 from rig.machine import network, slots
 from rig.machine.addresses import Addresses
-from rig.machine.cleaning import clean
+from rig.machine.cleanup import clean
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from rig.identity.certificates import Authority, Pair, Use, signing_keys
-from rig.identity.kubeconfig import kubeconfig
+from rig.identity.identities import kubeconfig
 from rig.identity.people import ADMIN, Person, node
-from rig.identity.proofs import Bearer, Certified, Identity
+from rig.identity.people import Bearer, Certified, Identity
 
 _NOT_IN_FILE_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
 

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rig.identity.proofs import Bearer, Identity
+from rig.identity.people import Bearer, Identity
 
 
 def kubeconfig(identity: Identity, *, server: str, ca: Path, namespace: str = "default") -> bytes:

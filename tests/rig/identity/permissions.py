@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rig.identity.delivered import Manifest, delivered
+from rig.identity.permissions import Manifest, delivered
 from rig.identity.people import KUBELET_CLIENT, TEAM
 
 _RBAC: Final = "rbac.authorization.k8s.io"

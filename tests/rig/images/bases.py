@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from rig.building import ensure
+from rig.programs import ensure
 from rig.errors import MachineUnfit
 from rig.images import elf
-from rig.images.compiling import SOURCES, compiled
+from rig.images.bases import SOURCES, compiled
 from rig.images.image import Image
 from rig.images.layers import Entry, File, Folder, HardLink
 

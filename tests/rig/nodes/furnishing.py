@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from rig import images
-from rig.building import Programs
+from rig.programs import Programs
 from rig.machine.components import Component
 from rig.nodes import cni, containerd, kubelet
 from rig.nodes.machine import Machine

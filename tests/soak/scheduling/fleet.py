@@ -17,7 +17,7 @@ from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
 from rig.identity.people import OUR_NAMESPACE
-from rig.talking.manifests import a_node
+from rig.client.manifests import a_node
 from support.gpu_fleet import card
 
 CARDS: Final = 8

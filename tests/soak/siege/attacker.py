@@ -27,7 +27,7 @@ from partage_plugins.vocabulary.keys import (
 )
 from partage_scheduler.objects import ApiPod
 from rig.identity.people import TEAM
-from rig.talking.manifests import a_pod
+from rig.client.manifests import a_pod
 from soak.siege.places import ARENA, CROWDED, HOST, only_on
 from soak.siege.verdicts import Verdict, Wrong
 

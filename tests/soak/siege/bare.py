@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from rig.errors import Refused
 from rig.identity.people import ALICE, TEAM
-from rig.talking.manifests import a_pod
-from rig.talking.pod_status import containers, state
-from rig.talking.pods import Pod
+from rig.client.manifests import a_pod
+from rig.client.pod_status import containers, state
+from rig.client.pods import Pod
 from soak.siege.verdicts import Verdict, Wrong
 from support.chain_stage import Chain
 

@@ -18,7 +18,7 @@ import msgspec
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, binding_path, pods_path
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from partage_scheduler.objects import ApiPod
-from rig.talking.manifests import a_pod
+from rig.client.manifests import a_pod
 from soak.siege.errands import Errands
 from soak.siege.places import ARENA, REAL, TWINS, not_on
 

@@ -15,8 +15,8 @@ import msgspec
 from partage_base.kube import ApiServer, pods_path
 from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.objects import ApiPod
-from rig.talking.manifests import a_pod
-from rig.talking.resources import Json
+from rig.client.manifests import a_pod
+from rig.client.resources import Json
 from soak.siege.errands import Errands
 from soak.siege.innocents import NAMESPACE
 from soak.siege.places import ARENA, REAL, only_on

@@ -19,11 +19,11 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from rig.control.plane import ControlPlane
 from rig.control.settings import ControlSettings
-from rig.talking.cluster import Cluster
-from rig.talking.manifests import a_pod
-from rig.talking.pod_status import condition
-from rig.talking.resources import NAMESPACES, NODES, PODS, Resource
-from rig.talking.waiting import until
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
+from rig.client.pod_status import condition
+from rig.client.resources import NAMESPACES, NODES, PODS, Resource
+from rig.client.wait import until
 from support.feasible.made import HEAVY, OVERHEAD, SPACES, Made, a_cluster
 from support.feasible.recording import Recorder
 

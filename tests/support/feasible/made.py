@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rig.talking.manifests import NO_IMAGE
+from rig.client.manifests import NO_IMAGE
 from unit.scheduler.clusters_made import APPS, OLD_ZONE, TIERS, ZONES, Chance
 from unit.scheduler.objects_made import HOSTNAME, REQUIRED, ZONE
 

@@ -13,7 +13,7 @@ from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
 from partage_gpu.node.settings import DRIVER_ROOT
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from rig.identity.delivered import FOLDER, Manifest, delivered
+from rig.identity.permissions import FOLDER, Manifest, delivered
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 
 FILES = ("namespace", "admission", "rbac", "networkpolicy", "daemonset")

@@ -14,7 +14,7 @@ from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES
 from partage_scheduler.api.streams import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
 from partage_scheduler.extender import verbs
 from partage_scheduler.settings import SchedulerSettings
-from rig.identity.delivered import FOLDER, Manifest, delivered
+from rig.identity.permissions import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 
 FILES = ("admission", "rbac", "priorityclass", "networkpolicy", "poddisruptionbudget", "deployment")

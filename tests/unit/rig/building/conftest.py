@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rig.building import toolchain
-from rig.building.caching import Cache
+from rig.programs import toolchain
+from rig.programs.cache import Cache
 from support.fake_programs import APT, DPKG_DEB, GO, VERSION, Fake, Start, put
 
 
@@ -39,7 +39,7 @@ def start(fake: Fake) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def starting(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-P", "-m", "rig.building", *arguments]
+        command = [sys.executable, "-P", "-m", "rig.programs", *arguments]
         tests = str(Path(__file__).parents[3])
         process = subprocess.Popen(
             command,

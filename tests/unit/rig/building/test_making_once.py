@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rig.building import catalogue, ensure, golang
-from rig.building.recipes import GoProgram, GoRecipe
+from rig.programs import catalogue, ensure, golang
+from rig.programs.recipes import GoProgram, GoRecipe
 from rig.errors import BuildFailed, RigError
 from support.fake_programs import VERSION, Fake
 

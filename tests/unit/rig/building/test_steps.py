@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.building.running import Step, Task, run
+from rig.programs.steps import Step, Task, run
 
 # Says that it has begun, and when it is asked to end, first finishes what it does.
 CAREFUL = """trap 'sleep 0.3; touch finished; exit 0' INT

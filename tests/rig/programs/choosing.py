@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rig.building import catalogue
-from rig.building.recipes import GoRecipe, Recipe, programs_of
+from rig.programs import catalogue
+from rig.programs.recipes import GoRecipe, Recipe, programs_of
 from rig.errors import RigError
 
 

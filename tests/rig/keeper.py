@@ -20,7 +20,7 @@ from typing import Final
 
 from rig.errors import NeverHappened, RigError
 from rig.machine import slots
-from rig.machine.cleaning import clean
+from rig.machine.cleanup import clean
 from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 

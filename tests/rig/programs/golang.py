@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rig.building.recipes import GoProgram, GoRecipe
+from rig.programs.recipes import GoProgram, GoRecipe
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _GO_LINE: Final = "go 1.26.0"

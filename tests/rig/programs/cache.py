@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rig.building.telling import Teller, spent
+from rig.programs.telling import Teller, spent
 from rig.errors import MachineUnfit
 
 _LOOK_EVERY_S: Final = 0.2

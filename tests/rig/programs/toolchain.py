@@ -15,10 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, cast
 
-from rig.building import catalogue, golang
-from rig.building.caching import Cache
-from rig.building.running import Step, Task, run
-from rig.building.telling import Teller
+from rig.programs import catalogue, golang
+from rig.programs.cache import Cache
+from rig.programs.steps import Step, Task, run
+from rig.programs.telling import Teller
 from rig.errors import MachineUnfit
 
 _ASK_WITHIN_S: Final = 60

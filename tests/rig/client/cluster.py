@@ -16,15 +16,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.vocabulary import Allocation
 from rig.control.plane import ControlPlane
 from rig.identity.people import ALICE, SCHEDULER, Person, ServiceAccount, node
-from rig.identity.proofs import Bearer, Identity
-from rig.talking.api import Api
-from rig.talking.binding import bind, signed
-from rig.talking.events import ObjectEvent, events_of
-from rig.talking.kubectl import Kubectl
-from rig.talking.nodes import Nodes
-from rig.talking.pods import Pod, Pods
-from rig.talking.resources import SERVICE_ACCOUNTS, Json
-from rig.talking.speaker import Speaker
+from rig.identity.people import Bearer, Identity
+from rig.client.api import Api
+from rig.client.binding import bind, signed
+from rig.client.events import ObjectEvent, events_of
+from rig.client.kubectl import Kubectl
+from rig.client.nodes import Nodes
+from rig.client.pods import Pod, Pods
+from rig.client.resources import SERVICE_ACCOUNTS, Json
+from rig.client.speaker import Speaker
 
 _TOKEN_LIFE_S: Final = 3600
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack, cast
 
-from rig.talking.resources import Json
+from rig.client.resources import Json
 
 NO_IMAGE: Final = "registry.invalid/none:1"
 """For pods that no kubelet will see; no registry has it."""

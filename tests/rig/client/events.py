@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig.talking.api import Api
-from rig.talking.resources import EVENTS, Json
+from rig.client.api import Api
+from rig.client.resources import EVENTS, Json
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig.talking.api import Api
-from rig.talking.kubectl import Kubectl
+from rig.client.api import Api
+from rig.client.kubectl import Kubectl
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rig.talking.resources import Json
+from rig.client.resources import Json
 
 ENDED: Final = ("Succeeded", "Failed")
 

@@ -12,12 +12,12 @@ from http import HTTPStatus
 from typing import Final
 
 from rig.errors import NeverHappened, Refused
-from rig.talking import pod_status
-from rig.talking.events import ObjectEvent, events_of
-from rig.talking.kubectl import Ran
-from rig.talking.resources import PODS, Json
-from rig.talking.speaker import Speaker
-from rig.talking.waiting import PATIENCE_S, until
+from rig.client import pod_status
+from rig.client.events import ObjectEvent, events_of
+from rig.client.kubectl import Ran
+from rig.client.resources import PODS, Json
+from rig.client.speaker import Speaker
+from rig.client.wait import PATIENCE_S, until
 
 _EVENTS_TOLD: Final = 4
 

@@ -1,4 +1,4 @@
-"""`python -m rig.building`: makes the programs of the rig and keeps them; see --help."""
+"""`python -m rig.programs`: makes the programs of the rig and keeps them; see --help."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from rig.building import catalogue, choosing, providing
-from rig.building.caching import Cache, cache_of
-from rig.building.recipes import GoRecipe, Recipe
-from rig.building.telling import teller_for, to_stderr
+from rig.programs import catalogue, choosing, provision
+from rig.programs.cache import Cache, cache_of
+from rig.programs.recipes import GoRecipe, Recipe
+from rig.programs.telling import teller_for, to_stderr
 from rig.errors import RigError
 
 _MIB: Final = 1 << 20
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _build(names: Sequence[str], paths: bool) -> int:  # noqa: FBT001
-    programs = providing.provide(names, teller_for(sys.stderr))
+    programs = provision.provide(names, teller_for(sys.stderr))
     to_stderr(f"rig: {', '.join(programs)}: there")
     for name in programs if paths else ():
         print(f"{name}\t{programs[name]}")  # noqa: T201 - this is the output
@@ -88,7 +88,7 @@ def _list(names: Sequence[str]) -> int:
 
 def _row(recipe: Recipe, cache: Cache) -> tuple[str, str]:
     title = f"{recipe.name} {recipe.version}" if isinstance(recipe, GoRecipe) else recipe.name
-    found = providing.find(recipe, cache)
+    found = provision.find(recipe, cache)
     if found is None:
         return (title, "  missing")
     size_mib = sum(path.stat().st_size for path in found.values()) / _MIB

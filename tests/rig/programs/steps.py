@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rig.building.telling import Teller, spent
+from rig.programs.telling import Teller, spent
 from rig.errors import BuildFailed
 
 _LOOK_EVERY_S: Final = 0.25

@@ -7,7 +7,7 @@ what people see meanwhile.
 
 from __future__ import annotations
 
-from rig.building.programs import Programs
-from rig.building.providing import ensure
+from rig.programs.programs import Programs
+from rig.programs.provision import ensure
 
 __all__ = ["Programs", "ensure"]

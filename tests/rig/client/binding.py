@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.codecs import encode_allocation, sign
 from partage_plugins.vocabulary import Allocation
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from rig.talking.api import Api
-from rig.talking.pods import Pod
-from rig.talking.resources import Json
+from rig.client.api import Api
+from rig.client.pods import Pod
+from rig.client.resources import Json
 
 MOST_BYTES: Final = 256 * 1024
 """Of all annotations of an object, keys and values."""

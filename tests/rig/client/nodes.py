@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from rig.errors import Refused
-from rig.talking import pod_status
-from rig.talking.resources import NODES, Json
-from rig.talking.speaker import Speaker
-from rig.talking.waiting import PATIENCE_S, until
+from rig.client import pod_status
+from rig.client.resources import NODES, Json
+from rig.client.speaker import Speaker
+from rig.client.wait import PATIENCE_S, until
 
 
 class Nodes:

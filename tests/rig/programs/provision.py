@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from rig.building import choosing, debian, golang, toolchain
-from rig.building.caching import Cache, cache_of
-from rig.building.programs import Programs
-from rig.building.recipes import GoProgram, GoRecipe, Installed, Recipe, Unpacked
-from rig.building.running import Step, Task, run
-from rig.building.telling import Lines, Teller, spent, to_stderr
+from rig.programs import choosing, debian, golang, toolchain
+from rig.programs.cache import Cache, cache_of
+from rig.programs.programs import Programs
+from rig.programs.recipes import GoProgram, GoRecipe, Installed, Recipe, Unpacked
+from rig.programs.steps import Step, Task, run
+from rig.programs.telling import Lines, Teller, spent, to_stderr
 from rig.errors import BuildFailed
 
 _ANSWERS_WITHIN_S: Final = 60

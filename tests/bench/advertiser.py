@@ -24,10 +24,9 @@ from bench.advertising.place import Node, node
 from bench.advertising.recoveries import TROUBLES, recoveries_s
 from bench.advertising.resting import rest
 from bench.harness import Bench
-from rig.programs.telling import to_stderr
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
+from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
+from rig.programs.steps import to_stderr
 
 CHANGE_S: Final = 2
 TROUBLE_S: Final = 15

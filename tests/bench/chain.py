@@ -18,11 +18,11 @@ from typing import Final
 from bench.harness import Bench
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from rig import images
-from rig.identity.people import TEAM
-from rig.images.bases import compiled
 from rig.client.manifests import a_pod
 from rig.client.resources import PODS, Json
 from rig.client.wait import until
+from rig.identity.people import TEAM
+from rig.images.bases import compiled
 from support.chain_stage import OURS, Chain, chained
 from support.isolation_stage import LIBDL
 

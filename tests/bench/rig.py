@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from bench.harness import Bench
+from rig.client.manifests import a_pod
 from rig.control.settings import FOR_BENCHMARKS
 from rig.machine.cleanup import processes_of
 from rig.rig import Rig, RigSettings, running
-from rig.client.manifests import a_pod
 
 ROUNDS: Final = 5
 SMOKE_ROUNDS: Final = 1

@@ -28,11 +28,10 @@ from bench.scheduling.verifying import verified
 from partage_base.keyring import KeyFolders, add_pair
 from partage_base.kube import Access, ApiServer, pods_path
 from partage_scheduler.objects import ApiPod
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
+from rig.client.cluster import Cluster
+from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
-from rig.client.cluster import Cluster
 
 NODES, PODS, TURNS = 5_000, 10_000, 4
 SMOKE_NODES, SMOKE_PODS, SMOKE_TURNS = 20, 60, 2

@@ -17,8 +17,8 @@ from bench.simulating.churning import Churning
 from bench.simulating.containers import containers_of
 from bench.simulating.quiet import MOST_FOREIGN, quietly
 from bench.simulating.starting import outside
-from rig.programs.telling import to_stderr
 from rig.lone import lone_runtime
+from rig.programs.steps import to_stderr
 from support.simgpu import SimulatedNode, card, simulated_node, workload
 
 SECONDS: Final = 10.0

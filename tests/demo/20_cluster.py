@@ -14,13 +14,13 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from rig.errors import Refused
-from rig.identity.people import SCHEDULER
-from rig.rig import Rig, RigSettings, running
 from rig.client.binding import bind
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import SECRETS
+from rig.errors import Refused
+from rig.identity.people import SCHEDULER
+from rig.rig import Rig, RigSettings, running
 from support.crishim_stage import NODE, TEAM, Stage, allocation, install_devices, node_settings, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from rig.rig import RigSettings, running
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.rig import RigSettings, running
 from support.crishim_stage import NODE
 from support.isolation_stage import IsolationStage, ask, furnish, memory, node_settings
 

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig import images
-from rig.programs import Programs, ensure
 from rig.images import Image
 from rig.machine import network, slots
 from rig.machine.addresses import Addresses
 from rig.machine.cleanup import clean
 from rig.machine.components import Component
-from rig.nodes.machine import require_fit
 from rig.nodes.containerd import SOCKET
+from rig.nodes.machine import Machine, Place, require_fit
 from rig.nodes.node import runtime
-from rig.nodes.machine import Machine, Place
+from rig.programs import Programs, ensure
 from rig.registry import Registry
 
 CHECKOUT = Path(__file__).parents[2]

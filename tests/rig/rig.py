@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from rig import images
-from rig.programs import Programs, ensure
+from rig.client.cluster import Cluster
+from rig.client.wait import until
 from rig.control.plane import ControlPlane
 from rig.control.settings import ControlSettings
 from rig.errors import RigError
@@ -25,14 +26,11 @@ from rig.machine import cgroups, network, slots
 from rig.machine.addresses import SERVICES, Addresses
 from rig.machine.cleanup import clean
 from rig.machine.components import Component
-from rig.nodes.machine import require_fit
-from rig.nodes.node import Supplies, furnish
 from rig.nodes.kubelet import Kubelet
-from rig.nodes.machine import Machine, Place
-from rig.nodes.node import Node, NodeSettings
+from rig.nodes.machine import Machine, Place, require_fit
+from rig.nodes.node import Node, NodeSettings, Supplies, furnish
+from rig.programs import Programs, ensure
 from rig.registry import Registry
-from rig.client.cluster import Cluster
-from rig.client.wait import until
 
 Say = Callable[[str], None]
 CHECKOUT: Final = Path(__file__).parents[2]

@@ -23,9 +23,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_crishim.collector import EVERY_S
-from rig.rig import RigSettings, running
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.rig import RigSettings, running
 from support.crishim_stage import NODE, OWN, Stage, half, install_devices, node_settings, whole
 from unit.gpu_node.nodes import FIRST, SECOND
 

@@ -30,9 +30,9 @@ import uvloop
 
 from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import Access, ApiServer
+from rig.client.resources import NAMESPACES, Resource
 from rig.control.settings import ControlSettings
 from rig.identity.people import ALICE, TEAM
-from rig.client.resources import NAMESPACES, Resource
 from soak.scheduling.account import account
 from soak.scheduling.history import at_share
 from soak.siege.attacker import QUOTA

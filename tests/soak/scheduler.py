@@ -32,11 +32,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys
 from partage_base.kube import Access, ApiServer, Bookmark, Deleted, Event, KubeError, Unread, pods_path
 from partage_scheduler.objects import ApiPod
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
+from rig.client.cluster import Cluster
+from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import SCHEDULER, TEAM
-from rig.client.cluster import Cluster
 from soak.scheduling.account import account
 from soak.scheduling.fighting import Fight, Overloaded
 from soak.scheduling.fleet import Fleet

@@ -19,14 +19,14 @@ from partage_plugins.vocabulary import GPU, Card
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
+from rig.client.resources import LEASES, Json
+from rig.client.wait import until
 from rig.identity.identities import write_private
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
 from rig.rig import Rig
-from rig.client.resources import LEASES, Json
-from rig.client.wait import until
 from support.simgpu_stage import DRIVER, tell
 
 INVENTORY: Final = f"/{INVENTORY_FILE}"

@@ -27,13 +27,13 @@ from partage_isolation.wire.messages import ContainerTold
 from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
+from rig.client.manifests import a_pod
+from rig.client.pods import Pod
+from rig.client.wait import until
 from rig.control.settings import ControlSettings
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.rig import Rig, RigSettings, running
-from rig.client.manifests import a_pod
-from rig.client.pods import Pod
-from rig.client.wait import until
 from support.advertiser_stage import PORT, AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from rig.machine.components import Component
-from rig.nodes.node import why_no_answer
 from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, inside
+from rig.nodes.node import Daemon, inside, why_no_answer
 
 SOCKET: Final = "/run/partage/crishim.sock"
 _METRICS: Final = "127.0.0.1:9401"

@@ -31,14 +31,13 @@ from partage_plugins.vocabulary import (
     PodUid,
 )
 from partage_plugins.vocabulary.keys import ALLOCATION
-from rig.machine.components import Component
-from rig.nodes.node import why_no_answer
-from rig.nodes.machine import Machine
-from rig.nodes.node import Daemon, Node, NodeSettings
-from rig.rig import CHECKOUT, Rig
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.machine.components import Component
+from rig.nodes.machine import Machine
+from rig.nodes.node import Daemon, Node, NodeSettings, why_no_answer
+from rig.rig import CHECKOUT, Rig
 from unit.gpu_node.nodes import CARDS, FIRST, LIBRARIES, SECOND, VERSION, card, information
 
 TEAM: Final = "team-a"

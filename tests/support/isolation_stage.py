@@ -21,12 +21,12 @@ from partage_isolation.wire.messages import ContainerTold, Told
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuGrant, GpuPart, Inventory
 from rig import images
+from rig.client.pods import Pod
+from rig.client.wait import until
 from rig.images.bases import compiled
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, NodeSettings
-from rig.client.pods import Pod
-from rig.client.wait import until
 from support.crishim_stage import INVENTORY, NODE, SOCKET, Stage, crishim, public_file
 from support.simgpu_stage import DRIVER, UUIDS, generate_cdi, install_driver, simgpud
 

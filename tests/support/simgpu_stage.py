@@ -15,9 +15,9 @@ from partage_simgpu.control import control
 from partage_simgpu.description import Card, card_uuid, described
 from partage_simgpu.driver_root import LIBRARIES, SIMGPUD, lay_out
 from partage_simgpu.errors import NodeFailed
-from rig.programs import ensure
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon
+from rig.programs import ensure
 from support.simgpu import built, card
 
 DRIVER: Final = "/run/nvidia/driver"

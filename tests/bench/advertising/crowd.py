@@ -23,10 +23,10 @@ from partage_base.kube import Access, ApiServer, Node, nodes_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, CardId, GpuPart, Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from rig.control.plane import ControlPlane
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.client.manifests import a_node
 from rig.client.resources import SERVICE_ACCOUNTS
+from rig.control.plane import ControlPlane
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from support.kube import access_to
 
 BEAT_S: Final = 10.0

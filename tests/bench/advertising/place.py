@@ -19,11 +19,11 @@ from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_simgpu.description import as_text, card_uuid, described
 from partage_simgpu.driver_root import CONF
-from rig.programs.telling import to_stderr
 from rig.control.settings import ControlSettings
 from rig.errors import ComponentFailed, Refused
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
+from rig.programs.steps import to_stderr
 from rig.rig import Rig, RigSettings, running
 from support.advertiser_stage import INVENTORY, AdvertiserStage
 from support.simgpu import Card, card

@@ -23,10 +23,10 @@ import msgspec
 from bench.scheduling.racing import Race, raced, waiting
 from partage_base.kube import ApiServer, pods_path
 from partage_plugins.vocabulary.keys import GPU_MILLI
-from rig.control.plane import ControlPlane
-from rig.identity.permissions import delivered
-from rig.identity.people import TEAM
 from rig.client.manifests import a_pod
+from rig.control.plane import ControlPlane
+from rig.identity.people import TEAM
+from rig.identity.permissions import delivered
 
 PLAIN, SHARING = "plain", "sharing"
 CONFIGURATION: Final = "extender/kube-scheduler-configuration.yaml"

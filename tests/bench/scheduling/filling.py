@@ -13,8 +13,8 @@ from partage_base.kube import ApiServer, leases_path, micro_time, nodes_path, po
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
-from rig.identity.people import OUR_NAMESPACE, TEAM
 from rig.client.manifests import a_node, a_pod
+from rig.identity.people import OUR_NAMESPACE, TEAM
 from support.gpu_fleet import card
 
 CARDS: Final = 8

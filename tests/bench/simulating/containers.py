@@ -16,11 +16,11 @@ from typing import Final
 
 from bench.simulating.starting import Started
 from rig import images
-from rig.programs import ensure
+from rig.client.wait import until
 from rig.images.image import layout
 from rig.lone import LoneRuntime
 from rig.machine.cgroups import hierarchies
-from rig.client.wait import until
+from rig.programs import ensure
 from support.simgpu import SimulatedNode, built
 from support.simgpu_stage import RESOURCE, generate_cdi
 

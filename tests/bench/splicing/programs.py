@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rig.programs import toolchain
+from rig.programs import golang
 from rig.programs.cache import cache_of
-from rig.programs.telling import Lines, to_stderr
+from rig.programs.steps import Lines, to_stderr
 
 SOURCE: Final = Path(__file__).with_name("go")
 BUILT: Final = Path(__file__).resolve().parents[3] / ".cache/bench/splicing"
@@ -20,7 +20,7 @@ _WITHIN_S: Final = 600.0
 def build() -> Path:
     """The folder that holds `client` and `relay`; takes a moment where nothing has changed."""
     cache, teller = cache_of(os.environ), Lines(to_stderr)
-    go = toolchain.find_go(cache, teller)
+    go = golang.find_go(cache, teller)
     BUILT.mkdir(parents=True, exist_ok=True)
     teller.line("bench crishim: building its Go programs")
     with tempfile.TemporaryDirectory() as scratch:

@@ -17,12 +17,12 @@ from partage_advertiser.signs import LABEL
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from real.advertiser.auditing import Audit
+from rig.client.resources import EVENTS, LEASES, NODES
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
-from rig.client.resources import EVENTS, LEASES, NODES
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import SOCKET, crishim, public_file
 from support.simgpu_stage import device_plugin, install_driver, simgpud

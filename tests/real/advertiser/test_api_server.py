@@ -8,11 +8,11 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from real.advertiser.auditing import Audit
-from rig.errors import Refused
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import Json
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from support.advertiser_stage import AdvertiserStage, give_token, kubeconfig
 from support.crishim_stage import IDLE
 

@@ -10,10 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_base.keyring import KeyFolders, add_pair
+from rig.client.manifests import a_pod
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import NodeSettings
 from rig.rig import RigSettings, running
-from rig.client.manifests import a_pod
 from support.advertiser_stage import AdvertiserStage
 from support.chain_stage import BOARDS, OURS, Scheduler
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file

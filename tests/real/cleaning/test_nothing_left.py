@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from rig.programs import Programs, ensure
 from rig.keeping import all_up
+
 from rig.machine.cleanup import clean, processes_of
 from rig.machine.slots import BASE, claimed
 from rig.machine.snapshot import Snapshot, look
+from rig.programs import Programs, ensure
 from rig.rig import CHECKOUT
 
 RIG = CHECKOUT / "tools/rig"

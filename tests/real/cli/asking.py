@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rig.client.cluster import Cluster
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
-from rig.client.cluster import Cluster
 from unit.cli.program import PARTAGE, environment
 
 Done = subprocess.CompletedProcess[str]

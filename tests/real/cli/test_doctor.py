@@ -6,10 +6,10 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.cli.asking import config_of, findings, partage, statuses, stopped
+from rig.client.wait import until
 from rig.identity.people import ADVERTISER
 from rig.nodes.kubelet import CONFIG
 from rig.rig import Rig
-from rig.client.wait import until
 from support.crishim_stage import NODE, inventory
 
 SPOKE = "/run/partage/crishim/kubelet-spoke"

@@ -11,8 +11,8 @@ import pytest
 from partage_base.kube import leases_path, micro_time
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.cli.asking import config_of, partage
-from rig.rig import Rig
 from rig.client.cluster import Cluster
+from rig.rig import Rig
 from support.crishim_stage import NODE, inventory
 from unit.gpu_node.nodes import FIRST
 

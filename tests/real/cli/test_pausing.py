@@ -10,10 +10,10 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from real.cli.asking import config_of, findings, partage, statuses, stopped
+from rig.client.resources import LEASES
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE
 from rig.rig import Rig
-from rig.client.resources import LEASES
 from support.advertiser_stage import CHILD, INVENTORY, AdvertiserStage
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 

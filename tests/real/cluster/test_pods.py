@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.codecs import key_id, verify
 from partage_plugins.vocabulary import Allocation, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from rig.rig import Rig
 from rig.client import pod_status
 from rig.client.manifests import a_job, a_pod
 from rig.client.resources import JOBS
 from rig.client.wait import until
+from rig.rig import Rig
 
 TEAM = "team-a"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rig.machine.components import Component
-from rig.rig import Rig
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
+from rig.machine.components import Component
+from rig.rig import Rig
 
 TEAM = "team-a"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "n1-containerd", "n1-kubelet")

@@ -9,10 +9,9 @@ from collections.abc import Generator
 
 import pytest
 
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
-from rig.control.settings import ControlSettings
 from rig.client.cluster import Cluster
+from rig.control.plane import ControlPlane, control_plane
+from rig.control.settings import ControlSettings
 
 
 @pytest.fixture(scope="package")

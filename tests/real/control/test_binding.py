@@ -10,14 +10,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.codecs import decode_allocation, encode_allocation, key_id, verify
 from partage_plugins.vocabulary import GPU, Allocation, CardId, ContainerName, GpuGrant, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from rig.errors import Refused
-from rig.identity.people import SCHEDULER, TEAM
 from rig.client.api import Patch
 from rig.client.binding import binding
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node, a_pod
 from rig.client.pods import Pod
 from rig.client.resources import PODS
+from rig.errors import Refused
+from rig.identity.people import SCHEDULER, TEAM
 
 pytestmark = pytest.mark.slow
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rig.client.cluster import Cluster
+from rig.client.manifests import a_pod
 from rig.control.plane import ControlPlane
 from rig.errors import ComponentFailed
 from rig.identity.people import TEAM
-from rig.client.cluster import Cluster
-from rig.client.manifests import a_pod
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 import pytest
 
 from partage_base.kube import micro_time
-from rig.errors import Refused
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node, a_pod
 from rig.client.resources import EVENTS, LEASES, NODES, SECRETS, Json
+from rig.errors import Refused
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER, TEAM
 
 pytestmark = pytest.mark.slow
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rig.control.plane import ControlPlane
-from rig.errors import ComponentFailed, NeverHappened
-from rig.identity.people import TEAM
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.resources import PODS
 from rig.client.wait import until
+from rig.control.plane import ControlPlane
+from rig.errors import ComponentFailed, NeverHappened
+from rig.identity.people import TEAM
 
 pytestmark = pytest.mark.slow
 

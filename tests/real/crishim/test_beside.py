@@ -12,12 +12,11 @@ import pytest
 from partage_plugins.vocabulary import Allocation, ContainerName, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION
 from real.crishim.recording import Said, calls
-from rig.machine.components import Component
-from rig.nodes.node import why_no_answer
-from rig.nodes.node import Daemon
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.machine.components import Component
+from rig.nodes.node import Daemon, why_no_answer
 from support.crishim_stage import INVENTORY, KEYS, NODE, PROGRAMS, SOCKET, Stage, crishim, inventory, public_file
 
 BEHIND, BACK = "/run/partage/behind.sock", "/run/partage/back.sock"

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from rig.nodes.node import Daemon
 from rig.client.pods import Pod
+from rig.nodes.node import Daemon
 from support.crishim_stage import KUBELETS, NODE, PROGRAMS, TEAM, Stage, whole
 from unit.gpu_node.nodes import FIRST
 

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_plugins.codecs import encode_allocation, key_id, sign
 from partage_plugins.vocabulary import Allocation, CardId, ContainerName, GpuGrant, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from rig.errors import NeverHappened
 from rig.client import pod_status
 from rig.client.binding import bind, binding, signed
 from rig.client.manifests import a_container
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.errors import NeverHappened
 from support.crishim_stage import (
     IDLE,
     INVENTORY,

@@ -18,9 +18,9 @@ import pytest
 
 from partage_plugins.vocabulary import Adjustment
 from rig import images
-from rig.programs import ensure
 from rig.errors import ComponentFailed
 from rig.lone import CHECKOUT, LoneRuntime, lone_runtime
+from rig.programs import ensure
 from unit.gpu_node.nodes import CARDS, FIRST, SAMPLES, SECOND, information, part
 
 DRIVER = "/run/nvidia/driver"

@@ -6,9 +6,9 @@ import pytest
 
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.happenings import Happening
-from rig.images import SymbolicLink
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.images import SymbolicLink
 from support.isolation_stage import SERVING, IsolationStage, ask, image, memory
 
 pytestmark = pytest.mark.timeout(300)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import Access
+from rig.client.cluster import Cluster
 from rig.control.plane import ControlPlane
 from rig.identity.people import Identity
 from rig.rig import Rig, RigSettings, running
-from rig.client.cluster import Cluster
 
 Whose = Callable[[Identity], Access]
 

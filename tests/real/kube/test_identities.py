@@ -24,12 +24,11 @@ from partage_base.kube import (
     nodes_path,
 )
 from partage_base.kube.access import LOOK_AFTER_REFUSAL_S, LOOK_EVERY_S
-from rig.control.plane import ControlPlane
-from rig.control.settings import APISERVER_PORT
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER
-from rig.identity.people import Bearer, Identity
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
+from rig.control.plane import ControlPlane
+from rig.control.settings import APISERVER_PORT
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER, Bearer, Identity
 
 INVENTORY = {"metadata": {"annotations": {"partage.dev/inventory": "{}"}}}
 Whose = Callable[[Identity], Access]

@@ -32,11 +32,10 @@ from partage_base.kube import (
     pod_path,
     pods_path,
 )
-from rig.control.plane import ControlPlane
-from rig.identity.people import OUR_NAMESPACE, TEAM
-from rig.identity.people import Identity
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node, a_pod
+from rig.control.plane import ControlPlane
+from rig.identity.people import OUR_NAMESPACE, TEAM, Identity
 
 Whose = Callable[[Identity], Access]
 Story = Callable[[ApiServer], Awaitable[None]]

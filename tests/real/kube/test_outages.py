@@ -35,11 +35,10 @@ from partage_base.kube import (
     node_path,
     nodes_path,
 )
-from rig.control.plane import ControlPlane
-from rig.identity.people import OUR_NAMESPACE
-from rig.identity.people import Identity
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
+from rig.control.plane import ControlPlane
+from rig.identity.people import OUR_NAMESPACE, Identity
 from support.kube import LOOPS
 
 Whose = Callable[[Identity], Access]

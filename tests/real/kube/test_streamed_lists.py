@@ -24,11 +24,9 @@ from partage_base.kube import (
     lease_path,
     leases_path,
 )
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
+from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import ControlSettings
-from rig.identity.people import OUR_NAMESPACE
-from rig.identity.people import Identity
+from rig.identity.people import OUR_NAMESPACE, Identity
 
 PATH = leases_path(OUR_NAMESPACE)
 TIMES = 20

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rig.client.wait import until
 from rig.errors import ComponentFailed
 from rig.machine import network
 from rig.machine.addresses import Addresses
@@ -17,7 +18,6 @@ from rig.machine.cleanup import clean, processes_of
 from rig.machine.slots import Slot, claimed
 from rig.nodes.machine import Machine, Place
 from rig.nodes.node import Daemon, inside
-from rig.client.wait import until
 
 
 @pytest.fixture

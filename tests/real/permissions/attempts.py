@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
 from real.permissions.objects import a_lease, an_event
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node, a_pod
@@ -27,6 +26,7 @@ from rig.client.resources import (
     Json,
     Objects,
 )
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
 
 Attempt = Callable[[Cluster], object]
 N1, N2 = NODES.at(name="n1"), NODES.at(name="n2")

@@ -8,14 +8,13 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import NODES_OF_THE_TEST, a_lease, an_event, an_own_node
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
-from rig.control.settings import ControlSettings
-from rig.errors import Refused
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.client.cluster import Cluster
 from rig.client.resources import EVENTS, LEASES, Json
 from rig.client.wait import until
+from rig.control.plane import ControlPlane, control_plane
+from rig.control.settings import ControlSettings
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 
 
 @pytest.fixture(scope="package")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
-from rig.identity.people import TEAM
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_container, a_pod
 from rig.client.resources import PODS, Json, Objects
+from rig.identity.people import TEAM
 
 Attempt = Callable[[Cluster], object]
 WAITS, GRANTED = "waits", "granted"

@@ -9,12 +9,12 @@ import pytest
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.attempts import BEYOND, N1, WRITES, Attempt, adding, applying, changing
 from real.permissions.objects import a_lease, an_event
-from rig.errors import Refused
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
 from rig.client.api import Patch
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.resources import EVENTS, LEASES, NODES
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE, TEAM
 
 LEASE = LEASES.at(OUR_NAMESPACE, "n1")
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
-from rig.errors import Refused
-from rig.identity.permissions import Manifest, delivered
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE
-from rig.rig import Rig
 from rig.client.cluster import Cluster
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
+from rig.identity.permissions import Manifest, delivered
+from rig.rig import Rig
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 

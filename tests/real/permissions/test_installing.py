@@ -10,14 +10,12 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import a_lease, an_own_node
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
-from rig.control.settings import ControlSettings
-from rig.identity.permissions import FOLDER, Manifest, delivered
-from rig.identity.people import OUR_NAMESPACE
-from rig.identity.permissions import ADVERTISER_FILES, PODS_FILE, SCHEDULER_FILES
 from rig.client.cluster import Cluster
 from rig.client.resources import LEASES
+from rig.control.plane import ControlPlane, control_plane
+from rig.control.settings import ControlSettings
+from rig.identity.people import OUR_NAMESPACE
+from rig.identity.permissions import ADVERTISER_FILES, FOLDER, PODS_FILE, SCHEDULER_FILES, Manifest, delivered
 
 ADVERTISER = str(FOLDER / "advertiser")
 PART = "app.kubernetes.io/part-of=partage"

@@ -26,10 +26,6 @@ from real.permissions.pod_attempts import (
     path,
     putting,
 )
-from rig.errors import Refused
-from rig.identity.permissions import delivered
-from rig.identity.people import SCHEDULER, TEAM
-from rig.identity.permissions import PODS_FILE
 from rig.client.api import Patch
 from rig.client.binding import bind
 from rig.client.cluster import Cluster
@@ -43,6 +39,9 @@ from rig.client.resources import (
     path_of,
 )
 from rig.client.wait import until
+from rig.errors import Refused
+from rig.identity.people import SCHEDULER, TEAM
+from rig.identity.permissions import PODS_FILE, delivered
 
 pytestmark = pytest.mark.slow
 

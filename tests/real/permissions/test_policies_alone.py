@@ -8,11 +8,11 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.attempts import N1, WRITES, Attempt
-from rig.errors import Refused
-from rig.identity.people import ADVERTISER
 from rig.client.cluster import Cluster
 from rig.client.resources import ADMISSION_POLICIES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from rig.client.wait import until
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER
 
 NAME = "partage-advertiser-everything"
 GROUPS = ["", "coordination.k8s.io", "events.k8s.io"]

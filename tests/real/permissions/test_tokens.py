@@ -9,13 +9,13 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import a_lease, an_event, an_own_node
-from rig.errors import Refused
-from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import EVENTS, LEASES, SECRETS, Json
 from rig.client.wait import until
+from rig.errors import Refused
+from rig.identity.people import ADVERTISER, OUR_NAMESPACE
 
 AS_ADVERTISER = {"serviceAccountName": ADVERTISER.name}
 COMMAND = "create token partage-advertiser -n partage-system --bound-object-kind Node --bound-object-name NODE"

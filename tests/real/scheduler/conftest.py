@@ -23,13 +23,12 @@ from partage_base.kube import micro_time
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
-from rig.control.plane import ControlPlane
-from rig.control.plane import control_plane
-from rig.control.settings import FOR_BENCHMARKS
-from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
 from rig.client.resources import LEASES
+from rig.control.plane import ControlPlane, control_plane
+from rig.control.settings import FOR_BENCHMARKS
+from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from support.gpu_fleet import card
 
 CARDS = 2

@@ -13,16 +13,16 @@ from partage_plugins.vocabulary.keys import GPU_MILLI
 from partage_scheduler.extender.reminders import CONDITION
 from real.scheduler.conftest import Scheduler, beats, free_port
 from real.scheduler.test_placing import require_good, wait_bound
-from rig.control.plane import ControlPlane
-from rig.identity.certificates import Authority, Use
-from rig.identity.permissions import delivered
-from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
-from rig.machine.components import Component
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import LEASES, Resource
 from rig.client.wait import until
+from rig.control.plane import ControlPlane
+from rig.identity.certificates import Authority, Use
+from rig.identity.people import KUBE_SCHEDULER, OUR_NAMESPACE, TEAM, Person
+from rig.identity.permissions import delivered
+from rig.machine.components import Component
 from support.kube import stored
 
 (CONFIGURATION,) = delivered("extender/kube-scheduler-configuration.yaml")

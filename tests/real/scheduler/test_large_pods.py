@@ -6,10 +6,10 @@ import asyncio
 from contextlib import aclosing
 
 from partage_base.kube import Access, ApiServer, Backoff, Changed, Listed, Node, follow, pods_path
-from rig.control.plane import ControlPlane
-from rig.identity.people import TEAM
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
+from rig.control.plane import ControlPlane
+from rig.identity.people import TEAM
 
 LARGEST = 1_450_000
 """Of `<`, each of which the API server writes as six bytes; etcd takes 1.5 MiB by default."""

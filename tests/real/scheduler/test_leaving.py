@@ -11,12 +11,12 @@ from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import GPU_MILLI, INVENTORY
 from real.scheduler.conftest import CARDS, Scheduler
-from rig.identity.people import TEAM
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import NODES, Resource
 from rig.client.wait import until
+from rig.identity.people import TEAM
 from support.gpu_fleet import card
 
 OURS = "partage-scheduler"

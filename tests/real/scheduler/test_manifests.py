@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rig.identity.permissions import FOLDER
 from rig.client.cluster import Cluster
+from rig.identity.permissions import FOLDER
 
 POLICIES = ("allocations", "shares", "cdi", "visible-devices")
 SCHEDULER = {

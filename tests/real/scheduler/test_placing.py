@@ -10,12 +10,12 @@ from partage_plugins.codecs import decode_allocation, verify
 from partage_plugins.vocabulary import GPU, ContainerName
 from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MILLI, SIGNATURE
 from real.scheduler.conftest import Scheduler
-from rig.identity.people import OUR_NAMESPACE, TEAM
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.resources import LEASES
 from rig.client.wait import until
+from rig.identity.people import OUR_NAMESPACE, TEAM
 
 OURS = "partage-scheduler"
 

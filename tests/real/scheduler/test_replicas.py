@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from real.scheduler.conftest import Scheduler, free_port, of
-from rig.control.plane import ControlPlane
-from rig.identity.permissions import FOLDER, delivered
-from rig.identity.people import OUR_NAMESPACE
 from rig.client.cluster import Cluster
 from rig.client.resources import Resource
 from rig.client.wait import until
+from rig.control.plane import ControlPlane
+from rig.identity.people import OUR_NAMESPACE
+from rig.identity.permissions import FOLDER, delivered
 
 (SLICE,) = delivered("extender/endpointslice.yaml")
 SLICES = Resource("discovery.k8s.io/v1", "endpointslices")

@@ -10,9 +10,9 @@ import pytest
 
 from partage_plugins.testing.examples import inventory
 from partage_plugins.vocabulary.keys import INVENTORY
-from rig.rig import Rig
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
+from rig.rig import Rig
 from unit.cli.program import partage
 from unit.cli.simulation.snapshots_made import card
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rig.programs import ensure
 from rig.lone import LoneRuntime
 from rig.machine.components import Component
 from rig.nodes.node import inside
+from rig.programs import ensure
 from support.simgpu_stage import CDI, DRIVER, UUIDS, generate_cdi, simgpud, tell
 
 pytestmark = pytest.mark.timeout(600)

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from real.simgpu.conftest import NODE
-from rig.machine.components import Component
-from rig.rig import Rig
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
 from rig.client.wait import until
+from rig.machine.components import Component
+from rig.rig import Rig
 from support.simgpu_stage import CARDS, RESOURCE, UUIDS, tell
 
 pytestmark = pytest.mark.timeout(600)

@@ -14,17 +14,14 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from partage_plugins.vocabulary import Allocation
-from rig.control.plane import ControlPlane
-from rig.identity.people import ALICE, SCHEDULER, Person, ServiceAccount, node
-from rig.identity.people import Bearer, Identity
 from rig.client.api import Api
 from rig.client.binding import bind, signed
-from rig.client.events import ObjectEvent, events_of
-from rig.client.kubectl import Kubectl
+from rig.client.kubectl import Kubectl, Speaker
 from rig.client.nodes import Nodes
-from rig.client.pods import Pod, Pods
+from rig.client.pods import ObjectEvent, Pod, Pods, events_of
 from rig.client.resources import SERVICE_ACCOUNTS, Json
-from rig.client.speaker import Speaker
+from rig.control.plane import ControlPlane
+from rig.identity.people import ALICE, SCHEDULER, Bearer, Identity, Person, ServiceAccount, node
 
 _TOKEN_LIFE_S: Final = 3600
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rig.client.api import Api
 from rig.errors import NeverHappened, RigError
 
 _WITHIN_S: Final = 60.0
@@ -56,3 +57,11 @@ class Kubectl:
 
     def apply(self, manifests: str) -> str:
         return self.run("apply", "-f", "-", stdin=manifests)
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Who asks. What a test gets from a speaker goes on asking as that speaker."""
+
+    api: Api
+    kubectl: Kubectl

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from rig.errors import Refused
 from rig.client import pod_status
+from rig.client.kubectl import Speaker
 from rig.client.resources import NODES, Json
-from rig.client.speaker import Speaker
 from rig.client.wait import PATIENCE_S, until
+from rig.errors import Refused
 
 
 class Nodes:

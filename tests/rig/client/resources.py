@@ -29,7 +29,6 @@ PODS: Final = Resource("v1", "pods")
 NODES: Final = Resource("v1", "nodes", namespaced=False)
 NAMESPACES: Final = Resource("v1", "namespaces", namespaced=False)
 EVENTS: Final = Resource("v1", "events")
-"""The same objects, by the name that daemons write them by."""
 SECRETS: Final = Resource("v1", "secrets")
 CONFIG_MAPS: Final = Resource("v1", "configmaps")
 SERVICE_ACCOUNTS: Final = Resource("v1", "serviceaccounts")

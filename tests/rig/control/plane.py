@@ -6,23 +6,25 @@ after `wait_ready()` users can work. What etcd holds is in the run folder and ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from rig.control.components import apiserver
-from rig.control.components import controller_manager
-from rig.control.components import etcd
-from rig.control.components import kube_scheduler
-from rig.control.plane import move_in, wait_furnished
+from rig.client.api import Api, Patch
+from rig.client.resources import CLUSTER_ROLES, CONFIG_MAPS, SERVICE_ACCOUNTS, path_of
+from rig.client.wait import until
+from rig.control.components import apiserver, controller_manager, etcd, kube_scheduler
 from rig.control.settings import APISERVER_PORT, ControlSettings, Place, Programs
+from rig.errors import Refused
 from rig.identity.identities import Identities
-from rig.identity.people import KUBE_SCHEDULER
-from rig.identity.people import Identity
+from rig.identity.people import KUBE_SCHEDULER, TEAM, Identity
+from rig.identity.permissions import manifests
+from rig.machine import network, slots
 from rig.machine.addresses import Addresses
+from rig.machine.cleanup import clean
 from rig.machine.components import Component
-from rig.client.api import Api
+from rig.programs.provision import ensure
 
 
 class ControlPlane:
@@ -96,3 +98,48 @@ class ControlPlane:
     def _of_api(self) -> list[Component]:
         """What needs the API server to start at all."""
         return self.components[2:]
+
+
+_NEEDED_BY_EVERY_POD: Final = (
+    SERVICE_ACCOUNTS.at(TEAM, "default"),
+    SERVICE_ACCOUNTS.at("default", "default"),
+    CONFIG_MAPS.at(TEAM, "kube-root-ca.crt"),
+    CONFIG_MAPS.at("default", "kube-root-ca.crt"),
+)
+
+
+def move_in(api: Api, *, pod_admission: bool) -> None:
+    """Namespaces, service accounts, who may do what and what pods may say."""
+    for manifest in manifests(pod_admission=pod_admission):
+        api.patch(path_of(manifest), manifest, Patch.APPLY)
+
+
+def wait_furnished(api: Api, within_s: float) -> None:
+    """Waits for what the controller-manager makes: without it pods are refused and `edit` allows nothing."""
+    until("the controller-manager makes what pods need", lambda: _why_not_furnished(api), within_s)
+
+
+def _why_not_furnished(api: Api) -> str | None:
+    try:
+        for path in _NEEDED_BY_EVERY_POD:
+            api.get(path)
+        rules = api.get(CLUSTER_ROLES.at(name="edit"))["rules"]
+    except Refused as missing:
+        return str(missing)
+    return None if rules else "the role edit is empty"
+
+
+@contextmanager
+def control_plane(settings: ControlSettings, *, say: Callable[[str], None] = print) -> Generator[ControlPlane]:
+    programs = ensure("etcd", "kubernetes", say=say)
+    with slots.claimed(clean) as slot:
+        addresses = Addresses(slot.number)
+        network.make_bridge(addresses, str(slot.folder))
+        control = ControlPlane(addresses, programs, slot.folder, settings)
+        try:
+            control.start()
+            control.wait_ready()
+            yield control
+        finally:
+            for component in control.components:
+                component.kill()

@@ -1,29 +1,30 @@
 """The identities of one rig, made when they are first asked for, and their files.
 
 Two authorities: who has a client certificate of the cluster must not reach etcd with it, where there is no RBAC. All is
-written into one folder that only its owner may enter, for programs take files.
+written into one folder that only its owner may enter, for programs take files. Kubeconfigs are JSON, which is YAML too,
+with certificates embedded, so that a file is whole wherever it is mounted.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import os
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rig.identity.certificates import Authority, Pair, Use, signing_keys
-from rig.identity.identities import kubeconfig
-from rig.identity.people import ADMIN, Person, node
-from rig.identity.people import Bearer, Certified, Identity
+from rig.identity.people import ADMIN, Bearer, Certified, Identity, Person, node
 
 _NOT_IN_FILE_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 class Identities:
-    """Everybody in one rig. An authority's key stays in this process."""
+    """The users and servers of one rig. An authority's key stays in this process."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -101,3 +102,30 @@ def _which(proof: Certified | Bearer) -> str:
 
 def _file_name(name: str) -> str:
     return _NOT_IN_FILE_NAMES.sub("-", name)
+
+
+def kubeconfig(identity: Identity, *, server: str, ca: Path, namespace: str = "default") -> bytes:
+    """The file for this identity at the API server with this URL."""
+    context = {"cluster": "rig", "user": identity.user, "namespace": namespace}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "rig", "cluster": {"server": server, "certificate-authority-data": _embedded(ca)}}],
+        "users": [{"name": identity.user, "user": _proof(identity)}],
+        "contexts": [{"name": "rig", "context": context}],
+        "current-context": "rig",
+    }
+    return json.dumps(config, indent=1).encode()
+
+
+def _proof(identity: Identity) -> dict[str, Any]:
+    if isinstance(identity.proof, Bearer):
+        return {"token": identity.proof.token}
+    return {
+        "client-certificate-data": _embedded(identity.proof.certificate),
+        "client-key-data": _embedded(identity.proof.key),
+    }
+
+
+def _embedded(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()

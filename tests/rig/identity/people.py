@@ -6,7 +6,8 @@ may do is RBAC's business (`permissions`), except for `system:masters`, to whom 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 NODES_GROUP: Final = "system:nodes"
@@ -48,3 +49,22 @@ ADVERTISER: Final = ServiceAccount(OUR_NAMESPACE, "partage-advertiser")
 def node(name: str) -> Person:
     """The identity that the Node authorizer and NodeRestriction know as that node's."""
     return Person(f"system:node:{name}", (NODES_GROUP,))
+
+
+@dataclass(frozen=True)
+class Certified:
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Bearer:
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user, and with what it proves to be that."""
+
+    user: str
+    proof: Certified | Bearer

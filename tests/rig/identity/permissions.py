@@ -1,4 +1,4 @@
-"""What each identity of a rig may do, as manifests.
+"""What each identity of a rig may do, as manifests: those that we deliver, and a rig's own.
 
 The two daemons of ours that talk to the API server have what we deliver for them: what they use and nothing else, which
 is tested both ways. `alice` has the built-in role `edit` in her team's namespace: an ordinary user, who can make pods
@@ -7,10 +7,24 @@ and cannot bind.
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from pathlib import Path
+from typing import Any, Final
 
-from rig.identity.permissions import Manifest, delivered
+import msgspec
+
 from rig.identity.people import KUBELET_CLIENT, TEAM
+
+Manifest = dict[str, Any]
+FOLDER: Final = Path(__file__).parents[3] / "manifests"
+_BETWEEN_DOCUMENTS: Final = re.compile(r"^---$", re.MULTILINE)
+
+
+def delivered(name: str) -> list[Manifest]:
+    """The objects of a file, by its path below `manifests/`, in the order in which it has them."""
+    documents = _BETWEEN_DOCUMENTS.split((FOLDER / name).read_text(encoding="utf-8"))
+    return [msgspec.yaml.decode(document, type=Manifest) for document in documents]
+
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 SCHEDULER_FILES: Final = ("scheduler/rbac.yaml", "extender/rbac.yaml")

@@ -6,8 +6,7 @@ can be preloaded into a static one; `pause` holds a pod's namespaces. `Image.wit
 
 from __future__ import annotations
 
-from rig.images.bases import SANDBOX, busybox, glibc, musl, pause
-from rig.images.bases import compiled
+from rig.images.bases import SANDBOX, busybox, compiled, glibc, musl, pause
 from rig.images.image import Image, Settings
 from rig.images.layers import Entry, File, Folder, HardLink, SymbolicLink
 

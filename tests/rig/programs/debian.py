@@ -14,11 +14,10 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
+from rig.errors import BuildFailed, MachineUnfit
 from rig.programs.cache import Cache
 from rig.programs.recipes import Find, Installed, Unpacked
-from rig.programs.steps import Step, Task, run
-from rig.programs.telling import spent
-from rig.errors import BuildFailed, MachineUnfit
+from rig.programs.steps import Step, Task, run, spent
 
 _SBIN: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _ENV: Final = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}

@@ -8,17 +8,42 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rig.programs import choosing, debian, golang, toolchain
+from rig.errors import BuildFailed, RigError
+from rig.programs import catalogue, debian, golang
 from rig.programs.cache import Cache, cache_of
-from rig.programs.programs import Programs
 from rig.programs.recipes import GoProgram, GoRecipe, Installed, Recipe, Unpacked
-from rig.programs.steps import Step, Task, run
-from rig.programs.telling import Lines, Teller, spent, to_stderr
-from rig.errors import BuildFailed
+from rig.programs.steps import Lines, Step, Task, Teller, run, spent, to_stderr
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The absolute path of each program by its name: `programs["kubelet"]`."""
+
+    paths: Mapping[str, Path]
+
+    def __getitem__(self, name: str) -> Path:
+        if name in self.paths:
+            return self.paths[name]
+        if name in catalogue.known_names():
+            raise RigError(f"{name} was not asked for: name it to rig.programs.ensure()")
+        raise RigError(f"the rig has no program named {name}; there is: {', '.join(sorted(self.paths))}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.paths)
+
+    @property
+    def folders(self) -> frozenset[Path]:
+        return frozenset(path.parent for path in self.paths.values())
+
+    @property
+    def cni(self) -> Path:
+        return self["bridge"].parent
+
 
 _ANSWERS_WITHIN_S: Final = 60
 _MIB: Final = 1 << 20
@@ -30,7 +55,7 @@ def ensure(*names: str, say: Callable[[str], None] = to_stderr) -> Programs:
 
 
 def provide(names: Sequence[str], teller: Teller) -> Programs:
-    recipes = choosing.chosen(names)
+    recipes = catalogue.chosen(names)
     cache = cache_of(os.environ)
     try:
         _make([recipe for recipe in recipes if find(recipe, cache) is None], cache, teller)
@@ -83,7 +108,7 @@ def _install(recipes: Sequence[Installed], cache: Cache, teller: Teller) -> None
 def _build(recipes: Sequence[GoRecipe], cache: Cache, teller: Teller) -> None:
     if not recipes:
         return
-    go = toolchain.find_go(cache, teller)
+    go = golang.find_go(cache, teller)
     for number, recipe in enumerate(recipes, 1):
         key = golang.key(recipe)
         with cache.lock(key, teller):
@@ -92,7 +117,7 @@ def _build(recipes: Sequence[GoRecipe], cache: Cache, teller: Teller) -> None:
                 _build_one(recipe, go, cache, Task(title, cache.log(key), teller))
 
 
-def _build_one(recipe: GoRecipe, go: toolchain.Go, cache: Cache, task: Task) -> None:
+def _build_one(recipe: GoRecipe, go: golang.Go, cache: Cache, task: Task) -> None:
     task.teller.line(f"{task.title}: building, log {task.log}")
     plan, key = golang.plan(recipe), golang.key(recipe)
     with cache.workplace(key) as work:

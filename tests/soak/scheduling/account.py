@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from rig.identity.people import OUR_NAMESPACE, ServiceAccount
-from rig.identity.people import Identity
 from rig.client.cluster import Cluster
 from rig.client.resources import CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS
+from rig.identity.people import OUR_NAMESPACE, Identity, ServiceAccount
 
 _ACCOUNT: Final = ServiceAccount(OUR_NAMESPACE, "soak")
 _EVERYTHING: Final = {

@@ -16,8 +16,8 @@ from partage_base.kube import ApiServer, lease_path, leases_path, micro_time, no
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, Card, GpuPart, Inventory, Ready
 from partage_plugins.vocabulary.keys import INVENTORY
-from rig.identity.people import OUR_NAMESPACE
 from rig.client.manifests import a_node
+from rig.identity.people import OUR_NAMESPACE
 from support.gpu_fleet import card
 
 CARDS: Final = 8

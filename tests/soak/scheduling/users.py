@@ -13,8 +13,8 @@ import msgspec
 from partage_base.kube import ApiServer, KubeError, NotFound, pod_path, pod_status_path, pods_path
 from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS
 from partage_scheduler.objects import ApiPod
-from rig.identity.people import TEAM
 from rig.client.manifests import a_container, a_pod
+from rig.identity.people import TEAM
 
 AT_ONCE: Final = 64
 TICK_S: Final = 0.05

@@ -26,8 +26,8 @@ from partage_plugins.vocabulary.keys import (
     SIGNATURE,
 )
 from partage_scheduler.objects import ApiPod
-from rig.identity.people import TEAM
 from rig.client.manifests import a_pod
+from rig.identity.people import TEAM
 from soak.siege.places import ARENA, CROWDED, HOST, only_on
 from soak.siege.verdicts import Verdict, Wrong
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 from partage_plugins.vocabulary.keys import CARDS, GPU_MEMORY, GPU_MILLI, LIMIT_MILLI
 from partage_simgpu.status import CardStatus, statuses_of
 from rig import images
-from rig.images.bases import compiled
-from rig.nodes.machine import Machine
 from rig.client.manifests import a_pod
 from rig.client.pods import Pod
+from rig.images.bases import compiled
+from rig.nodes.machine import Machine
 from soak.siege.innocents import NAMESPACE
 from soak.siege.verdicts import Verdict, Wrong
 from support.chain_stage import OURS, Chain

@@ -17,13 +17,13 @@ from partage_scheduler.dry_run import look
 from partage_scheduler.explanation import explain
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
-from rig.control.plane import ControlPlane
-from rig.control.settings import ControlSettings
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
-from rig.client.pod_status import condition
+from rig.client.pods import condition
 from rig.client.resources import NAMESPACES, NODES, PODS, Resource
 from rig.client.wait import until
+from rig.control.plane import ControlPlane
+from rig.control.settings import ControlSettings
 from support.feasible.made import HEAVY, OVERHEAD, SPACES, Made, a_cluster
 from support.feasible.recording import Recorder
 

@@ -13,8 +13,8 @@ from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
 from partage_gpu.node.settings import DRIVER_ROOT
 from partage_plugins.vocabulary.keys import INVENTORY
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from rig.identity.permissions import FOLDER, Manifest, delivered
 from rig.identity.people import ADVERTISER, OUR_NAMESPACE
+from rig.identity.permissions import FOLDER, Manifest, delivered
 
 FILES = ("namespace", "admission", "rbac", "networkpolicy", "daemonset")
 OBJECTS = [manifest for file in FILES for manifest in delivered(f"advertiser/{file}.yaml")]

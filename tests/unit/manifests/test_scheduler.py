@@ -14,8 +14,8 @@ from partage_plugins.vocabulary.keys import ALLOC_PREFIX, GPU_RESOURCES
 from partage_scheduler.api.streams import BUDGETS, CLAIMS, CLASSES, CSI_NODES, NAMESPACES, NODES, PODS, VOLUMES
 from partage_scheduler.extender import verbs
 from partage_scheduler.settings import SchedulerSettings
-from rig.identity.permissions import FOLDER, Manifest, delivered
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
+from rig.identity.permissions import FOLDER, Manifest, delivered
 
 FILES = ("admission", "rbac", "priorityclass", "networkpolicy", "poddisruptionbudget", "deployment")
 OBJECTS = [manifest for file in FILES for manifest in delivered(f"scheduler/{file}.yaml")]

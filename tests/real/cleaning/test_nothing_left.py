@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rig.keeping import all_up
 
+from rig.keeper import all_up
 from rig.machine.cleanup import clean, processes_of
 from rig.machine.slots import BASE, claimed
 from rig.machine.snapshot import Snapshot, look

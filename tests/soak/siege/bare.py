@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from rig.client.manifests import a_pod
-from rig.client.pods import Pod, containers, state
+from rig.client.pod_status import containers, state
+from rig.client.pods import Pod
 from rig.errors import Refused
 from rig.identity.people import ALICE, TEAM
 from soak.siege.verdicts import Verdict, Wrong

@@ -19,7 +19,7 @@ from partage_scheduler.objects import ApiPod
 from partage_scheduler.settings import SchedulerSettings
 from rig.client.cluster import Cluster
 from rig.client.manifests import a_pod
-from rig.client.pods import condition
+from rig.client.pod_status import condition
 from rig.client.resources import NAMESPACES, NODES, PODS, Resource
 from rig.client.wait import until
 from rig.control.plane import ControlPlane

@@ -40,7 +40,11 @@ _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
     ("partage_container_leases_total", "How often it was its turn.", lambda time: time.leases),
     ("partage_container_lease_revocations_total", "Leases ended early for others.", lambda time: time.revocations),
     ("partage_container_drains_total", "Ends of leases at which work was waited for.", lambda time: time.drains.count),
-    ("partage_container_drain_seconds_total", "Time for which it was.", lambda time: time.drains.sum_ns / 1e9),
+    (
+        "partage_container_drain_seconds_total",
+        "Time spent waiting at ends of leases.",
+        lambda time: time.drains.sum_ns / 1e9,
+    ),
     ("partage_container_overlaps_total", "Leases whose work was not waited for longer.", lambda time: time.overlaps),
 )
 
@@ -63,11 +67,18 @@ def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Fa
     yield Family(
         "partage_container_compute_share_ratio", "gauge", "What it is guaranteed of a card's time.", tuple(share)
     )
-    yield Family("partage_container_compute_limit_ratio", "gauge", "What it may get of it at most.", tuple(limit))
     yield Family(
-        "partage_container_compute_wanted_ratio", "gauge", "In which it held the card or waited.", tuple(wanted)
+        "partage_container_compute_limit_ratio", "gauge", "Most of a card's time that it may get.", tuple(limit)
     )
-    yield Family("partage_container_compute_got_ratio", "gauge", "In which it held the card.", tuple(got))
+    yield Family(
+        "partage_container_compute_wanted_ratio",
+        "gauge",
+        "Part of the window in which it held the card or waited.",
+        tuple(wanted),
+    )
+    yield Family(
+        "partage_container_compute_got_ratio", "gauge", "Part of the window in which it held the card.", tuple(got)
+    )
     for name, sentence, value in _COUNTED:
         counted = [sample(each, card, value(time)) for each, card, _, time in rows]
         yield Family(name, "counter", sentence, tuple(counted))
@@ -118,9 +129,13 @@ class BrokerFigures:
         overhead = [self._sample(each, card, _overhead(each, card)) for each, card, _ in rows]
         refused = [self._sample(each, card, limits.refused) for each, card, limits in rows]
         yield Family("partage_container_memory_limit_bytes", "gauge", "What it may hold of a card.", tuple(limit))
-        yield Family("partage_container_memory_charged_bytes", "gauge", "Counted against that.", tuple(charged))
-        yield Family("partage_container_memory_used_bytes", "gauge", "By its programs' account.", tuple(used))
-        yield Family("partage_container_memory_overhead_bytes", "gauge", "In contexts and the like.", tuple(overhead))
+        yield Family(
+            "partage_container_memory_charged_bytes", "gauge", "Memory counted against its limit.", tuple(charged)
+        )
+        yield Family("partage_container_memory_used_bytes", "gauge", "Memory by its programs' account.", tuple(used))
+        yield Family(
+            "partage_container_memory_overhead_bytes", "gauge", "Memory in contexts and similar.", tuple(overhead)
+        )
         yield Family(
             "partage_container_refused_allocations_total",
             "counter",
@@ -160,7 +175,7 @@ def _count(metrics: Metrics, seen: Counters) -> None:
     for name, sentence, read in (
         ("partage_broker_packets_total", "Packets of containers.", lambda: seen.packets),
         ("partage_broker_wrong_packets_total", "Packets that made no sense.", lambda: seen.wrong),
-        ("partage_broker_disarmed_total", "Connections not heard for a moment.", lambda: seen.disarmed),
+        ("partage_broker_disarmed_total", "Times a connection was not read for a moment.", lambda: seen.disarmed),
         ("partage_broker_turned_away_total", "Connections that were not taken.", lambda: seen.turned_away),
         ("partage_broker_unread_total", "Connections ended since their client did not read.", lambda: seen.unread),
         ("partage_broker_parked_total", "Questions that had to wait.", lambda: seen.parked),

@@ -143,7 +143,7 @@ class Arbiter:
     def tick(self, now: int) -> None:
         self._now = max(self._now, now)
         for island in self.node.islands:
-            if island.due is not None and island.due <= self._now:
+            if island.due <= self._now:
                 island.charge(self._now)
                 island.go_on(self._now)
         self.due = self.node.due()

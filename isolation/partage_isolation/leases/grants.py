@@ -171,12 +171,12 @@ class Granting:
 
     def grant(self, demander: Demander, needs: Sequence[Seat], now: int) -> None:
         """All at once, all with the same deadline."""
+        runs = [(seat, self._run_ns(seat, now)) for seat in needs]
+        ends = [now + run for _, run in runs if run is not None]
         if len(demander.seats) > 1:
             demander.torn_turns += 1
             demander.set_longest_wait()
-        runs = [(seat, self._run_ns(seat, now)) for seat in needs]
-        ends = [now + run for _, run in runs if run is not None]
-        ends += [seat.deadline for seat in demander.open_seats() if seat.is_leased]
+            ends += [seat.deadline for seat in demander.open_seats() if seat.is_leased]
         for seat, run in runs:
             self._take(seat, now)
             if run is not None:

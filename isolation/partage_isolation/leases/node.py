@@ -10,20 +10,20 @@ from partage_isolation.leases.life import FREE
 from partage_isolation.leases.meter import Meter
 from partage_isolation.leases.policies.policy import Policy, Tally
 from partage_isolation.leases.seat import Card, Demander, Seat
-from partage_isolation.leases.turns import Deciding, Turns
+from partage_isolation.leases.turns import Turns
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 
 
 class Island:
     """Mostly one card; several where gangs tie them together."""
 
-    __slots__ = ("_closing", "_deciding", "_granting", "_timing", "cards", "due")
+    __slots__ = ("_closing", "_granting", "_timing", "_turns", "cards", "due")
 
-    def __init__(self, cards: Sequence[Card], lines: Lines, timing: Timing, *, due: int | None = None) -> None:
+    def __init__(self, cards: Sequence[Card], lines: Lines, timing: Timing, *, due: int) -> None:
         self.cards, self._timing, self.due = cards, timing, due
         self._closing = Closing(lines, timing)
         self._granting = Granting(self._closing, lines, timing)
-        self._deciding = decider(cards, self._granting, timing)
+        self._turns = Turns(cards, self._granting, timing)
 
     def charge(self, now: int) -> None:
         """All its time until now."""
@@ -36,7 +36,7 @@ class Island:
             for card in self.cards:
                 if card.holder:
                     self._look(card.holder.demander, now)
-            if not self._deciding.decide(now):
+            if not self._turns.decide(now):
                 break
         self.due = self._next(now)
 
@@ -63,9 +63,9 @@ class Island:
                 self._granting.adjust(demander, seat, now)
         self._closing.go_on(demander, now)
 
-    def _next(self, now: int) -> int | None:
+    def _next(self, now: int) -> int:
         """When something is to be done next."""
-        due = self._deciding.opens_at
+        due = self._turns.opens_at
         for card in self.cards:
             holder = card.holder
             if holder and holder.is_leased:
@@ -74,12 +74,7 @@ class Island:
                 due = min(due, self._closing.look_ns(holder.demander))
             if card.patient_until < due:
                 due = min(due, card.patience_ends(now))
-        return due if due < NEVER else None
-
-
-def decider(cards: Sequence[Card], granting: Granting, timing: Timing) -> Deciding | Turns:
-    """Who says who is next: the same on one card as on several, and cheaper."""
-    return Turns(cards[0], granting, timing) if len(cards) == 1 else Deciding(cards, granting, timing)
+        return due
 
 
 Place = tuple[ContainerKey, CardId]
@@ -124,10 +119,7 @@ class Node:
 
     def due(self) -> int | None:
         """When the first of them is."""
-        first = NEVER
-        for island in self.islands:
-            if island.due is not None and island.due < first:
-                first = island.due
+        first = min([island.due for island in self.islands], default=NEVER)
         return first if first < NEVER else None
 
     def _card(self, card: CardId, now: int) -> Card:

@@ -95,7 +95,8 @@ class Judge:
         except Refused as no:
             return self._refused(request, no, str(no))
         except PluginError as fault:
-            return self._refused(request, fault, said(fault))
+            more = "; crishim's log has more" if isinstance(fault, PluginFailed | PluginNonsense) else ""
+            return self._refused(request, fault, f"plugin {fault.plugin}: {fault.hook}: {fault.why}{more}")
         except OSError as error:
             return self._refused(request, error, _UNWRITTEN)
 
@@ -135,14 +136,6 @@ def _changed(
     return ContainerChange(
         namespace=request.namespace, pod=request.pod, container=request.container, why=why, gen=gen, kinds=kinds
     )
-
-
-def said(fault: PluginError) -> str:
-    """A plugin's fault in words for users: what an exception says may hold their variables, so it is left out."""
-    if isinstance(fault, PluginFailed | PluginNonsense):
-        what = fault.why.partition(": ")[0]
-        return f"plugin {fault.plugin}: {fault.hook}: {what}; crishim's log has more"
-    return str(fault)
 
 
 def _line(sentence: str) -> str:

@@ -59,12 +59,13 @@ class DialectConflict(Refused):
 class PluginError(PartageError):
     """A plugin did what it may not."""
 
-    def __init__(self, plugin: str, hook: str, why: str) -> None:
-        super().__init__(plugin, hook, why)
-        self.plugin, self.hook, self.why = plugin, hook, why
+    def __init__(self, plugin: str, hook: str, why: str, detail: str = "") -> None:
+        """`detail` may hold values of users and belongs into logs alone; `why` may be shown to everyone."""
+        super().__init__(plugin, hook, why, detail)
+        self.plugin, self.hook, self.why, self.detail = plugin, hook, why, detail
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin}: {self.hook}: {self.why}"
+        return ": ".join(filter(None, (f"plugin {self.plugin}", self.hook, self.why, self.detail)))
 
 
 class PluginNotLoaded(PluginError):

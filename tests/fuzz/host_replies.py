@@ -17,7 +17,7 @@ _WHOLE: Final = (
     messages.Done(id=1),
     messages.Refusal(id=1, why="no"),
     messages.AdjustedReply(id=1, adjusted=Adjusted(adjustment=Adjustment(env={"A": "b"}))),
-    messages.Fault(id=1, error="PluginFailed", plugin="p", hook="h", why="w", traceback=""),
+    messages.Fault(id=1, error="PluginFailed", plugin="p", hook="h", why="w", detail="", traceback=""),
 )
 SEEDS: Final = (b"\1", *(b"\7" + messages.framed(reply) for reply in _WHOLE), b"\3\xff\xff\xff\xff")
 

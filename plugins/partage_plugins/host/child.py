@@ -142,6 +142,7 @@ def _answered(child: Child, question: messages.Question) -> tuple[messages.Reply
             plugin=error.plugin,
             hook=error.hook,
             why=error.why,
+            detail=error.detail,
             traceback="".join(traceback.format_exception(error.__cause__)) if error.__cause__ else "",
         )
         return fault, isinstance(error.__cause__, MemoryError)

@@ -237,7 +237,7 @@ def _raw(by_kind: Mapping[Kind, object]) -> dict[Kind, bytes]:
 
 
 def _fault(fault: messages.Fault) -> PluginError:
-    error: PluginError = _FAULTS[fault.error](fault.plugin, fault.hook, fault.why)
+    error: PluginError = _FAULTS[fault.error](fault.plugin, fault.hook, fault.why, fault.detail)
     if fault.traceback:
         error.add_note(fault.traceback)
     return error

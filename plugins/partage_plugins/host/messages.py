@@ -91,6 +91,7 @@ class Fault(Struct, frozen=True, kw_only=True, tag="fault"):
     plugin: str
     hook: str
     why: str
+    detail: str
     traceback: str
 
 

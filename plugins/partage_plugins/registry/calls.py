@@ -57,7 +57,7 @@ class Call:
         except _PASSED_ON:
             raise
         except BaseException as error:  # a plugin may raise anything, and must neither end nor cancel us
-            raise PluginFailed(self.plugin, self.hook, f"raised {described(error)}") from error
+            raise PluginFailed(self.plugin, self.hook, f"raised {type(error).__name__}", str(error)) from error
         finally:
             self._activity.leave()
 

@@ -57,7 +57,7 @@ def checked(plugin: PluginName, answer: object) -> Adjustment | None:
     try:
         return msgspec.convert(msgspec.to_builtins(answer), Adjustment)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise PluginNonsense(plugin, HOOK, f"returned an Adjustment with a wrong value: {error}") from None
+        raise PluginNonsense(plugin, HOOK, "returned an Adjustment with a wrong value", str(error)) from None
 
 
 def _fields(plugin: PluginName, answer: Adjustment) -> list[tuple[Field, Any]]:

@@ -115,7 +115,7 @@ class NodeSide:
             except PluginError as fault:
                 faults.append(fault)
             except PartageError as refusal:
-                faults.append(PluginNonsense(call.plugin, hook, f"refused where it may not: {refusal}"))
+                faults.append(PluginNonsense(call.plugin, hook, "refused where it may not", str(refusal)))
         return faults
 
     def _promised(self, kind: AnyKind, grant: object, part: object) -> frozenset[Promise]:
@@ -124,7 +124,7 @@ class NodeSide:
         answer: object = Call(owner, "promises", kind.promises, self.activity)(grant, part)
         if not isinstance(answer, AbstractSet) or not answer <= PROMISES:
             allowed = f"a set of {', '.join(sorted(PROMISES))}"
-            raise PluginNonsense(owner, "promises", f"returned {answer!r:.80}; allowed: {allowed}")
+            raise PluginNonsense(owner, "promises", "returned no promises", f"{answer!r:.80}; allowed: {allowed}")
         return frozenset(answer)
 
     def _owned(self, call: Call) -> Kind:
@@ -146,4 +146,4 @@ def _converted(call: Call, answer: object, type_: Any) -> Any:  # noqa: ANN401  
     try:
         return msgspec.convert(msgspec.to_builtins(answer), type_)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise PluginNonsense(call.plugin, call.hook, f"returned a wrong value: {error}") from None
+        raise PluginNonsense(call.plugin, call.hook, "returned a wrong value", str(error)) from None

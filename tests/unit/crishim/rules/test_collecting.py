@@ -50,7 +50,7 @@ def test_one_whose_create_failed(stage: Stage, crishim: Crishim) -> None:
 
 
 def test_one_that_was_refused_after_plugins_were_asked(stage: Stage, crishim: Crishim) -> None:
-    stage.fake.answer = PluginFailed("gpu", "partage_adjust", "raised X: y")
+    stage.fake.answer = PluginFailed("gpu", "partage_adjust", "raised X", "y")
     crishim.refusal(pod("a"))
     crishim.collect()
     assert stage.fake.told == [key("a")]
@@ -84,7 +84,7 @@ def test_one_that_went_while_no_crishim_ran(stage: Stage, crishim: Crishim) -> N
 def test_what_fails_is_told_again(stage: Stage, crishim: Crishim) -> None:
     for uid in ("a", "b"):
         crishim.held_back(pod(uid)).ended(Ending.FAILED)
-    stage.fake.deaf = PluginFailed("gpu", "partage_removed", "raised X: y")
+    stage.fake.deaf = PluginFailed("gpu", "partage_removed", "raised X", "y")
     crishim.collect()
     assert stage.faults == [stage.fake.deaf, stage.fake.deaf]
     stage.fake.deaf = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Generator, Mapping
@@ -13,6 +14,8 @@ from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
 
 SOCKET: Final = "/run/partage/crishim.sock"
+ROUNDS: Final = int(os.environ.get("TEST_ROUNDS", "3"))
+"""How often tests repeat what can go wrong by chance; a soak asks for more."""
 _METRICS: Final = "127.0.0.1:9401"
 _FETCH: Final = f"import urllib.request as u; print(u.urlopen('http://{_METRICS}/metrics', timeout=10).read().decode())"
 _SAMPLE: Final = re.compile(r"(?P<series>[a-z_]+(\{.*\})?) (?P<value>\S+)")

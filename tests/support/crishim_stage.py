@@ -199,6 +199,16 @@ class Stage:
         self.rig.cluster.bind(pod, NODE, allocation(pod, *grants, gen=gen), signed_by=key or self.key)
         return pod
 
+    def pod_with(self, grants: Mapping[str, Mapping[str, object]], **said: Any) -> Pod:
+        """A pod that was bound with grants of any kinds, by container and kind."""
+        pod = self.unbound_pod(**said)
+        containers = {
+            ContainerName(name): {Kind(kind): each for kind, each in kinds.items()} for name, kinds in grants.items()
+        }
+        mine = Allocation(gen=1, pod=PodUid(pod.uid), node=NodeName(NODE), containers=containers)
+        self.rig.cluster.bind(pod, NODE, mine, signed_by=self.key)
+        return pod
+
     def refused(self, pod: Pod) -> str:
         return pod.wait_waiting("CreateContainerError")
 

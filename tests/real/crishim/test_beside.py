@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
-from partage_plugins.vocabulary import Allocation, ContainerName, Kind, NodeName, PodUid
 from partage_plugins.vocabulary.keys import ALLOCATION
 from real.crishim.recording import Said, calls
 from rig.client.manifests import a_container
@@ -17,7 +16,7 @@ from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.machine.components import Component
 from rig.nodes.node import Daemon, why_no_answer
-from support.crishim_stage import INVENTORY, KEYS, NODE, PROGRAMS, SOCKET, Stage, crishim, inventory, public_file
+from support.crishim_stage import INVENTORY, PROGRAMS, SOCKET, Stage, crishim, inventory, public_file
 
 BEHIND, BACK = "/run/partage/behind.sock", "/run/partage/back.sock"
 RUNTIME = "/run/containerd/containerd.sock"
@@ -80,47 +79,31 @@ def _wait_gone(component: Component) -> None:
     component.stop(within_s=20)
 
 
-def without_keys(stage: Stage) -> Callable[[], None]:
+def without_keys_and_inventory(stage: Stage) -> Callable[[], None]:
     path, content = public_file(stage.key)
-    stage.machine.run("mv", KEYS, f"{KEYS}.away")
+    stage.machine.path(path).unlink()
+    stage.machine.path(INVENTORY).unlink()
 
     def back() -> None:
-        stage.machine.run("mv", f"{KEYS}.away", KEYS)
         stage.write(path, content)
+        stage.write(INVENTORY, inventory(cards=False))
 
     return back
 
 
-def without_inventory(stage: Stage) -> Callable[[], None]:
-    stage.machine.path(INVENTORY).unlink()
-    return lambda: stage.write(INVENTORY, inventory(cards=False))
+def with_a_plugin_that_ends_its_process(stage: Stage) -> Callable[[], None]:
+    pod = stage.pod_with({"main": {"rogue": [{}]}})
+
+    def told() -> None:
+        assert stage.refused(pod).startswith("plugin rogue: partage_adjust: ")
+
+    return told
 
 
-def misbehaving(do: str) -> Callable[[Stage], Callable[[], None]]:
-    def trouble(stage: Stage) -> Callable[[], None]:
-        pod = stage.unbound_pod(what=do)
-        grants = {ContainerName("main"): {Kind("rogue"): [{"do": do}]}}
-        mine = Allocation(gen=1, pod=PodUid(pod.uid), node=NodeName(NODE), containers=grants)
-        stage.rig.cluster.bind(pod, NODE, mine, signed_by=stage.key)
-
-        def told() -> None:
-            assert stage.refused(pod).startswith("plugin rogue: partage_adjust: ")
-
-        return told
-
-    return trouble
+TROUBLES = (without_keys_and_inventory, with_a_plugin_that_ends_its_process)
 
 
-TROUBLES: Mapping[str, Callable[[Stage], Callable[[], None]]] = {
-    "keys": without_keys,
-    "inventory": without_inventory,
-    "crash": misbehaving("crash"),
-    "hang": misbehaving("hang"),
-    "memory": misbehaving("eat"),
-}
-
-
-def plain_pods(stage: Stage, trouble: str) -> list[Pod]:
+def plain_pods(stage: Stage) -> list[Pod]:
     """Of every shape: many variables, odd texts, volumes, several containers, probes, one that asks for all cards."""
     many = {f"V{n}": "ü\n\t'\"" * 40 for n in range(200)}
     probe = {"exec": {"command": ["true"]}, "periodSeconds": 1}
@@ -128,10 +111,10 @@ def plain_pods(stage: Stage, trouble: str) -> list[Pod]:
     all_cards = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_MIG_CONFIG_DEVICES": "all"}
     two = [a_container(name, image="busybox", command=["sleep", "600"]) for name in ("main", "side")]
     return [
-        stage.idle_pod(f"plain-{trouble}", env=many, annotations={"nvidia.cdi.k8s.io/main": "nvidia.com/gpu=all"}),
-        stage.idle_pod(f"plain-{trouble}", more=volume, spec={"volumes": [{"name": "own", "emptyDir": {}}]}),
-        stage.idle_pod(f"plain-{trouble}", containers=two),
-        stage.idle_pod(f"plain-{trouble}", env=all_cards, more={"livenessProbe": probe}),
+        stage.idle_pod("plain", env=many, annotations={"nvidia.cdi.k8s.io/main": "nvidia.com/gpu=all"}),
+        stage.idle_pod("plain", more=volume, spec={"volumes": [{"name": "own", "emptyDir": {}}]}),
+        stage.idle_pod("plain", containers=two),
+        stage.idle_pod("plain", env=all_cards, more={"livenessProbe": probe}),
     ]
 
 
@@ -155,9 +138,9 @@ def difference(recorded: Recorded) -> str | None:
 def test_not_a_byte_is_changed_whatever_is_missing_or_broken(stage: Stage, recorded: Recorded) -> None:
     stage.write(INVENTORY, inventory(cards=False))
     pods = list[Pod]()
-    for name, trouble in TROUBLES.items():
+    for trouble in TROUBLES:
         settle = trouble(stage)
-        mine = plain_pods(stage, name)
+        mine = plain_pods(stage)
         for pod in mine:
             pod.wait_running()
         settle()
@@ -166,14 +149,3 @@ def test_not_a_byte_is_changed_whatever_is_missing_or_broken(stage: Stage, recor
     created = [each for each in plain(recorded.said("back")) if each.method == "CreateContainer"]
     assert len(created) == 5 * len(TROUBLES)
     assert all(any(pod.uid.encode() in each.request for each in created) for pod in pods)
-
-
-def test_pods_without_a_grant_run_while_plugins_cannot_even_be_started(stage: Stage) -> None:
-    """A process for plugins that ends at once, for ever."""
-    broken = {"PARTAGE_GPU_ATTACH": "by-magic", "PARTAGE_PLUGINS_BLOCK": ""}
-    stage.replace(env=broken)
-    try:
-        for _ in range(3):
-            stage.idle_pod().wait_running()
-    finally:
-        stage.replace()

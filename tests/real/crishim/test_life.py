@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import socket
-import subprocess
 import time
-from urllib.request import urlopen
 
 from partage_crishim.verdicts import STATUS
 from rig.client import pod_status
 from rig.client.api import Patch
-from rig.client.manifests import a_container, a_job
-from rig.client.resources import JOBS
+from rig.client.manifests import a_container
 from rig.client.wait import until
-from support.crishim_stage import NODE, OWN, TEAM, Stage
+from support.crishim_stage import OWN, Stage
 
 
 def left_of(stage: Stage, uid: str) -> str | None:
@@ -54,78 +49,6 @@ def test_init_containers_and_sidecars_run_in_their_order(stage: Stage) -> None:
     assert pod.logs("main") == "a\nb\n"
 
 
-def test_a_job_completes(stage: Stage) -> None:
-    api = stage.rig.cluster.api
-    job = api.create(JOBS.at(TEAM), a_job(stage.name("job"), completions=3, image="busybox", command=["true"]))
-    path = JOBS.at(TEAM, job["metadata"]["name"])
-
-    def why_not() -> str | None:
-        status = api.get(path)["status"]
-        return None if status.get("succeeded") == 3 else str(status)
-
-    until("the job completes", why_not)
-    api.delete(path, {"propagationPolicy": "Foreground"})
-
-
-def test_logs_are_followed_while_they_are_written(stage: Stage) -> None:
-    pod = stage.idle_pod(command=["sh", "-c", "for n in 1 2 3 4 5; do echo $n; sleep 0.3; done"])
-    pod.wait_running()
-    assert stage.rig.cluster.kubectl.run("logs", "-f", "-n", TEAM, pod.name) == "1\n2\n3\n4\n5\n"
-
-
-def test_much_goes_in_and_out_of_a_container(stage: Stage) -> None:
-    pod = stage.idle_pod()
-    pod.wait_running()
-    sent = "".join(f"{n:>7}\n" for n in range(200_000))
-    kubectl = stage.rig.cluster.kubectl
-    assert (
-        kubectl.run("exec", "-i", "-n", TEAM, pod.name, "--", "sh", "-c", "cat > /tmp/it; cat /tmp/it", stdin=sent)
-        == sent
-    )
-
-
-def test_attaching_joins_a_running_program(stage: Stage) -> None:
-    pod = stage.idle_pod(command=["sh", "-c", "read line; echo heard $line"], more={"stdin": True, "stdinOnce": True})
-    pod.wait_running()
-    stage.rig.cluster.kubectl.tried("attach", "-i", "-n", TEAM, pod.name, stdin="a word\n")
-    pod.wait_succeeded()
-    assert pod.logs() == "heard a word\n"
-
-
-def test_a_port_is_forwarded(stage: Stage) -> None:
-    pod = stage.idle_pod(command=["sh", "-c", "echo here > /tmp/index.html; exec httpd -f -p 80 -h /tmp"])
-    pod.wait_running()
-    kubectl = stage.rig.cluster.kubectl
-    command = [str(kubectl.program), f"--kubeconfig={kubectl.kubeconfig}", "port-forward", "-n", TEAM, pod.name, ":80"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={"HOME": str(kubectl.home)}) as forwarding:
-        try:
-            assert forwarding.stdout is not None
-            said = re.match(r"Forwarding from 127\.0\.0\.1:(\d+)", forwarding.stdout.readline())
-            assert said is not None
-            for _ in range(3):
-                with urlopen(f"http://127.0.0.1:{said[1]}/", timeout=10) as answer:
-                    assert answer.read() == b"here\n"
-            with socket.create_connection(("127.0.0.1", int(said[1]))) as never_asks:
-                never_asks.settimeout(1)
-        finally:
-            forwarding.kill()
-
-
-def test_probes_decide_when_a_pod_is_ready_and_when_it_starts_again(stage: Stage) -> None:
-    looks = {"periodSeconds": 1, "failureThreshold": 1}
-    probes = {
-        "readinessProbe": {"exec": {"command": ["test", "-e", "/run/ready"]}, **looks},
-        "livenessProbe": {"exec": {"command": ["test", "!", "-e", "/run/sick"]}, **looks},
-    }
-    pod = stage.idle_pod(restart="Always", more=probes)
-    pod.wait_running()
-    assert pod.condition("Ready")["status"] == "False"
-    pod.exec("touch", "/run/ready")
-    pod.wait("is ready", lambda seen: None if pod_status.condition(seen, "Ready")["status"] == "True" else "not ready")
-    pod.exec("touch", "/run/sick")
-    pod.wait("starts again", lambda _: None if pod.container()["restartCount"] else pod_status.summary(pod.object))
-
-
 def test_a_pod_grows_in_place(stage: Stage) -> None:
     """UpdateContainerResources: the same process has more of the processor, without a restart."""
     sizes = {"cpu": "100m", "memory": "32Mi"}
@@ -159,7 +82,3 @@ def test_what_the_runtime_refuses_is_told_in_its_own_words(stage: Stage) -> None
     pod = stage.idle_pod(command=["/no/such/program"])
     pod.wait_failed()
     assert "no such file or directory" in pod.container()["state"]["terminated"]["message"]
-
-
-def test_a_node_is_ready_for_as_long_as_crishim_serves(stage: Stage) -> None:
-    assert stage.rig.cluster.nodes.condition(NODE, "Ready")["status"] == "True"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_crishim.parts import Policy
+from partage_crishim.rules.guard import GuardPolicy
 from partage_crishim.settings import CrishimSettings
 
 
@@ -16,3 +17,9 @@ def test_a_drain_that_would_outlast_the_stop_is_refused() -> None:
 def test_handlers_that_run_nvidias_runtime_are_known_to_run_containers() -> None:
     settings = CrishimSettings(container_handlers=("mine",), nvidia_handlers=("gpu",))
     assert Policy.of(settings).grants.confinement.container_handlers == ("mine", "gpu")
+
+
+def test_the_guard_goes_by_the_settings() -> None:
+    settings = CrishimSettings(guard="on", trusted_namespaces=("m",), nvidia_handlers=("gpu",), nvidia_is_default=True)
+    guard = GuardPolicy(mode="on", trusted=frozenset({"m"}), nvidia_handlers=frozenset({"gpu"}), nvidia_is_default=True)
+    assert Policy.of(settings).guard == guard

@@ -25,9 +25,8 @@ def node(tmp_path: Path) -> Iterator[SimulatedNode]:
         yield node
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_thousands_of_operations_with_kills_and_stops_leave_nothing_unaccounted(node: SimulatedNode, seed: int) -> None:
-    chance, model = random.Random(seed), accounts()  # noqa: S311 - it makes a story, no secrets
+def test_thousands_of_operations_with_kills_and_stops_leave_nothing_unaccounted(node: SimulatedNode) -> None:
+    chance, model = random.Random(1), accounts()  # noqa: S311 - it makes a story, no secrets
     users = [User(node.root) for _ in range(_PROCESSES)]
     stopped: set[int] = set()
     kills = 0

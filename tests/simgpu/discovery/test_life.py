@@ -51,7 +51,7 @@ def test_a_child_that_is_killed_while_it_is_asked_costs_no_look(node: SimulatedN
 
 
 def test_a_child_that_is_killed_again_and_again_is_found_again(driver: Asked) -> None:
-    for _ in range(4):
+    for _ in range(2):
         driver.facts()
         os.kill(driver.pid, signal.SIGKILL)
     assert len(driver.facts().cards) == 3

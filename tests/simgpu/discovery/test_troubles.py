@@ -44,7 +44,7 @@ def test_a_mismatch_is_told_and_then_found(node: SimulatedNode, driver: Asked) -
     assert len(driver.facts().cards) == 3
 
 
-@pytest.mark.parametrize("number", [1, 4, 999, 4242])
+@pytest.mark.parametrize("number", [4, 4242])
 def test_every_other_error_is_told_with_its_number(node: SimulatedNode, driver: Asked, number: int) -> None:
     driver.facts()
     node.control(f"nvml answer {number}")

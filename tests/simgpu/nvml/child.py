@@ -1,57 +1,30 @@
 """Runs in a child process that has the simulated driver: answers each line of Python with a line of JSON.
 
-Lines see all of pynvml, the plain `library`, and Kernel(root), which speaks to simgpud as libcuda does: to be a process
-that uses a card takes no CUDA here.
+Lines see all of pynvml, the plain `library`, and `use`, which speaks to simgpud as libcuda does and needs no CUDA.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-import os
-import socket
-import struct
 import sys
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-_REQUEST = struct.Struct("<IIIIQQ16s")
-_REPLY = struct.Struct("<IIQQII16s")
-_HELLO, _ATTACH, _DETACH, _TAKE, _GIVE = 1, 2, 3, 4, 5
-_BLOCK = 1
+from simgpu.daemon.wire import BLOCK, Ask, Caller
+
+callers: list[Caller] = []
 
 
-class Kernel:
-    """This process as a user of cards."""
-
-    def __init__(self, root: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        folder = os.open(f"{root}/run/nvidia-persistenced", os.O_PATH | os.O_DIRECTORY)
-        self._socket.connect(f"/proc/self/fd/{folder}/socket")
-        os.close(folder)
-        self._call(_HELLO, number=1)
-
-    def attach(self, card: int) -> int:
-        """Begins a context; the row."""
-        return self._call(_ATTACH, card)[0]
-
-    def take(self, card: int, amount: int) -> int:
-        """Takes memory; the piece."""
-        return self._call(_TAKE, card, kind=_BLOCK, amount=amount)[1]
-
-    def give(self, piece: int) -> None:
-        """Gives a piece back."""
-        self._call(_GIVE, number=piece)
-
-    def _call(self, ask: int, card: int = 0, *, kind: int = 0, number: int = 0, amount: int = 0) -> tuple[int, int]:
-        self._socket.send(_REQUEST.pack(ask, card, kind, 0, number, amount, bytes(16)))
-        reply, files, _, _ = socket.recv_fds(self._socket, 4096, 4)
-        for file in files:
-            os.close(file)
-        result, row, piece, _, _, _, _ = _REPLY.unpack_from(reply)
-        if result != 0:
-            raise OSError(f"simgpud said {result}")
-        return row, piece
+def use(root: Path, card: int, *amounts: int) -> None:
+    """This process begins to compute on a card, with so much memory, and goes on until it ends."""
+    caller = Caller(root)
+    callers.append(caller)
+    caller.call(Ask.ATTACH, card=card)
+    for amount in amounts:
+        caller.call(Ask.TAKE, card=card, kind=BLOCK, size=amount)
 
 
 def plain(value: object) -> object:
@@ -85,7 +58,7 @@ def answered(line: str, names: dict[str, Any]) -> tuple[str, object]:
 
 def main(root: str) -> None:
     """Until there are no more lines."""
-    names: dict[str, Any] = {"Kernel": Kernel, "root": root, "library": ctypes.CDLL("libnvidia-ml.so.1")}
+    names: dict[str, Any] = {"library": ctypes.CDLL("libnvidia-ml.so.1"), "use": partial(use, Path(root))}
     exec("from pynvml import *; import ctypes, os, struct, threading, time", names)  # noqa: S102
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answered(line, names)) + "\n")

@@ -30,34 +30,32 @@ def test_cards_are_counted_and_named(nvml: Program) -> None:
     assert nvml.error("nvmlDeviceGetHandleByIndex(3)") == INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "nvmlDeviceGetHandleByUUID(nvmlDeviceGetUUID(one))",
-        "nvmlDeviceGetHandleByUUID(nvmlDeviceGetUUID(one).upper())",
-        "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busId)",
-        "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busId.lower())",
-        "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busIdLegacy)",
-        "nvmlDeviceGetHandleByPciBusId('%x:%x' % (nvmlDeviceGetPciInfo(one).bus, nvmlDeviceGetPciInfo(one).device))",
-    ],
+WAYS = (
+    "nvmlDeviceGetHandleByUUID(nvmlDeviceGetUUID(one))",
+    "nvmlDeviceGetHandleByUUID(nvmlDeviceGetUUID(one).upper())",
+    "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busId)",
+    "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busId.lower())",
+    "nvmlDeviceGetHandleByPciBusId(nvmlDeviceGetPciInfo(one).busIdLegacy)",
+    "nvmlDeviceGetHandleByPciBusId('%x:%x' % (nvmlDeviceGetPciInfo(one).bus, nvmlDeviceGetPciInfo(one).device))",
 )
-def test_a_card_is_found_by_every_name_that_it_has(nvml: Program, how: str) -> None:
+WRONG_NAMES = ("", "GPU-", "17:00", "0000:18:00.0.0", "1:2:3:4", "0000:18:zz.0", ":::", "x" * 200)
+
+
+def test_a_card_is_found_by_every_name_that_it_has_and_by_no_other(nvml: Program) -> None:
     nvml.ask("(one := nvmlDeviceGetHandleByIndex(1)) and None")
-    assert nvml.ask(f"nvmlDeviceGetIndex({how})") == 1
+    for way in WAYS:
+        assert nvml.ask(f"nvmlDeviceGetIndex({way})") == 1, way
+    for name in WRONG_NAMES:
+        assert nvml.error(f"nvmlDeviceGetHandleByPciBusId({name!r})") == NOT_FOUND, name
+        assert nvml.error(f"nvmlDeviceGetHandleByUUID({name!r})") == NOT_FOUND, name
 
 
-@pytest.mark.parametrize("name", ["", "GPU-", "17:00", "0000:18:00.0.0", "1:2:3:4", "0000:18:zz.0", ":::", "x" * 200])
-def test_a_wrong_name_finds_nothing(nvml: Program, name: str) -> None:
-    assert nvml.error(f"nvmlDeviceGetHandleByPciBusId({name!r})") == NOT_FOUND
-    assert nvml.error(f"nvmlDeviceGetHandleByUUID({name!r})") == NOT_FOUND
-
-
-@pytest.mark.parametrize("handle", ["0", "1", "4096", "ctypes.addressof(ctypes.c_int())", "2**64 - 1"])
-def test_a_handle_that_is_none_is_refused_unread(nvml: Program, handle: str) -> None:
-    wrong = f"ctypes.c_void_p({handle})"
-    assert nvml.error(f"nvmlDeviceGetName({wrong})") == INVALID_ARGUMENT
-    assert nvml.error(f"nvmlEventSetWait_v2({wrong}, 0)") == INVALID_ARGUMENT
-    assert nvml.error(f"nvmlGpuInstanceGetInfo({wrong})") == INVALID_ARGUMENT
+def test_a_handle_that_is_none_is_refused_unread(nvml: Program) -> None:
+    for handle in ("0", "1", "4096", "ctypes.addressof(ctypes.c_int())", "2**64 - 1"):
+        wrong = f"ctypes.c_void_p({handle})"
+        assert nvml.error(f"nvmlDeviceGetName({wrong})") == INVALID_ARGUMENT
+        assert nvml.error(f"nvmlEventSetWait_v2({wrong}, 0)") == INVALID_ARGUMENT
+        assert nvml.error(f"nvmlGpuInstanceGetInfo({wrong})") == INVALID_ARGUMENT
 
 
 def test_no_function_falls_over_null_pointers(node: SimulatedNode, nvml: Program) -> None:
@@ -77,13 +75,13 @@ def test_no_function_falls_over_null_pointers(node: SimulatedNode, nvml: Program
     assert set(empty.values()) <= refused
 
 
-@pytest.mark.parametrize(("version", "size"), [("", 32), ("_v2", 36), ("_v3", 68)])
-def test_older_versions_of_the_address_fill_their_smaller_structs(nvml: Program, version: str, size: int) -> None:
-    nvml.ask("(place := (ctypes.c_ubyte * 80)(*[0xaa] * 80)) and None")
-    assert nvml.ask(f"library.nvmlDeviceGetPciInfo{version}(card, place)") == 0
-    assert nvml.ask("list(place)")[size:] == [0xAA] * (80 - size)
-    assert nvml.ask("list(place)")[size - 1] != 0xAA
-    assert nvml.ask("bytes(place)[:12]") == "0000:18:00.0"
+def test_older_versions_of_the_address_fill_their_smaller_structs(nvml: Program) -> None:
+    for version, size in (("", 32), ("_v2", 36), ("_v3", 68)):
+        nvml.ask("(place := (ctypes.c_ubyte * 80)(*[0xaa] * 80)) and None")
+        assert nvml.ask(f"library.nvmlDeviceGetPciInfo{version}(card, place)") == 0
+        assert nvml.ask("list(place)")[size:] == [0xAA] * (80 - size)
+        assert nvml.ask("list(place)")[size - 1] != 0xAA
+        assert nvml.ask("bytes(place)[:12]") == "0000:18:00.0"
 
 
 def test_what_consumer_cards_lack_is_not_supported(nvml: Program) -> None:

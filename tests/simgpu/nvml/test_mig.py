@@ -56,9 +56,7 @@ def test_the_profile_of_an_instance_is_found_among_the_cards_profiles(mig_node: 
 
 def test_memory_and_processes_of_an_instance_are_its_own_and_count_for_the_card(mig_node: SimulatedNode) -> None:
     with program(mig_node) as nvml:
-        nvml.ask(f"(both := {INSTANCES}) and (kernel := Kernel(root)) and None")
-        nvml.ask("kernel.attach(1)")
-        nvml.ask(f"kernel.take(1, {64 * MIB})")
+        nvml.ask(f"(both := {INSTANCES}) and use(1, {64 * MIB})")
         used = nvml.ask("[nvmlDeviceGetMemoryInfo(one, version=nvmlMemory_v2).used for one in (card, *both)]")
         assert used[0] == used[1] > 64 * MIB
         assert used[2] == 0

@@ -21,11 +21,7 @@ def status(node: SimulatedNode, card: int) -> dict[str, int]:
 
 
 def use(one: Program, card: int, *amounts: int) -> None:
-    """The program begins to compute."""
-    one.ask("(kernel := Kernel(root)) and None")
-    one.ask(f"kernel.attach({card})")
-    for amount in amounts:
-        one.ask(f"kernel.take({card}, {amount})")
+    one.ask(f"use{(card, *amounts)}")
 
 
 def test_both_versions_agree_with_simgpud_on_memory(node: SimulatedNode, nvml: Program) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from simgpu.time.lines import DAEMON, NEVER, ROWS, Timeline, worker
 
-_ROUNDS = 300
+_ROUNDS = 100
 _OF_WORKERS = (1, 2, 3)
 
 

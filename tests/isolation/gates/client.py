@@ -1,24 +1,23 @@
-"""Runs in a child process whose libcuda.so.1 is metered: answers lines of Python with lines of JSON.
+"""Runs in a child process whose libcuda.so.1 is metered: the client of the memory tests, with calls that launch.
 
-Lines see the calls below, each of which raises when the driver answers with an error. Nothing here knows of leases.
+Each raises when the driver answers with an error. Nothing here knows of leases.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-_cuda = ctypes.CDLL("libcuda.so.1")
+from simgpu.memory import client
+from simgpu.memory.client import INT, WORD, Said, call, cuda, plain, told
+
 _driver = ctypes.CDLL(sys.argv[2])
-INT: Final = ctypes.c_int
-WORD: Final = ctypes.c_uint64
 NON_BLOCKING: Final = 1
 LEGACY, PER_THREAD = 1, 2
 MS: Final = 1_000_000
@@ -26,33 +25,10 @@ _contexts: list[int] = []
 _kernels: dict[int, int] = {}
 
 
-class Said(Exception):
-    """The driver answered with an error."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"the driver answered {number}")
-        self.number = number
-
-
-def call(name: str, *arguments: object) -> None:
-    """Any function: integers go as 64 bits, bytes as they are, the rest as ctypes has it."""
-    plain = [WORD(one) if isinstance(one, int) else one for one in arguments]
-    if number := getattr(_cuda, name)(*plain):
-        raise Said(number)
-
-
-def told(name: str, *arguments: object, kind: Any = WORD) -> Any:
-    """What a function writes to its first argument."""
-    value = kind()
-    call(name, ctypes.byref(value), *arguments)
-    return value.value
-
-
 def past(name: str, *arguments: object) -> int:
     """As `told`, of the driver itself, which the program has loaded by its path."""
     value = WORD()
-    plain = [WORD(one) if isinstance(one, int) else one for one in arguments]
-    if number := getattr(_driver, name)(ctypes.byref(value), *plain):
+    if number := getattr(_driver, name)(ctypes.byref(value), *plain(arguments)):
         raise Said(number)
     return value.value
 
@@ -155,13 +131,9 @@ def launches(count: int, one: int = 0, ms: float = 0.1, *, name: str = "cuLaunch
     return time.monotonic() - began
 
 
-def synchronize(one: int = 0) -> None:
-    call("cuStreamSynchronize", one)
-
-
 def is_busy(one: int = 0) -> bool:
     """Whether something in a stream is not done."""
-    return bool(_cuda.cuStreamQuery(WORD(one)))
+    return bool(cuda.cuStreamQuery(WORD(one)))
 
 
 # ---- graphs
@@ -211,26 +183,43 @@ def in_child(body: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _answer(line: str) -> list[object]:
+# ---- much at once, on threads that compute on the first card
+
+
+def churn_streams() -> None:
+    for turn in range(200):
+        one = stream(turn % 2)
+        launch(one, 0.2)
+        call("cuStreamDestroy_v2", one)
+
+
+def churn_contexts() -> None:
+    for _ in range(30):
+        one = context()
+        launch(stream(), 0.2)
+        launch(0, 0.2)
+        call("cuCtxDestroy_v2", one)
+        _kernels.pop(one)
+
+
+def churn_graphs(wrong: list[int]) -> None:
+    """Captures and launches; an error ends it and is added to `wrong`."""
+    one = stream()
     try:
-        try:
-            value = eval(line, globals())  # noqa: S307  a test wrote it
-        except SyntaxError:
-            exec(line, globals())  # noqa: S102
-            value = None
+        for _ in range(30):
+            graph = graph_of(3, 0.05, one)
+            call("cuGraphLaunch", graph, one)
+            call("cuGraphExecDestroy", graph)
     except Said as said:
-        return ["cuda", said.number]
-    except Exception as error:  # noqa: BLE001  whatever it is, the test is told
-        return ["error", repr(error)]
-    return ["ok", None if isinstance(value, threading.Thread) else value]
+        wrong.append(said.number)
 
 
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for line in sys.stdin:
-        sys.stdout.write(json.dumps(_answer(line.strip())) + "\n")
-        sys.stdout.flush()
+def join_all() -> None:
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    client.main(vars(client) | globals())

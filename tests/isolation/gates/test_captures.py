@@ -6,9 +6,8 @@ from typing import Final
 
 import pytest
 
-from isolation.gates.stage import A_WHILE_S, Program
+from isolation.gates.stage import A_WHILE_S, Program, granted
 from partage_isolation.wire.packets import What
-from support.granter import Granter
 
 pytestmark = pytest.mark.slow
 
@@ -85,18 +84,13 @@ def test_the_legacy_stream_is_left_alone_while_another_captures(one: Program) ->
 
 def test_captures_and_leases_in_many_threads_disturb_nobody(one: Program) -> None:
     broker = one.place.broker
-    one.ask(
-        "exec('def capturing():\\n s = stream()\\n for n in range(30):\\n  x = graph_of(3, 0.05, s)\\n"
-        '  call("cuGraphLaunch", x, s); call("cuGraphExecDestroy", x)\', globals())'
-    )
     one.ask("wrong = []")
-    one.ask("exec('def careful():\\n try: capturing()\\n except Said as said: wrong.append(said.number)', globals())")
-    one.ask("ts = [in_thread(careful) for _ in range(4)] and None")
+    one.ask("ts = [in_thread(lambda: churn_graphs(wrong)) for _ in range(4)]")
     one.ask("f = in_thread(lambda: launches(300, stream(), 0.2))")
     for _ in range(30):
         broker.wait_for(What.DRAINED, broker.lease(seconds=0.01))
     broker.sole()
-    one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
+    one.ask("join_all()")
     assert one.ask("wrong") == []
 
 
@@ -128,17 +122,8 @@ LONG_MS: Final = 600
 LEFT_OPEN: Final = {
     "open": "begin_capture(x, 2)",
     "destroyed": "begin_capture(x, 2); call('cuStreamDestroy_v2', x)",
-    "broken": "begin_capture(x, 0); _cuda.cuStreamSynchronize(WORD(x))",
+    "broken": "begin_capture(x, 0); cuda.cuStreamSynchronize(WORD(x))",
 }
-
-
-def granted(one: Program) -> Granter:
-    """The card is the program's."""
-    one.ask("kernel()")
-    one.place.broker.generous = True
-    one.ask("launch()")
-    one.place.broker.generous = False
-    return one.place.broker
 
 
 @pytest.mark.parametrize("stream", ["LEGACY", "PER_THREAD"])

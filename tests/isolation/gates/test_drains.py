@@ -9,23 +9,13 @@ from typing import Final
 
 import pytest
 
-from isolation.gates.stage import A_WHILE_S, Place, Program
+from isolation.gates.stage import A_WHILE_S, Place, Program, granted
 from partage_isolation.wire.packets import What
-from support.granter import Granter
 
 pytestmark = pytest.mark.slow
 
 LONG_MS = 400
 STREAMS = ("0", "LEGACY", "PER_THREAD", "stream()", "stream(0)")
-
-
-def granted(one: Program) -> Granter:
-    """The program's card is its own."""
-    one.ask("kernel()")
-    one.place.broker.generous = True
-    one.ask("launch()")
-    one.place.broker.generous = False
-    return one.place.broker
 
 
 @pytest.mark.parametrize("stream", STREAMS)
@@ -118,19 +108,11 @@ def test_a_primary_context_that_was_reset_holds_nobody_up(one: Program) -> None:
 
 def test_streams_and_contexts_that_come_and_go_while_leases_do(one: Program) -> None:
     broker = one.place.broker
-    one.ask(
-        "exec('def churn():\\n for n in range(200):\\n  s = stream(n % 2); launch(s, 0.2)\\n"
-        '  call("cuStreamDestroy_v2", s)\', globals())'
-    )
-    one.ask(
-        "exec('def contexts():\\n for n in range(30):\\n  c = context(); launch(stream(), 0.2); launch(0, 0.2)\\n"
-        '  call("cuCtxDestroy_v2", c); _kernels.pop(c)\', globals())'
-    )
-    one.ask("ts = [in_thread(churn), in_thread(contexts), in_thread(churn)] and None")
+    one.ask("ts = [in_thread(each) for each in (churn_streams, churn_contexts, churn_streams)]")
     for _ in range(30):
         broker.wait_for(What.DRAINED, broker.lease(seconds=0.01))
     broker.sole()
-    one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
+    one.ask("join_all()")
 
 
 def test_a_context_that_became_current_past_the_library_is_drained_too(one: Program) -> None:
@@ -171,7 +153,7 @@ def test_a_launch_that_has_not_come_back_is_not_drained(place: Place, which: str
         assert one.ask("is_busy(s)")
         broker.wait_for(What.DRAINED, broker.close())
         assert not one.ask("is_busy(s)")
-        one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
+        one.ask("join_all()")
 
 
 def test_every_member_says_for_itself(place: Place) -> None:

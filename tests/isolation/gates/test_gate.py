@@ -90,7 +90,7 @@ def test_one_thread_of_all_that_wait_says_so_once_in_each_epoch(one: Program) ->
     time.sleep(A_WHILE_S)
     assert len(broker.heard_of(What.WANT, 0)) == len(broker.heard_of(What.WANT, epoch)) == 1
     broker.sole()
-    one.ask("[t.join() for t in threading.enumerate() if t is not threading.current_thread()] and None")
+    one.ask("join_all()")
     one.ask("call('cuCtxSynchronize')")
 
 

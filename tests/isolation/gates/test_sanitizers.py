@@ -15,6 +15,7 @@ import pytest
 
 from bench.isolation.programs import SOURCES
 from isolation.gates.stage import Place, gated
+from isolation.memory.stage import objects_in
 from isolation.memory.test_sanitizers import CACHE, OPTIONS, SANITIZERS, SMALL_ARENA, built, runtime
 from partage_isolation.library.objects import sources as library_sources
 from partage_isolation.wire.packets import What
@@ -66,7 +67,7 @@ def test_a_sanitizer_has_nothing_to_report(tmp_path: Path, sanitizer: str, monke
     built(SOURCES, program.parent, f"CFLAGS=-O1 -g -fsanitize={sanitizer}", str(program))
     with gated(tmp_path, library=objects) as place:
         first = ":".join(map(runtime, SANITIZERS[sanitizer]))
-        environment = {**place.node.environment, **OPTIONS, "LD_PRELOAD": f"{first}:{place.preload}"}
+        environment = {**place.node.environment, **OPTIONS, "LD_PRELOAD": f"{first}:{objects_in(place.folder)}"}
         argv = [str(program), THREADS, TURNS, "1"]
         with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
             turns = leases_until_it_ends(place, process)

@@ -64,5 +64,4 @@ def failure(line: str) -> int:
 
 
 if __name__ == "__main__":
-    client.__dict__.update({name: value for name, value in globals().items() if not name.startswith("__")})
-    client.main()
+    client.main(vars(client) | globals())

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from partage_isolation.library.objects import OBJECTS, built
 from partage_simgpu.node import SimulatedNode
 from simgpu.memory.programs import CLIENT
 from support.lender import Lender, lender
-from support.simgpu import NODE, card, card_uuid, simulated_node
+from support.simgpu import NODE, Card, card, card_uuid, simulated_node
 from support.steered import Steered
 
 KIB: Final = 1 << 10
@@ -27,11 +27,16 @@ LIMIT: Final = 512 * MIB
 OUT_OF_MEMORY, NOT_INITIALIZED = 2, 3
 
 
+def objects_in(folder: Path) -> str:
+    """What a container's programs have in LD_PRELOAD."""
+    return ":".join(str(folder / "lib" / name) for name in OBJECTS)
+
+
 class Program(Steered):
     """A process that uses the driver of a node as a container would."""
 
     def __init__(self, place: Place, script: Path = CLIENT, *, pass_fds: Sequence[int] = ()) -> None:
-        env = {**place.node.environment, "LD_PRELOAD": place.preload}
+        env = {**place.node.environment, "LD_PRELOAD": objects_in(place.folder)}
         self.place = place
         super().__init__([sys.executable, script], env=env, refusals="cuda", pass_fds=pass_fds)
 
@@ -52,10 +57,6 @@ class Place:
     def __init__(self, node: SimulatedNode, folder: Path, broker: Lender) -> None:
         self.node, self.folder, self.broker = node, folder, broker
 
-    @property
-    def preload(self) -> str:
-        return ":".join(str(self.folder / "lib" / name) for name in OBJECTS)
-
     def held(self, pid: int, card_index: int = 0) -> int:
         """What the card counts for a process, without its context."""
         processes = self.node.status()[card_index].processes
@@ -73,19 +74,34 @@ class Place:
             started.close()
 
 
+B = TypeVar("B", bound=Lender)
+SMALL: Final = card("t4", memory_mib=CARD_MIB, reserved_mib=0, context_mib=CONTEXT // MIB, module_mib=0)
+
+
 @contextmanager
-def metered(
-    tmp_path: Path, *, limits: Sequence[int] = (LIMIT,), model: str = "t4", library: Path | None = None
-) -> Generator[Place]:
-    """Two small cards, of which a container was granted as many as there are limits."""
-    small = card(model, memory_mib=CARD_MIB, reserved_mib=0, context_mib=CONTEXT // MIB, module_mib=0)
+def preloaded(
+    tmp_path: Path,
+    cards: Sequence[Card],
+    limits: Sequence[int],
+    broker: Callable[[Path, Mapping[str, int]], AbstractContextManager[B]],
+    library: Path | None = None,
+) -> Generator[tuple[SimulatedNode, Path, B]]:
+    """A node, the folder of a container that was granted as many cards as there are limits, and its broker."""
     folder = Path(tempfile.mkdtemp(prefix="pm-", dir="/tmp"))  # sockets want short paths
     try:
         (folder / "lib").mkdir()
         for name in OBJECTS:
             shutil.copy((library or built()) / name, folder / "lib" / name)
         granted = {card_uuid(NODE, index): limit for index, limit in enumerate(limits)}
-        with simulated_node(tmp_path, cards=(small, small)) as node, lender(folder / "broker", granted) as broker:
-            yield Place(node, folder, broker)
+        with simulated_node(tmp_path, cards=cards) as node, broker(folder / "broker", granted) as started:
+            yield node, folder, started
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def metered(
+    tmp_path: Path, *, limits: Sequence[int] = (LIMIT,), cards: Sequence[Card] = (SMALL, SMALL)
+) -> Generator[Place]:
+    with preloaded(tmp_path, cards, limits, lender) as (node, folder, broker):
+        yield Place(node, folder, broker)

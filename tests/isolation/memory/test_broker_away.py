@@ -54,14 +54,7 @@ def test_an_allocation_beyond_the_credit_fails_when_the_broker_stays_away(one: P
 def test_threads_that_wait_together_wait_no_longer(one: Program) -> None:
     one.place.broker.stop()
     began = time.monotonic()
-    one.ask(
-        'exec(\'def away(out):\\n try:\\n  call("cuCtxSetCurrent", c); alloc(64 << 20)\\n'
-        " except Said as said:\\n  out.append(said.number)', globals())"
-    )
-    one.ask("c, out = told('cuCtxGetCurrent'), []")
-    one.ask("t = [threading.Thread(target=away, args=(out,)) for _ in range(8)]")
-    one.ask("several([x.start for x in t] + [x.join for x in t])")
-    assert one.ask("out") == [NOT_INITIALIZED] * 8
+    assert one.ask("race(8, 1, 64 << 20)") == [NOT_INITIALIZED] * 8
     assert time.monotonic() - began < BOUND_S + MARGIN_S
     one.place.broker.start()
 

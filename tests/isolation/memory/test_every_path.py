@@ -10,10 +10,6 @@ from isolation.memory.paths import LINES
 from isolation.memory.stage import MIB, Place, Program
 
 pytestmark = pytest.mark.slow
-REFUSED = (
-    "refused = lambda name, *arguments: [exec('raise Said(0)') for _ in (0,) if not"
-    " getattr(_cuda, name)(*[WORD(one) if isinstance(one, int) else one for one in arguments])]"
-)
 
 
 def agrees(program: Program, after: str) -> None:
@@ -24,21 +20,13 @@ def agrees(program: Program, after: str) -> None:
 
 
 @pytest.mark.parametrize("path", LINES)
-def test_the_library_says_what_the_card_counts_after_every_step(one: Program, path: str) -> None:
-    one.ask(REFUSED)
-    for line in LINES[path]:
-        one.ask(line)
-        agrees(one, line)
-    assert one.used == 0
-
-
-@pytest.mark.parametrize("path", LINES)
-def test_what_was_lent_is_never_less_than_what_is_held(one: Program, path: str) -> None:
-    one.ask(REFUSED)
+def test_the_library_says_what_the_card_counts_and_was_lent_no_less_after_every_step(one: Program, path: str) -> None:
     one.place.broker.gives_credit = False
     for line in LINES[path]:
         one.ask(line)
+        agrees(one, line)
         assert one.place.broker.lent() >= one.held, line
+    assert one.used == 0
 
 
 GIVES_BACK = 0.45

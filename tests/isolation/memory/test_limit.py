@@ -14,26 +14,24 @@ SETUP = (
     "d, m = make_pool(where=DOMAIN), make_pool(kind=MANAGED)",
     "h0 = create(2 << 20)",
     "g = captured(s, lambda: free_async(alloc_async(64 << 20, s), s))[0]",
-    "plain = lambda some: [WORD(x) if isinstance(x, int) else x for x in some]",
-    "out = lambda name, *some: (v := WORD(77), getattr(_cuda, name)(ctypes.byref(v), *plain(some)), v.value)[1:]",
 )
 TOO_MUCH = {
-    "alloc": "out('cuMemAlloc_v2', 64 << 20)",
-    "managed": "out('cuMemAllocManaged', 64 << 20, 1)",
-    "pool": "out('cuMemAllocAsync', 64 << 20, s)",
-    "per-thread pool": "out('cuMemAllocAsync_ptsz', 64 << 20, 0)",
-    "own pool": "out('cuMemAllocFromPoolAsync', 64 << 20, p, s)",
-    "own pool, per thread": "out('cuMemAllocFromPoolAsync_ptsz', 64 << 20, p, 0)",
-    "pool of a domain": "out('cuMemAllocFromPoolAsync', 64 << 20, d, s)",
-    "managed pool": "out('cuMemAllocFromPoolAsync', 64 << 20, m, s)",
-    "default managed pool": "out('cuMemAllocFromPoolAsync', 64 << 20, pool_at(DEVICE, MANAGED), s)",
-    "domain": "out('cuMemCreate', 64 << 20, properties(where=DOMAIN), 0)",
-    "virtual": "out('cuMemCreate', 64 << 20, properties(), 0)",
-    "array": "out('cuArray3DCreate_v2', words(8192, 8192, 0) + words(1, 1, 0, 0, width=4))",
-    "flat array": "out('cuArrayCreate_v2', words(8192, 8192) + words(1, 1, width=4))",
-    "mipmaps": "out('cuMipmappedArrayCreate', words(8192, 8192, 0) + words(1, 1, 0, 0, width=4), 3)",
-    "pitch": "out('cuMemAllocPitch_v2', ctypes.byref(WORD()), 8192, 8192, 4)",
-    "graph": "(_cuda.cuGraphLaunch(WORD(g), WORD(s)), 77)",
+    "alloc": "written('cuMemAlloc_v2', 64 << 20)",
+    "managed": "written('cuMemAllocManaged', 64 << 20, 1)",
+    "pool": "written('cuMemAllocAsync', 64 << 20, s)",
+    "per-thread pool": "written('cuMemAllocAsync_ptsz', 64 << 20, 0)",
+    "own pool": "written('cuMemAllocFromPoolAsync', 64 << 20, p, s)",
+    "own pool, per thread": "written('cuMemAllocFromPoolAsync_ptsz', 64 << 20, p, 0)",
+    "pool of a domain": "written('cuMemAllocFromPoolAsync', 64 << 20, d, s)",
+    "managed pool": "written('cuMemAllocFromPoolAsync', 64 << 20, m, s)",
+    "default managed pool": "written('cuMemAllocFromPoolAsync', 64 << 20, pool_at(DEVICE, MANAGED), s)",
+    "domain": "written('cuMemCreate', 64 << 20, properties(where=DOMAIN), 0)",
+    "virtual": "written('cuMemCreate', 64 << 20, properties(), 0)",
+    "array": "written('cuArray3DCreate_v2', words(8192, 8192, 0) + words(1, 1, 0, 0, width=4))",
+    "flat array": "written('cuArrayCreate_v2', words(8192, 8192) + words(1, 1, width=4))",
+    "mipmaps": "written('cuMipmappedArrayCreate', words(8192, 8192, 0) + words(1, 1, 0, 0, width=4), 3)",
+    "pitch": "written('cuMemAllocPitch_v2', ctypes.byref(WORD()), 8192, 8192, 4)",
+    "graph": "(cuda.cuGraphLaunch(WORD(g), WORD(s)), 77)",
 }
 
 
@@ -48,27 +46,19 @@ def test_all_of_the_limit_can_be_had_and_not_a_block_more(one: Program) -> None:
 
 @pytest.mark.parametrize("way", TOO_MUCH)
 def test_what_does_not_fit_is_refused_and_nothing_is_written(one: Program, way: str) -> None:
+    """Only the first question of the refused call is a new one."""
     for line in SETUP:
         one.ask(line)
     one.ask(f"a = alloc({LIMIT - 63 * MIB})")
-    before = one.used
+    broker, before = one.place.broker, one.used
+    asked = len(broker.said(What.LEND))
     assert one.ask(TOO_MUCH[way]) == [OUT_OF_MEMORY, 77]
+    again = [packet.is_again for packet in broker.said(What.LEND)[asked:]]
+    assert again == [False] + [True] * (len(again) - 1)
+    assert len(again) > 1
     assert (one.used, one.held) == (before, before)
     one.ask("free(a)")
     assert one.ask(TOO_MUCH[way])[0] == 0
-
-
-@pytest.mark.parametrize("way", TOO_MUCH)
-def test_only_the_first_question_of_a_refused_call_is_a_new_one(one: Program, way: str) -> None:
-    for line in SETUP:
-        one.ask(line)
-    one.ask(f"a = alloc({LIMIT - 63 * MIB})")
-    broker = one.place.broker
-    before = len(broker.said(What.LEND))
-    assert one.ask(TOO_MUCH[way])[0] == OUT_OF_MEMORY
-    asked = [packet.is_again for packet in broker.said(What.LEND)[before:]]
-    assert asked == [False] + [True] * (len(asked) - 1)
-    assert len(asked) > 1
 
 
 @pytest.mark.parametrize("take", ["alloc({})", "alloc_async({})", "create({})", "alloc_from(make_pool(), {})"])

@@ -10,7 +10,6 @@ import pytest
 
 from isolation.memory.paths import LINES
 from isolation.memory.stage import BLOCK, CONTEXT, MIB, OUT_OF_MEMORY
-from isolation.memory.test_every_path import REFUSED
 from partage_isolation.library.objects import built
 from simgpu.memory.programs import CLIENT
 from support.isolated import Contained, Isolated, isolated, until
@@ -66,7 +65,6 @@ def settled(container: Contained, pid: int) -> None:
 @pytest.mark.parametrize("path", LINES)
 def test_the_books_have_what_the_card_has(container: Contained, path: str) -> None:
     with program(container) as one:
-        one.ask(REFUSED)
         for line in LINES[path]:
             one.ask(line)
             assert held(container, one.pid) <= charged(container) <= LIMIT, line

@@ -14,25 +14,6 @@ from support.lender import Lender, Row, honest
 pytestmark = pytest.mark.slow
 
 
-RACE = """
-def race(count, turns, keeps=False):
-    context, wrong = told('cuCtxGetCurrent'), []
-    def work(number):
-        call('cuCtxSetCurrent', context)
-        for turn in range(turns):
-            take, give = (alloc, free) if (turn + number) % 3 else (create, release)
-            try:
-                held = take(2 << 20)
-            except Said as said:
-                wrong.append(said.number)
-            else:
-                keeps or give(held)
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
-    several([one.start for one in threads]); several([one.join for one in threads])
-    return wrong
-"""
-
-
 def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
     """The last of them has its turn only after more than a call waits for a broker that says nothing."""
 
@@ -43,7 +24,6 @@ def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
 
     one.place.broker.gives_credit = False
     one.place.broker.answering = slow
-    one.ask(f"exec({RACE!r}, globals())")
     assert one.ask("race(16, 1, keeps=True)") == []
     one.place.broker.answering = honest
     assert one.used == one.held == 32 * MIB
@@ -60,7 +40,6 @@ def test_a_process_that_stood_still_asks_on(one: Program) -> None:
 
     stopped: list[Packet] = []
     one.place.broker.gives_credit = False
-    one.ask(f"exec({RACE!r}, globals())")
     one.place.broker.answering = stops_it
     one.say("race(8, 1)")
     assert not one.has_answered(within_s=6)

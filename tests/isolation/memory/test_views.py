@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from isolation.memory.stage import BLOCK, LIMIT, MIB, Place, Program, metered
+from support.simgpu import card
 
 pytestmark = pytest.mark.slow
 BOTH = Path(__file__).with_name("both.py")
 NVML_UNINITIALIZED = 1
+H100 = card("h100", memory_mib=1024, reserved_mib=0, context_mib=64, module_mib=0)
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def test_nothing_is_listed_as_what_it_is_not(seeing: Program, which: str) -> Non
 
 
 def test_the_list_of_all_kinds_is_the_containers_too(tmp_path: Path) -> None:
-    with metered(tmp_path, model="h100") as place, place.program():
+    with metered(tmp_path, cards=(H100,)) as place, place.program():
         seeing = Program(place, BOTH)
         try:
             seeing.ask("start()")

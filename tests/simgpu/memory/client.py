@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-_cuda = ctypes.CDLL("libcuda.so.1")
+cuda = ctypes.CDLL("libcuda.so.1")
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
@@ -39,9 +39,24 @@ class Said(Exception):
 
 def call(name: str, *arguments: object) -> None:
     """Any function: integers go as 64 bits, bytes as they are, the rest as ctypes has it."""
-    plain = [WORD(one) if isinstance(one, int) else one for one in arguments]
-    if number := getattr(_cuda, name)(*plain):
+    if number := getattr(cuda, name)(*plain(arguments)):
         raise Said(number)
+
+
+def plain(arguments: Sequence[object]) -> list[object]:
+    return [WORD(one) if isinstance(one, int) else one for one in arguments]
+
+
+def refused(name: str, *arguments: object) -> None:
+    """A call that the driver must refuse."""
+    if not getattr(cuda, name)(*plain(arguments)):
+        raise Said(0)
+
+
+def written(name: str, *arguments: object) -> tuple[int, int]:
+    """What a function answers, and what it writes to its first argument, which is 77 before."""
+    value = WORD(77)
+    return getattr(cuda, name)(ctypes.byref(value), *plain(arguments)), value.value
 
 
 def told(name: str, *arguments: object, kind: Any = WORD) -> Any:
@@ -350,6 +365,28 @@ def hammer(count: int) -> list[str]:
     return failed
 
 
+def race(count: int, turns: int, size: int = 2 * MIB, *, keeps: bool = False) -> list[int]:
+    """Threads that take memory of two kinds, and give it back unless they keep it; the errors that they got."""
+    context, wrong = told("cuCtxGetCurrent"), list[int]()
+
+    def work(number: int) -> None:
+        call("cuCtxSetCurrent", context)
+        for turn in range(turns):
+            take, give = (alloc, free) if (turn + number) % 3 else (create, release)
+            try:
+                held = take(size)
+            except Said as said:
+                wrong.append(said.number)
+                continue
+            if not keeps:
+                give(held)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    several([thread.start for thread in threads])
+    several([thread.join for thread in threads])
+    return wrong
+
+
 def forked() -> int:
     """What the driver tells a child of this process."""
     pid = os.fork()
@@ -362,12 +399,12 @@ def forked() -> int:
     os._exit(99)
 
 
-def answered(line: str) -> tuple[str, object]:
+def answered(line: str, names: dict[str, Any]) -> tuple[str, object]:
     """("ok", value), ("cuda", the error), or ("error", what happened). A line is an expression or a statement."""
-    names = globals()
     try:
         try:
-            return "ok", eval(line, names)  # noqa: S307 (the test's own)
+            value = eval(line, names)  # noqa: S307 (the test's own)
+            return "ok", None if isinstance(value, threading.Thread) else value
         except SyntaxError:
             exec(line, names)  # noqa: S102
             return "ok", None
@@ -377,12 +414,12 @@ def answered(line: str) -> tuple[str, object]:
         return "error", f"{type(error).__name__}: {error}"
 
 
-def main() -> None:
-    """Until there are no more lines."""
+def main(names: dict[str, Any]) -> None:
+    """Until there are no more lines, which see these names."""
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(answered(line.strip())) + "\n")
+        sys.stdout.write(json.dumps(answered(line.strip(), names)) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    main(globals())

@@ -19,6 +19,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first test wait
 
 BOARDS = "fpga.example.com/boards"
 SCHEDULER, NODE = "partage_fpga_template.scheduler:FpgaScheduler", "partage_fpga_template.node:FpgaNode"
+RIGHT = "the right one"
+DEADLY = (
+    *("answering:ReturnsTwice", "answering:ClosesFiles", "answering:WritesToFiles"),
+    *("answering:ExitsInScores", "counting:CrashesInTake"),
+)
+"""Of these all checks are run, as what one does to the process meets the others."""
 QUICK = Limits(call_s=1.0, memory_bytes=512 << 20)
 
 
@@ -137,10 +143,11 @@ def subject(*, scheduler: str | None = None, node: str | None = None) -> Subject
 
 def all_subjects() -> dict[str, Subject]:
     """What is checked, by plugin."""
-    subjects = {"the right one": subject(scheduler=SCHEDULER, node=NODE)}
+    subjects = {RIGHT: subject(scheduler=SCHEDULER, node=NODE)}
     subjects |= {wrong.plugin: subject(scheduler=f"contract.wrong.{wrong.plugin}") for wrong in OF_SCHEDULER}
     subjects |= {wrong.plugin: subject(node=f"contract.wrong.{wrong.plugin}") for wrong in OF_NODE}
     subjects |= {wrong.plugin: subject(scheduler=SCHEDULER, node=f"contract.wrong.{wrong.plugin}") for wrong in OF_BOTH}
+    subjects |= {plugin: subject(scheduler=f"contract.wrong.{plugin}") for plugin in DEADLY}
     stubborn = "answering:HangsAgainstSignals"
     subjects[stubborn] = replace(subjects[stubborn], limits=Limits(call_s=0.25))
     return subjects
@@ -148,15 +155,19 @@ def all_subjects() -> dict[str, Subject]:
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, Report]:
-    """The kit's reports, made several at once before the first test."""
+    """The kit's reports, made several at once before the first test: of a wrong plugin the checks that it must fail."""
     subjects = all_subjects()
+    checks: dict[str, list[str]] = {plugin: [] for plugin in subjects}
+    for wrong in (*OF_SCHEDULER, *OF_NODE, *OF_BOTH):
+        if wrong.plugin not in DEADLY:
+            checks[wrong.plugin].append(wrong.check)
     # More than there are processors: some of them hang, which costs nothing but time.
     with ThreadPoolExecutor(max_workers=(os.cpu_count() or 1) + 2) as pool:
-        return dict(zip(subjects, pool.map(run, subjects.values()), strict=True))
+        return dict(zip(subjects, pool.map(run, subjects.values(), checks.values()), strict=True))
 
 
 def test_the_right_plugin_fails_no_check(reports: dict[str, Report]) -> None:
-    report = reports["the right one"]
+    report = reports[RIGHT]
     assert not report.failed
     assert len(report.results) > 45
 
@@ -170,10 +181,10 @@ def test_a_wrong_plugin_fails_for_the_right_reason(wrong: Wrong, reports: dict[s
     assert wrong.why in result.why, result.trace
 
 
-@pytest.mark.parametrize("plugin", ["ReturnsTwice", "ClosesFiles", "WritesToFiles"])
-def test_each_check_has_one_result_whatever_a_plugin_does(plugin: str) -> None:
-    checked = subject(scheduler=f"contract.wrong.answering:{plugin}")
-    assert [result.check for result in run(checked).results] == list(checks_of(checked))
+@pytest.mark.parametrize("plugin", DEADLY)
+def test_each_check_has_one_result_whatever_a_plugin_does(plugin: str, reports: dict[str, Report]) -> None:
+    applying = checks_of(subject(scheduler=SCHEDULER))
+    assert [result.check for result in reports[plugin].results] == list(applying)
 
 
 def test_what_a_dying_plugin_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -33,9 +34,9 @@ _LONGEST_TRACE: Final = 8000
 _THREADS: Final = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def run(subject: Subject) -> Report:
-    """What comes of all checks that apply to the subject."""
-    waiting = list(checks_of(subject))
+def run(subject: Subject, only: Collection[str] = ()) -> Report:
+    """What comes of the checks that apply to the subject: of all, or of those that `only` names."""
+    waiting = [name for name in checks_of(subject) if not only or name in only]
     results: list[Result] = []
     deaths: Counter[tuple[str, str]] = Counter()
     with TemporaryDirectory(prefix="partage-kit-", ignore_cleanup_errors=True) as folder:

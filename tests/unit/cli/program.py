@@ -1,4 +1,4 @@
-"""Runs `partage` as a process of its own, as a shell would."""
+"""Runs `partage`: within this process where nothing else is said, and as a process of its own, as a shell would."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Final
+
+from partage_cli.main import main
+from support import command_line
 
 PARTAGE: Final = (sys.executable, "-m", "partage_cli")
 
@@ -17,8 +20,12 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "120"} | more
 
 
-def partage(root: Path, *arguments: str, start: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
-    """Runs to the end. `start` is how a shell starts it, for limits and closed descriptors."""
+def partage(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return command_line.run(main, ["partage", "--root", str(root), *arguments], environment())
+
+
+def process(root: Path, *arguments: str, start: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
+    """Runs a process to its end. `start` is how a shell starts it, for limits and closed descriptors."""
     return subprocess.run(
         ["sh", "-c", start, "sh", *PARTAGE, "--root", root, *arguments],
         env=environment(),

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from partage_base.keyring import KeyFolders, add_pair, load_public_keys, load_signing_key, overview
-from unit.cli.program import PARTAGE, environment, partage
+from unit.cli.program import PARTAGE, environment, partage, process
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -173,7 +173,7 @@ def test_several_processes_at_once_make_pairs_of_which_exactly_one_signs(tmp_pat
 
 
 def test_a_file_that_may_not_grow_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    done = partage(tmp_path, "keys", "new", start='ulimit -f 0; exec "$@"')
+    done = process(tmp_path, "keys", "new", start='ulimit -f 0; exec "$@"')
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"partage: /.+/signing\.d/[0-9a-f]{16}\.key: File too large\n", done.stderr)
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []

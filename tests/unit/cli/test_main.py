@@ -21,7 +21,7 @@ import pytest
 from partage_cli import main as main_module
 from partage_cli.main import SUBCOMMANDS, Subcommand, cli, main
 from partage_plugins.errors import Refused
-from unit.cli.program import PARTAGE, environment, partage
+from unit.cli.program import PARTAGE, environment, partage, process
 
 DEFECT: Final = RuntimeError("a defect")
 
@@ -173,7 +173,7 @@ def test_output_that_can_not_be_written_is_a_failure_in_one_line(tmp_path: Path)
 
 
 def test_a_closed_stdout_is_no_defect(tmp_path: Path) -> None:
-    done = partage(tmp_path, "--help", start='exec "$@" >&-')
+    done = process(tmp_path, "--help", start='exec "$@" >&-')
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from partage_simgpu import simgpud
 from partage_simgpu.node import Nodes
-from unit.cli.program import partage
+from unit.cli.program import process
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -27,7 +27,7 @@ class Lab:
         self.folder = folder
 
     def __call__(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
-        return partage(self.folder, "simgpu", command, "--dir", str(self.folder / "nodes"), *words)
+        return process(self.folder, "simgpu", command, "--dir", str(self.folder / "nodes"), *words)
 
     def told(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(self("ls", "-o", "json").stdout)
@@ -143,28 +143,14 @@ def test_rm_takes_no_folder_that_is_no_node(lab: Lab) -> None:
     assert (lab.folder / "nodes/letters").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "seen"),
-    [
-        ("xid 0 63", "xid=63"),
-        ("lose 0", "health=lost"),
-        ("ecc 0 corrected 3", "health=healthy"),
-        ("fail 0 2", "health=healthy"),
-        ("stick 0", "health=healthy"),
-        ("restore 0", "health=healthy"),
-        ("reload", "health=healthy"),
-        ("peaks", "health=healthy"),
-        ("nvml hang", "health=healthy"),
-        ("nvml resume", "health=healthy"),
-        ("nvml delay 5", "health=healthy"),
-        ("nvml answer 15", "health=healthy"),
-    ],
-)
-def test_every_fault_reaches_simgpud(lab: Lab, words: str, seen: str) -> None:
+def test_every_fault_reaches_simgpud(lab: Lab) -> None:
     lab("new", "a", "--card", "t4")
-    done = lab("inject", "a", *words.split())
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert seen in Nodes(lab.folder / "nodes").node("a").control("status")
+    faults = ("xid 0 63", "ecc 0 corrected 3", "fail 0 2", "stick 0", "peaks", "lose 0", "restore 0", "reload")
+    for words in (*faults, "nvml delay 5", "nvml answer 15", "nvml hang", "nvml resume"):
+        done = lab("inject", "a", *words.split())
+        assert (words, done.returncode, done.stdout, done.stderr) == (words, 0, "", "")
+        seen = {"xid 0 63": "xid=63", "lose 0": "health=lost"}.get(words, "health=healthy")
+        assert seen in Nodes(lab.folder / "nodes").node("a").control("status"), words
 
 
 def test_a_fault_that_simgpud_refuses_is_one_line(lab: Lab) -> None:
@@ -192,6 +178,6 @@ def test_load_runs_a_program_on_the_node_with_its_own_options_and_exit_code(lab:
 
 
 def test_nodes_of_a_user_lie_in_the_users_folder_and_those_of_root_below_root(tmp_path: Path) -> None:
-    done = partage(tmp_path, "simgpu", "rm", "none")
+    done = process(tmp_path, "simgpu", "rm", "none")
     home = "var/lib/partage/simgpu" if os.geteuid() == 0 else ".local/state/partage/simgpu"
     assert f"{home}; known: there is none" in done.stderr

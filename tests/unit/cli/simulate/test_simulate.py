@@ -104,7 +104,7 @@ def test_what_cannot_be_replayed_is_one_line(tmp_path: Path, words: tuple[str, .
 
 
 def test_an_interrupt_ends_every_process_without_a_traceback(tmp_path: Path) -> None:
-    words = ("simulate", "--synthetic", "50", "--seeds", "500", "--processes", "2")
+    words = ("simulate", "--synthetic", "9", "--seeds", "500", "--processes", "2")
     with subprocess.Popen(
         [*PARTAGE, *words],
         env=environment(),

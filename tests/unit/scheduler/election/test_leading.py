@@ -12,6 +12,7 @@ from partage_scheduler.api.election import Elector, LeaseTerms
 from partage_scheduler.errors import LeadLost
 from support.fake_api import Drop, FakeApi, Hang, Refuse
 from support.kube import told, until
+from support.stories import played_by
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/lead"
 TERMS = LeaseTerms()
@@ -66,96 +67,84 @@ def holder(api: FakeApi) -> str:
     return str(api.objects.get(PATH)["spec"].get("holderIdentity", ""))
 
 
-def test_the_first_one_leads_and_goes_on_leading() -> None:
-    async def story(api: FakeApi, candidate: Candidates) -> None:
-        one = candidate("one")
-        run = asyncio.create_task(one.run())
-        await one.gained()
-        await passed(2 * TERMS.renew_s)
-        assert one.leads
-        assert holder(api) == one.leader == "one"
-        assert api.count("PUT") >= 3
-        await ended(run)
-
-    tell(story)
+@played_by(tell)
+async def test_the_first_one_leads_and_goes_on_leading(api: FakeApi, candidate: Candidates, /) -> None:
+    one = candidate("one")
+    run = asyncio.create_task(one.run())
+    await one.gained()
+    await passed(2 * TERMS.renew_s)
+    assert one.leads
+    assert holder(api) == one.leader == "one"
+    assert api.count("PUT") >= 3
+    await ended(run)
 
 
-def test_the_second_one_waits_until_the_first_one_is_late() -> None:
-    async def story(api: FakeApi, candidate: Candidates) -> None:
-        one, two = candidate("one"), candidate("two")
-        runs = [asyncio.create_task(one.run())]
-        await one.gained()
-        runs.append(asyncio.create_task(two.run()))
-        await passed(2 * TERMS.lease_s)
-        assert [one.leads, two.leads] == [True, False]
-        assert two.leader == "one"
-        await ended(runs[0])  # without a word, as by SIGKILL
-        await two.gained()
-        assert not one.leads
-        assert api.objects.get(PATH)["spec"]["leaseTransitions"] == 1
-        await ended(runs[1])
-
-    tell(story)
+@played_by(tell)
+async def test_the_second_one_waits_until_the_first_one_is_late(api: FakeApi, candidate: Candidates, /) -> None:
+    one, two = candidate("one"), candidate("two")
+    runs = [asyncio.create_task(one.run())]
+    await one.gained()
+    runs.append(asyncio.create_task(two.run()))
+    await passed(2 * TERMS.lease_s)
+    assert [one.leads, two.leads] == [True, False]
+    assert two.leader == "one"
+    await ended(runs[0])  # without a word, as by SIGKILL
+    await two.gained()
+    assert not one.leads
+    assert api.objects.get(PATH)["spec"]["leaseTransitions"] == 1
+    await ended(runs[1])
 
 
-def test_a_lead_that_is_handed_back_is_taken_at_once() -> None:
-    async def story(api: FakeApi, candidate: Candidates) -> None:
-        one, two = candidate("one"), candidate("two")
-        first = asyncio.create_task(one.run())
-        await one.gained()
-        await one.release()
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not first.done()  # whoever handed it back ends it
-        await ended(first)
-        assert [one.leads] == [False]
-        assert not holder(api)
-        second = asyncio.create_task(two.run())
-        at = TIME.now
-        await two.gained()
-        assert TIME.now - at < TERMS.lease_s
-        await ended(second)
-
-    tell(story)
+@played_by(tell)
+async def test_a_lead_that_is_handed_back_is_taken_at_once(api: FakeApi, candidate: Candidates, /) -> None:
+    one, two = candidate("one"), candidate("two")
+    first = asyncio.create_task(one.run())
+    await one.gained()
+    await one.release()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not first.done()  # whoever handed it back ends it
+    await ended(first)
+    assert [one.leads] == [False]
+    assert not holder(api)
+    second = asyncio.create_task(two.run())
+    at = TIME.now
+    await two.gained()
+    assert TIME.now - at < TERMS.lease_s
+    await ended(second)
 
 
 @pytest.mark.parametrize("fault", [Refuse(500), Hang(), Drop(after_success=True), Refuse(409, "Conflict")], ids=repr)
-def test_one_failure_costs_nothing(fault: Drop | Hang | Refuse) -> None:
-    async def story(api: FakeApi, candidate: Candidates) -> None:
-        one = candidate("one")
-        run = asyncio.create_task(one.run())
-        await one.gained()
-        api.expect(fault, method="PUT")
-        await passed(1.5 * TERMS.renew_s)
-        assert one.leads
-        assert not run.done()
-        await ended(run)
-
-    tell(story, deadline_s=0.1)
+@played_by(tell, deadline_s=0.1)
+async def test_one_failure_costs_nothing(api: FakeApi, candidate: Candidates, /, fault: Drop | Hang | Refuse) -> None:
+    one = candidate("one")
+    run = asyncio.create_task(one.run())
+    await one.gained()
+    api.expect(fault, method="PUT")
+    await passed(1.5 * TERMS.renew_s)
+    assert one.leads
+    assert not run.done()
+    await ended(run)
 
 
-def test_who_can_not_renew_leads_no_more_before_another_one_may() -> None:
-    async def story(api: FakeApi, candidate: Candidates) -> None:
-        one = candidate("one")
-        run = asyncio.create_task(one.run())
-        await one.gained()
-        api.expect(Refuse(500), times=10_000)
-        at = TIME.now
-        await until(lambda: not one.leads)
-        assert TIME.now - at < TERMS.lease_s
-        with pytest.raises(LeadLost, match="ours/lead"):
-            await run
-
-    tell(story)
+@played_by(tell)
+async def test_who_can_not_renew_leads_no_more_before_another_one_may(api: FakeApi, candidate: Candidates, /) -> None:
+    one = candidate("one")
+    run = asyncio.create_task(one.run())
+    await one.gained()
+    api.expect(Refuse(500), times=10_000)
+    at = TIME.now
+    await until(lambda: not one.leads)
+    assert TIME.now - at < TERMS.lease_s
+    with pytest.raises(LeadLost, match="ours/lead"):
+        await run
 
 
-def test_a_lease_that_somebody_takes_away_is_a_loss() -> None:
-    async def story(api: FakeApi, candidate: Candidates) -> None:
-        one = candidate("one")
-        run = asyncio.create_task(one.run())
-        await one.gained()
-        api.objects.patch(PATH, {"spec": {"holderIdentity": "another"}})
-        with pytest.raises(LeadLost, match="another holds it"):
-            await run
-
-    tell(story)
+@played_by(tell)
+async def test_a_lease_that_somebody_takes_away_is_a_loss(api: FakeApi, candidate: Candidates, /) -> None:
+    one = candidate("one")
+    run = asyncio.create_task(one.run())
+    await one.gained()
+    api.objects.patch(PATH, {"spec": {"holderIdentity": "another"}})
+    with pytest.raises(LeadLost, match="another holds it"):
+        await run

@@ -14,6 +14,7 @@ from partage_scheduler.api.leader_endpoint import LeaderEndpoint
 from partage_scheduler.settings import SchedulerSettings
 from support.fake_api import FakeApi, Refuse
 from support.kube import told, until
+from support.stories import played_by
 
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ours/endpointslices"
 PATH = f"{SLICES}/extender"
@@ -69,42 +70,38 @@ def test_who_leads_is_there_alone_and_all_else_stays(endpoints: object) -> None:
     tell(story, endpoints=endpoints)
 
 
-def test_the_next_leader_takes_the_place_of_one_that_died_and_nothing_late_stays() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        one = Replica(server, "10.0.0.1")
-        await until(lambda: addresses(api) == ["10.0.0.1"])
-        await one.die()
-        assert addresses(api) == ["10.0.0.1"]
-        two = Replica(server, "10.0.0.2")
-        await until(lambda: addresses(api) == ["10.0.0.2"])
-        api.objects.patch(PATH, {"endpoints": [{"addresses": ["10.0.0.1"]}]})
-        await until(lambda: addresses(api) == ["10.0.0.2"])
-        await two.die()
-
-    tell(story, endpoints=[])
-
-
-def test_who_leads_no_more_writes_nothing() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        one = Replica(server, "10.0.0.1")
-        one.leads = False
-        await one.looked()
-        assert addresses(api) == []
-        await one.die()
-
-    tell(story, endpoints=[])
+@played_by(tell, endpoints=[])
+async def test_the_next_leader_takes_the_place_of_one_that_died_and_nothing_late_stays(
+    api: FakeApi, server: ApiServer, /
+) -> None:
+    one = Replica(server, "10.0.0.1")
+    await until(lambda: addresses(api) == ["10.0.0.1"])
+    await one.die()
+    assert addresses(api) == ["10.0.0.1"]
+    two = Replica(server, "10.0.0.2")
+    await until(lambda: addresses(api) == ["10.0.0.2"])
+    api.objects.patch(PATH, {"endpoints": [{"addresses": ["10.0.0.1"]}]})
+    await until(lambda: addresses(api) == ["10.0.0.2"])
+    await two.die()
 
 
-def test_what_is_in_the_way_is_tried_again() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        one = Replica(server, "10.0.0.1")
-        await one.looked()
-        api.expect(Refuse(409, "Conflict"), method="PATCH", times=2)
-        api.objects.create(SLICES, {"metadata": {"name": "extender"}, "endpoints": None})
-        await until(lambda: addresses(api) == ["10.0.0.1"])
-        await one.die()
+@played_by(tell, endpoints=[])
+async def test_who_leads_no_more_writes_nothing(api: FakeApi, server: ApiServer, /) -> None:
+    one = Replica(server, "10.0.0.1")
+    one.leads = False
+    await one.looked()
+    assert addresses(api) == []
+    await one.die()
 
-    tell(story)
+
+@played_by(tell)
+async def test_what_is_in_the_way_is_tried_again(api: FakeApi, server: ApiServer, /) -> None:
+    one = Replica(server, "10.0.0.1")
+    await one.looked()
+    api.expect(Refuse(409, "Conflict"), method="PATCH", times=2)
+    api.objects.create(SLICES, {"metadata": {"name": "extender"}, "endpoints": None})
+    await until(lambda: addresses(api) == ["10.0.0.1"])
+    await one.die()
 
 
 def test_an_address_is_given_where_a_slice_is() -> None:

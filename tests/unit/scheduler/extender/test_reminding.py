@@ -20,6 +20,7 @@ from partage_scheduler.objects import ApiPod
 from support.fake_api import FakeApi, Refuse
 from support.kube import told
 from support.scheduling import PODS, create_pod, stands
+from support.stories import played_by
 from unit.scheduler.extender.stage import a_pod
 
 TRY_ALL_S = 300
@@ -85,120 +86,104 @@ def conditions(api: FakeApi, name: str = "p") -> list[str]:
     return [each.type for each in stands(api, name).status.conditions]
 
 
-def test_a_pod_that_fits_now_says_so() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod, other = create_pod(api), create_pod(api, "other")
+@played_by(tell)
+async def test_a_pod_that_fits_now_says_so(api: FakeApi, world: World, /) -> None:
+    pod, other = create_pod(api), create_pod(api, "other")
+    world.reminder.fits_nowhere(pod)
+    world.reminder.fits_nowhere(other)
+    await world.after(30)
+    assert not api.count("PATCH")
+    world.room.add(pod.uid)
+    await world.after(3)
+    assert world.ended == {"done": 1}
+    assert conditions(api) == [CONDITION]
+    assert not conditions(api, "other")
+
+
+@played_by(tell)
+async def test_kube_scheduler_is_given_time_to_ask_by_itself(api: FakeApi, world: World, /) -> None:
+    pod = create_pod(api)
+    world.room.add(pod.uid)
+    for _ in range(5):
         world.reminder.fits_nowhere(pod)
-        world.reminder.fits_nowhere(other)
-        await world.after(30)
-        assert not api.count("PATCH")
-        world.room.add(pod.uid)
-        await world.after(3)
-        assert world.ended == {"done": 1}
-        assert conditions(api) == [CONDITION]
-        assert not conditions(api, "other")
-
-    tell(story)
+        await world.after(1)
+    assert not world.looks
 
 
-def test_kube_scheduler_is_given_time_to_ask_by_itself() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod = create_pod(api)
-        world.room.add(pod.uid)
-        for _ in range(5):
-            world.reminder.fits_nowhere(pod)
-            await world.after(1)
-        assert not world.looks
-
-    tell(story)
-
-
-def test_who_waits_for_something_else_is_reminded_of_less_and_less_often() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod = create_pod(api)
-        world.room.add(pod.uid)
-        world.reminder.fits_nowhere(pod)
-        done = world.ended["done"]
-        while world.now < TRY_ALL_S:
-            await world.after(1)
-            if world.ended["done"] > done:
-                world.reminder.fits_nowhere(pod)  # it asked, and there are other things in the way
-                done = world.ended["done"]
-        assert 3 <= done <= 8
-        await world.after(2 * TRY_ALL_S)
-        assert world.ended["done"] <= done + 2
-
-    tell(story)
+@played_by(tell)
+async def test_who_waits_for_something_else_is_reminded_of_less_and_less_often(api: FakeApi, world: World, /) -> None:
+    pod = create_pod(api)
+    world.room.add(pod.uid)
+    world.reminder.fits_nowhere(pod)
+    done = world.ended["done"]
+    while world.now < TRY_ALL_S:
+        await world.after(1)
+        if world.ended["done"] > done:
+            world.reminder.fits_nowhere(pod)  # it asked, and there are other things in the way
+            done = world.ended["done"]
+    assert 3 <= done <= 8
+    await world.after(2 * TRY_ALL_S)
+    assert world.ended["done"] <= done + 2
 
 
-def test_who_has_a_place_is_not_spoken_of() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        fits, is_placed = create_pod(api), create_pod(api, "placed")
-        world.room |= {fits.uid, is_placed.uid}
-        world.reminder.fits_nowhere(fits)
-        world.reminder.fits_nowhere(is_placed)
-        world.reminder.fits_somewhere(fits.uid)
-        world.placed.add(is_placed.uid)
-        await world.after(60)
-        assert not api.count("PATCH")
-        assert not world.looks
-
-    tell(story)
+@played_by(tell)
+async def test_who_has_a_place_is_not_spoken_of(api: FakeApi, world: World, /) -> None:
+    fits, is_placed = create_pod(api), create_pod(api, "placed")
+    world.room |= {fits.uid, is_placed.uid}
+    world.reminder.fits_nowhere(fits)
+    world.reminder.fits_nowhere(is_placed)
+    world.reminder.fits_somewhere(fits.uid)
+    world.placed.add(is_placed.uid)
+    await world.after(60)
+    assert not api.count("PATCH")
+    assert not world.looks
 
 
-def test_who_is_gone_is_no_trouble() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod = create_pod(api)
-        api.objects.delete(f"{PODS}/p")
-        world.room.add(pod.uid)
-        world.reminder.fits_nowhere(pod)
-        await world.after(60)
-        assert world.ended == {"gone": 1}
-
-    tell(story)
+@played_by(tell)
+async def test_who_is_gone_is_no_trouble(api: FakeApi, world: World, /) -> None:
+    pod = create_pod(api)
+    api.objects.delete(f"{PODS}/p")
+    world.room.add(pod.uid)
+    world.reminder.fits_nowhere(pod)
+    await world.after(60)
+    assert world.ended == {"gone": 1}
 
 
-def test_what_was_refused_is_said_later() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod = create_pod(api)
-        api.expect(Refuse(429), method="PATCH", times=2)
-        world.room.add(pod.uid)
-        world.reminder.fits_nowhere(pod)
-        await world.after(8)
-        assert (world.ended["failed"], world.ended["done"]) == (2, 1)
-        assert conditions(api) == [CONDITION]
-
-    tell(story)
+@played_by(tell)
+async def test_what_was_refused_is_said_later(api: FakeApi, world: World, /) -> None:
+    pod = create_pod(api)
+    api.expect(Refuse(429), method="PATCH", times=2)
+    world.room.add(pod.uid)
+    world.reminder.fits_nowhere(pod)
+    await world.after(8)
+    assert (world.ended["failed"], world.ended["done"]) == (2, 1)
+    assert conditions(api) == [CONDITION]
 
 
-def test_nothing_is_said_while_nothing_may_be_decided() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod = create_pod(api)
-        world.room.add(pod.uid)
-        world.obstacle = NotLeading()
-        world.reminder.fits_nowhere(pod)
-        await world.after(60)
-        assert not world.looks
-        world.obstacle = None
-        await world.after(2)
-        assert world.ended["done"] == 1
-
-    tell(story)
+@played_by(tell)
+async def test_nothing_is_said_while_nothing_may_be_decided(api: FakeApi, world: World, /) -> None:
+    pod = create_pod(api)
+    world.room.add(pod.uid)
+    world.obstacle = NotLeading()
+    world.reminder.fits_nowhere(pod)
+    await world.after(60)
+    assert not world.looks
+    world.obstacle = None
+    await world.after(2)
+    assert world.ended["done"] == 1
 
 
-def test_a_plugin_that_fails_costs_nothing_but_the_look() -> None:
-    async def story(api: FakeApi, world: World) -> None:
-        pod = create_pod(api)
-        world.room.add(pod.uid)
-        world.error = PluginFailed("gpu", "partage_fits", "it raised")
-        world.reminder.fits_nowhere(pod)
-        await world.after(10)
-        assert world.looks[pod.uid] > 2
-        world.error = None
-        await world.after(3)
-        assert world.ended == {"done": 1}
-
-    tell(story)
+@played_by(tell)
+async def test_a_plugin_that_fails_costs_nothing_but_the_look(api: FakeApi, world: World, /) -> None:
+    pod = create_pod(api)
+    world.room.add(pod.uid)
+    world.error = PluginFailed("gpu", "partage_fits", "it raised")
+    world.reminder.fits_nowhere(pod)
+    await world.after(10)
+    assert world.looks[pod.uid] > 2
+    world.error = None
+    await world.after(3)
+    assert world.ended == {"done": 1}
 
 
 def test_a_plugin_that_is_broken_ends_it() -> None:

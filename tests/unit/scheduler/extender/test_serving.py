@@ -21,6 +21,7 @@ from partage_scheduler.settings import CertificateFiles
 from rig.identity.certificates import Authority, Use
 from rig.identity.people import Person
 from support.kube import LOOPS, stored, until
+from support.stories import played_by
 from unit.scheduler.extender.test_hearing import request
 
 Conversation = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -103,45 +104,43 @@ def told(story: Story) -> None:
     asyncio.run(whole())
 
 
-def test_a_connection_has_many_questions_answered_in_their_order() -> None:
-    async def story(_port: Port, desk: Verbs, conversation: Conversation) -> None:
-        reader, writer = conversation
-        writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
-        assert await heard(reader) == (200, b"1")
-        await until(lambda: desk.asked == ["/a", "/late"])
-        desk.released.set()
-        assert await heard(reader) == (200, b"2")
-        assert await heard(reader) == (200, b"3")
-
-    told(story)
-
-
-def test_what_goes_wrong_costs_one_answer() -> None:
-    async def story(port: Port, desk: Verbs, conversation: Conversation) -> None:
-        assert (await asked(conversation, b"/wrong"))[0] == 500
-        assert await conversation[0].read() == b""
-        desk.released.set()
-        async with connected(port) as another:
-            assert (await asked(another, b"/late", b"wrong"))[0] == 500
-        async with connected(port) as another:
-            assert await asked(another, b"/none") == (404, b"there is nothing\n")
-        async with connected(port) as another:
-            assert await asked(another, b"/a", b"fine") == (200, b"fine")
-
-    told(story)
+@played_by(told)
+async def test_a_connection_has_many_questions_answered_in_their_order(
+    port: Port, desk: Verbs, conversation: Conversation, /
+) -> None:
+    reader, writer = conversation
+    writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
+    assert await heard(reader) == (200, b"1")
+    await until(lambda: desk.asked == ["/a", "/late"])
+    desk.released.set()
+    assert await heard(reader) == (200, b"2")
+    assert await heard(reader) == (200, b"3")
 
 
-def test_who_leaves_before_the_answer_hurts_nobody() -> None:
-    async def story(port: Port, desk: Verbs, conversation: Conversation) -> None:
-        conversation[1].write(request(b"1", b"/late"))
-        await until(lambda: desk.asked == ["/late"])
-        conversation[1].transport.abort()
-        await asyncio.sleep(0.01)
-        desk.released.set()
-        async with connected(port) as another:
-            assert await asked(another, b"/a") == (200, b"{}")
+@played_by(told)
+async def test_what_goes_wrong_costs_one_answer(port: Port, desk: Verbs, conversation: Conversation, /) -> None:
+    assert (await asked(conversation, b"/wrong"))[0] == 500
+    assert await conversation[0].read() == b""
+    desk.released.set()
+    async with connected(port) as another:
+        assert (await asked(another, b"/late", b"wrong"))[0] == 500
+    async with connected(port) as another:
+        assert await asked(another, b"/none") == (404, b"there is nothing\n")
+    async with connected(port) as another:
+        assert await asked(another, b"/a", b"fine") == (200, b"fine")
 
-    told(story)
+
+@played_by(told)
+async def test_who_leaves_before_the_answer_hurts_nobody(
+    port: Port, desk: Verbs, conversation: Conversation, /
+) -> None:
+    conversation[1].write(request(b"1", b"/late"))
+    await until(lambda: desk.asked == ["/late"])
+    conversation[1].transport.abort()
+    await asyncio.sleep(0.01)
+    desk.released.set()
+    async with connected(port) as another:
+        assert await asked(another, b"/a") == (200, b"{}")
 
 
 def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,27 +188,27 @@ def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes(monke
     told(story)
 
 
-def test_at_the_end_what_is_being_answered_is_answered() -> None:
-    async def story(port: Port, desk: Verbs, conversation: Conversation) -> None:
-        reader, writer = conversation
-        writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
-        await until(lambda: desk.asked)
-        await port.close()
-        desk.released.set()
-        assert await heard(reader) == (200, b"1")
-        assert await reader.read() == b""
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", port.port)
+@played_by(told)
+async def test_at_the_end_what_is_being_answered_is_answered(
+    port: Port, desk: Verbs, conversation: Conversation, /
+) -> None:
+    reader, writer = conversation
+    writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
+    await until(lambda: desk.asked)
+    await port.close()
+    desk.released.set()
+    assert await heard(reader) == (200, b"1")
+    assert await reader.read() == b""
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port.port)
 
-    told(story)
 
-
-def test_an_address_that_others_have_ends_the_start() -> None:
-    async def story(port: Port, desk: Verbs, _conversation: Conversation) -> None:
-        with pytest.raises(CannotListen, match="extender_address"):
-            await Port(f"127.0.0.1:{port.port}", desk).open()
-
-    told(story)
+@played_by(told)
+async def test_an_address_that_others_have_ends_the_start(
+    port: Port, desk: Verbs, conversation: Conversation, /
+) -> None:
+    with pytest.raises(CannotListen, match="extender_address"):
+        await Port(f"127.0.0.1:{port.port}", desk).open()
 
 
 NAME = "system:kube-scheduler"

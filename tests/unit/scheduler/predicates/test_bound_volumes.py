@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ import pytest
 from partage_scheduler.objects import ApiPod
 from unit.scheduler.objects_made import ZONE, claim, csi_node, node, pod, storage_class, volume
 from unit.scheduler.placing import World
-
-OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 
 
 def using(*claims: str, name: str = "p", namespace: str = "default") -> ApiPod:
@@ -25,12 +22,6 @@ def world(*nodes: Any, **volumes: Any) -> World:
         there.predicates.put_claim(claim(name, each.name))
         there.predicates.put_volume(each)
     return there
-
-
-def test_a_local_volume_is_reached_from_its_node_alone() -> None:
-    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}]}
-    there = world(node("a"), node("b"), c=volume("v", nodeAffinity={"required": {"nodeSelectorTerms": [term]}}))
-    assert there.why(using("c")) == {"b": "node(s) didn't match PersistentVolume's node affinity"}
 
 
 @pytest.mark.parametrize(
@@ -54,47 +45,8 @@ def test_of_a_volume_labels_of_nodes_count_alone(term: Any, where: str) -> None:
     assert there.where(using("c")) == where
 
 
-@pytest.mark.parametrize(
-    ("labels", "where"),
-    [
-        ({ZONE: "z1"}, "a plain"),
-        ({ZONE: "z1__z2"}, "a b plain"),
-        ({OLD_ZONE: "z2"}, "b plain"),
-        ({"other": "z1"}, "a b plain"),
-        ({ZONE: "z1", OLD_ZONE: "z2"}, "plain"),
-    ],
-)
-def test_a_volume_in_a_zone_is_reached_from_there_and_from_nodes_that_say_nothing(
-    labels: Mapping[str, str], where: str
-) -> None:
-    there = world(node("a", {ZONE: "z1"}), node("b", {ZONE: "z2"}), node("plain"), c=volume("v", labels))
-    assert there.where(using("c")) == where
-
-
-def test_a_claim_for_one_pod_bars_every_other_everywhere() -> None:
-    there = world(node("a"), node("b"), c=volume("v"))
-    there.predicates.put_claim(claim("c", "v", mode="ReadWriteOncePod"))
-    assert there.where(using("c")) == "a b"
-    there.on("a", using("c", name="has-it"))
-    reason = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
-    assert there.why(using("c")) == {"a": reason, "b": reason}
-    there.off("has-it")
-    assert there.where(using("c")) == "a b"
-
-
 def csi(handle: str, driver: str = "d") -> Any:
     return volume(f"v-{handle}", of_claim=handle, csi={"driver": driver, "volumeHandle": handle})
-
-
-def test_a_node_takes_so_many_volumes_of_a_driver_each_counted_once() -> None:
-    there = world(node("a"), node("b"), x=csi("x"), y=csi("y"), z=csi("z", driver="e"))
-    there.predicates.put_csi_node(csi_node("a", d=1))
-    there.on("a", using("x", name="has-x"))
-    assert there.why(using("y")) == {"a": "node(s) exceed max volume count"}
-    assert there.where(using("x")) == "a b", "it is attached there already"
-    assert there.where(using("z")) == "a b", "another driver counts for itself"
-    there.predicates.put_csi_node(csi_node("a", d=2))
-    assert there.where(using("y")) == "a b"
 
 
 def test_a_claim_that_is_bound_after_its_pod_was_counted_is_counted_then() -> None:
@@ -107,10 +59,6 @@ def test_a_claim_that_is_bound_after_its_pod_was_counted_is_counted_then() -> No
     assert there.where(using("y")) == ""
     there.off("has-x")
     assert there.where(using("y")) == "a"
-
-
-def test_a_claim_that_is_bound_keeps_nobody_waiting() -> None:
-    assert world(node("a"), c=volume("v")).predicates.unsupported(using("c")) is None
 
 
 def test_claims_that_are_not_there_or_going_or_lost_keep_a_pod_waiting() -> None:

@@ -18,23 +18,8 @@ Json = Mapping[str, Any]
 GIB = 1 << 30
 
 
-def test_there_are_only_so_many_places_for_pods() -> None:
-    world = World(node("n", pods="2"))
-    world.on("n", pod("a"), pod("b", namespace="kube-system"))
-    assert world.why(pod("c")) == {"n": "Too many pods"}
-    world.off("b")
-    assert world.where(pod("c")) == "n"
-
-
 def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_none() -> None:
     assert World(node("n", pods="0")).why(pod("p")) == {"n": "Too many pods"}
-
-
-def test_what_all_pods_of_a_node_ask_for_counts() -> None:
-    world = World(node("n", ephemeral_storage="10Gi"))
-    world.on("n", pod("a", requests={"ephemeral-storage": "6Gi"}))
-    assert world.why(pod("b", requests={"ephemeral-storage": "5Gi"})) == {"n": "Insufficient ephemeral-storage"}
-    assert world.where(pod("b", requests={"ephemeral-storage": "4Gi"})) == "n"
 
 
 def test_a_resource_that_no_node_has_is_lacking_everywhere_unless_nothing_of_it_is_asked_for() -> None:
@@ -54,16 +39,6 @@ def test_of_what_another_plugin_hands_out_the_very_name_counts() -> None:
     assert world.where(pod("p", requests={"fpga.example.com/boards-2": "1"})) == ""
 
 
-def test_a_node_that_shrinks_holds_what_it_held() -> None:
-    world = World(node("n", hugepages_2Mi="64Mi"))
-    world.on("n", pod("a", requests={"hugepages-2Mi": "32Mi"}))
-    world.put(node("n", hugepages_2Mi="16Mi"))
-    asking = pod("b", requests={"hugepages-2Mi": "2Mi"})
-    assert world.why(asking) == {"n": "Insufficient hugepages-2Mi"}
-    world.off("a")
-    assert world.where(asking) == "n"
-
-
 def test_a_node_in_the_slot_of_another_begins_with_nothing_on_it() -> None:
     world = World(node("n", pods="1"))
     world.on("n", pod("a"))
@@ -76,24 +51,6 @@ def using(port: int, address: str = "", protocol: str = "TCP") -> tuple[Json, ..
     return (
         {"hostPort": port, "containerPort": port, "protocol": protocol, **({"hostIP": address} if address else {})},
     )
-
-
-@pytest.mark.parametrize(
-    ("wanted", "free"),
-    [
-        (using(80), False),
-        (using(81), True),
-        (using(80, protocol="UDP"), True),
-        (using(80, "10.0.0.1"), False),
-        (using(80, "10.0.0.2"), True),
-        (using(80, "0.0.0.0"), False),  # noqa: S104
-        (using(0), True),
-    ],
-)
-def test_a_host_port_belongs_to_one_pod_for_each_address_and_protocol(wanted: tuple[Json, ...], *, free: bool) -> None:
-    world = World(node("n"), node("m"))
-    world.on("n", pod("a", ports=using(80, "10.0.0.1")))
-    assert world.where(pod("p", ports=wanted)) == ("n m" if free else "m")
 
 
 def test_a_port_on_all_addresses_is_in_the_way_of_each() -> None:

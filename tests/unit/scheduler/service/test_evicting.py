@@ -18,6 +18,7 @@ from support.gpu_fleet import card
 from support.kube import until
 from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
+from support.stories import with_api
 
 EVENTS = "/api/v1/namespaces/team/events"
 
@@ -49,44 +50,40 @@ def names(api: FakeApi) -> list[str]:
 
 
 @pytest.mark.parametrize("evicts", [False, True])
-def test_pods_on_lost_cards_are_told_and_leave_where_the_operator_wants_it(tmp_path: Path, *, evicts: bool) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            add_pod(api, "p", 500)
-            settings = settings_below(tmp_path, evict_lost=evicts, evict_after_s=0)
-            async with scheduler(api, settings):
-                await until(lambda: not unbound(api))
-                lose_cards(api)
-                await until(lambda: notes(api, "CardLost"))
-                (note,) = notes(api, "CardLost")
-                assert note.startswith("card n1-")
-                assert ("evicted" in note) == evicts
-                if evicts:
-                    await until(lambda: not names(api))
-                    await until(lambda: notes(api, "Evicted"))
-                else:
-                    await asyncio.sleep(0.1)
-                    assert names(api) == ["p"]
-                    assert not api.count("POST", f"{PODS}/p/eviction")
+@with_api
+async def test_pods_on_lost_cards_are_told_and_leave_where_the_operator_wants_it(
+    api: FakeApi, /, tmp_path: Path, *, evicts: bool
+) -> None:
+    add_node(api, "n1")
+    add_pod(api, "p", 500)
+    settings = settings_below(tmp_path, evict_lost=evicts, evict_after_s=0)
+    async with scheduler(api, settings):
+        await until(lambda: not unbound(api))
+        lose_cards(api)
+        await until(lambda: notes(api, "CardLost"))
+        (note,) = notes(api, "CardLost")
+        assert note.startswith("card n1-")
+        assert ("evicted" in note) == evicts
+        if evicts:
+            await until(lambda: not names(api))
+            await until(lambda: notes(api, "Evicted"))
+        else:
+            await asyncio.sleep(0.1)
+            assert names(api) == ["p"]
+            assert not api.count("POST", f"{PODS}/p/eviction")
 
-    asyncio.run(story())
 
-
-def test_while_a_budget_says_no_it_is_asked_again(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            add_pod(api, "p", 500)
-            api.expect(Refuse(429, "TooManyRequests"), method="POST", under=f"{PODS}/p/eviction", times=2)
-            settings = settings_below(tmp_path, evict_lost=True, evict_after_s=0)
-            async with scheduler(api, settings):
-                await until(lambda: not unbound(api))
-                uid = stands(api, "p").uid
-                lose_cards(api)
-                await until(lambda: not names(api))
-                asked = [each for each in api.asked if each.path.endswith("/eviction")]
-                assert len(asked) == 3
-                assert all(uid.encode() in each.body for each in asked)
-
-    asyncio.run(story())
+@with_api
+async def test_while_a_budget_says_no_it_is_asked_again(api: FakeApi, /, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    add_pod(api, "p", 500)
+    api.expect(Refuse(429, "TooManyRequests"), method="POST", under=f"{PODS}/p/eviction", times=2)
+    settings = settings_below(tmp_path, evict_lost=True, evict_after_s=0)
+    async with scheduler(api, settings):
+        await until(lambda: not unbound(api))
+        uid = stands(api, "p").uid
+        lose_cards(api)
+        await until(lambda: not names(api))
+        asked = [each for each in api.asked if each.path.endswith("/eviction")]
+        assert len(asked) == 3
+        assert all(uid.encode() in each.body for each in asked)

@@ -14,122 +14,113 @@ from support.fake_api import FakeApi, Lists, Refuse
 from support.kube import until
 from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, pod_body, stands
+from support.stories import with_api
 
 
-def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_committed(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            for name in ("n1", "n2"):
-                add_node(api, name)
-            for number in range(8):
-                add_pod(api, f"p{number}", 500)
-            async with scheduler(api, settings_below(tmp_path)) as running:
-                await until(lambda: not unbound(api))
-                assert not running.health.against_ready
-                await until(lambda: not running.parts.worker.in_flight)
-                assert all(size == 0 for size in running.parts.core.queue.sizes().values())
-            assert Truth(api, tmp_path).check()["bound"] == 8
+@with_api
+async def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_committed(
+    api: FakeApi, /, tmp_path: Path
+) -> None:
+    for name in ("n1", "n2"):
+        add_node(api, name)
+    for number in range(8):
+        add_pod(api, f"p{number}", 500)
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        await until(lambda: not unbound(api))
+        assert not running.health.against_ready
+        await until(lambda: not running.parts.worker.in_flight)
+        assert all(size == 0 for size in running.parts.core.queue.sizes().values())
+    assert Truth(api, tmp_path).check()["bound"] == 8
 
-    asyncio.run(story())
 
-
-def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            for number in range(3):
-                add_pod(api, f"p{number}", 1000)
-            async with scheduler(api, settings_below(tmp_path)):
-                await until(lambda: len(unbound(api)) == 1)
-                (waits,) = unbound(api)
-                await until(lambda: stands(api, waits).status.conditions)
-                condition = stands(api, waits).status.conditions[0]
-                assert (condition.status, condition.reason) == ("False", "Unschedulable")
-                assert condition.message.startswith("0/1 nodes are available: ")
-                gone = next(f"p{number}" for number in range(3) if f"p{number}" != waits)
-                api.objects.delete(f"{PODS}/{gone}")
-                await until(lambda: not unbound(api))
-
-    asyncio.run(story())
+@with_api
+async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room(
+    api: FakeApi, /, tmp_path: Path
+) -> None:
+    add_node(api, "n1")
+    for number in range(3):
+        add_pod(api, f"p{number}", 1000)
+    async with scheduler(api, settings_below(tmp_path)):
+        await until(lambda: len(unbound(api)) == 1)
+        (waits,) = unbound(api)
+        await until(lambda: stands(api, waits).status.conditions)
+        condition = stands(api, waits).status.conditions[0]
+        assert (condition.status, condition.reason) == ("False", "Unschedulable")
+        assert condition.message.startswith("0/1 nodes are available: ")
+        gone = next(f"p{number}" for number in range(3) if f"p{number}" != waits)
+        api.objects.delete(f"{PODS}/{gone}")
+        await until(lambda: not unbound(api))
 
 
 @pytest.mark.parametrize(("lists", "in_pages"), [(Lists.STREAMED, 0), (Lists.REFUSED, len(KINDS))])
-def test_all_that_there_is_is_learnt_streamed_or_in_pages(tmp_path: Path, lists: Lists, in_pages: int) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            api.lists = lists
-            add_node(api, "n1")
-            add_pod(api, "p", 500)
-            async with scheduler(api, settings_below(tmp_path, elect=False)):
-                await until(lambda: not unbound(api))
-            queries = [asked.query for asked in api.asked if asked.method == "GET"]
-            assert sum("sendInitialEvents" in query for query in queries) == len(KINDS)
-            assert sum("watch" not in query for query in queries) == in_pages
-
-    asyncio.run(story())
+@with_api
+async def test_all_that_there_is_is_learnt_streamed_or_in_pages(
+    api: FakeApi, /, tmp_path: Path, lists: Lists, in_pages: int
+) -> None:
+    api.lists = lists
+    add_node(api, "n1")
+    add_pod(api, "p", 500)
+    async with scheduler(api, settings_below(tmp_path, elect=False)):
+        await until(lambda: not unbound(api))
+    queries = [asked.query for asked in api.asked if asked.method == "GET"]
+    assert sum("sendInitialEvents" in query for query in queries) == len(KINDS)
+    assert sum("watch" not in query for query in queries) == in_pages
 
 
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
-def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(tmp_path: Path, lists: Lists) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            api.lists = lists
-            for name in ("n1", "n2"):
-                add_node(api, name)
-            api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none of the API's"))
-            api.objects.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": "odd"})
-            async with scheduler(api, settings_below(tmp_path)) as running:
-                for number in range(5):
-                    add_pod(api, f"p{number}", 500)
-                await until(lambda: len(unbound(api)) == 1)
-                (waits,) = unbound(api)
-                await until(lambda: stands(api, waits).status.conditions)
-                assert UNREAD.words in stands(api, waits).status.conditions[0].message
-                page = running.metrics.page().decode().splitlines()
-                for kind in ("pods", "persistentvolumes"):
-                    assert f'partage_scheduler_unread_objects_total{{kind="{kind}"}} 1.0' in page
-                api.objects.delete(f"{PODS}/odd")
-                await until(lambda: not unbound(api))
-                api.objects.patch(f"{NODES}/n2", {"spec": {"unschedulable": "odd"}})
-                await until(lambda: running.parts.core.cluster.size == 1)
-
-    asyncio.run(story())
-
-
-def test_pods_of_other_schedulers_are_left_alone_and_count(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            api.objects.create(PODS, pod_body("other", schedulerName="default-scheduler"))
-            api.objects.create(PODS, pod_body("held", nodeName="n1", limits={"cpu": "63500m"}))
-            api.objects.create(PODS, pod_body("ours", limits={"cpu": "1"}))
-            async with scheduler(api, settings_below(tmp_path)):
-                await until(lambda: stands(api, "ours").status.conditions)
-                assert "Insufficient cpu" in stands(api, "ours").status.conditions[0].message
-                api.objects.delete(f"{PODS}/held")
-                await until(lambda: stands(api, "ours").node == "n1")
-                assert not stands(api, "other").node
-
-    asyncio.run(story())
+@with_api
+async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
+    api: FakeApi, /, tmp_path: Path, lists: Lists
+) -> None:
+    api.lists = lists
+    for name in ("n1", "n2"):
+        add_node(api, name)
+    api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none of the API's"))
+    api.objects.create("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": "odd"})
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        for number in range(5):
+            add_pod(api, f"p{number}", 500)
+        await until(lambda: len(unbound(api)) == 1)
+        (waits,) = unbound(api)
+        await until(lambda: stands(api, waits).status.conditions)
+        assert UNREAD.words in stands(api, waits).status.conditions[0].message
+        page = running.metrics.page().decode().splitlines()
+        for kind in ("pods", "persistentvolumes"):
+            assert f'partage_scheduler_unread_objects_total{{kind="{kind}"}} 1.0' in page
+        api.objects.delete(f"{PODS}/odd")
+        await until(lambda: not unbound(api))
+        api.objects.patch(f"{NODES}/n2", {"spec": {"unschedulable": "odd"}})
+        await until(lambda: running.parts.core.cluster.size == 1)
 
 
-def test_a_new_scheduler_believes_what_the_last_one_signed(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            settings = settings_below(tmp_path, elect=False)
-            add_pod(api, "first", 700)
-            async with scheduler(api, settings):
-                await until(lambda: not unbound(api))
-            add_pod(api, "second", 700)
-            add_pod(api, "third", 700)
-            async with scheduler(api, settings):
-                await until(lambda: len(unbound(api)) == 1)
-                (waits,) = unbound(api)
-                await until(lambda: stands(api, waits).status.conditions)
-            assert Truth(api, tmp_path).check()["bound"] == 2
+@with_api
+async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, /, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    api.objects.create(PODS, pod_body("other", schedulerName="default-scheduler"))
+    api.objects.create(PODS, pod_body("held", nodeName="n1", limits={"cpu": "63500m"}))
+    api.objects.create(PODS, pod_body("ours", limits={"cpu": "1"}))
+    async with scheduler(api, settings_below(tmp_path)):
+        await until(lambda: stands(api, "ours").status.conditions)
+        assert "Insufficient cpu" in stands(api, "ours").status.conditions[0].message
+        api.objects.delete(f"{PODS}/held")
+        await until(lambda: stands(api, "ours").node == "n1")
+        assert not stands(api, "other").node
 
-    asyncio.run(story())
+
+@with_api
+async def test_a_new_scheduler_believes_what_the_last_one_signed(api: FakeApi, /, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    settings = settings_below(tmp_path, elect=False)
+    add_pod(api, "first", 700)
+    async with scheduler(api, settings):
+        await until(lambda: not unbound(api))
+    add_pod(api, "second", 700)
+    add_pod(api, "third", 700)
+    async with scheduler(api, settings):
+        await until(lambda: len(unbound(api)) == 1)
+        (waits,) = unbound(api)
+        await until(lambda: stands(api, waits).status.conditions)
+    assert Truth(api, tmp_path).check()["bound"] == 2
 
 
 def test_a_card_is_not_given_away_while_its_pod_runs_without_its_allocation(tmp_path: Path) -> None:
@@ -164,61 +155,49 @@ def told(api: FakeApi, reason: str) -> list[str]:
     return [event["message"] for event in events if event["reason"] == reason]
 
 
-def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            async with scheduler(api, settings_below(tmp_path)) as running:
-                await until(lambda: not running.health.against_ready)
-                running.parts.freshness.lost("nodes")
-                add_pod(api, "p", 500)
-                await until(lambda: "caches" in running.health.against_ready)
-                await asyncio.sleep(0.05)
-                assert unbound(api) == ["p"]
-                running.parts.freshness.fresh("nodes")
-                api.objects.patch(f"{NODES}/n1", {"metadata": {"labels": {"x": "y"}}})
-                await until(lambda: not unbound(api))
-                assert not running.health.against_ready
-
-    asyncio.run(story())
+@with_api
+async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: FakeApi, /, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        await until(lambda: not running.health.against_ready)
+        running.parts.freshness.lost("nodes")
+        add_pod(api, "p", 500)
+        await until(lambda: "caches" in running.health.against_ready)
+        await asyncio.sleep(0.05)
+        assert unbound(api) == ["p"]
+        running.parts.freshness.fresh("nodes")
+        api.objects.patch(f"{NODES}/n1", {"metadata": {"labels": {"x": "y"}}})
+        await until(lambda: not unbound(api))
+        assert not running.health.against_ready
 
 
-def test_a_follower_is_ready_and_does_nothing(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            async with (
-                scheduler(api, settings_below(tmp_path)) as one,
-                scheduler(api, settings_below(tmp_path)) as two,
-            ):
-                await until(lambda: not (one.health.against_ready or two.health.against_ready))
-                leaders = [each for each in (one, two) if each.parts.elector and each.parts.elector.leads]
-                (follower,) = [each for each in (one, two) if each not in leaders]
-                assert follower.parts.freshness.missing
-                api.objects.create(PODS, pod_body("p", limits={GPU_MILLI: "500"}))
-                await until(lambda: not unbound(api))
-
-    asyncio.run(story())
+@with_api
+async def test_a_follower_is_ready_and_does_nothing(api: FakeApi, /, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    async with (
+        scheduler(api, settings_below(tmp_path)) as one,
+        scheduler(api, settings_below(tmp_path)) as two,
+    ):
+        await until(lambda: not (one.health.against_ready or two.health.against_ready))
+        leaders = [each for each in (one, two) if each.parts.elector and each.parts.elector.leads]
+        (follower,) = [each for each in (one, two) if each not in leaders]
+        assert follower.parts.freshness.missing
+        api.objects.create(PODS, pod_body("p", limits={GPU_MILLI: "500"}))
+        await until(lambda: not unbound(api))
 
 
-def test_a_scheduler_that_does_not_know_who_leads_is_not_ready(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            api.expect(Refuse(403), under=LEASES, times=1000)
-            async with scheduler(api, settings_below(tmp_path)) as running:
-                await until(lambda: api.count("GET", LEASES))
-                assert set(running.health.against_ready) == {"lead"}
-
-    asyncio.run(story())
+@with_api
+async def test_a_scheduler_that_does_not_know_who_leads_is_not_ready(api: FakeApi, /, tmp_path: Path) -> None:
+    api.expect(Refuse(403), under=LEASES, times=1000)
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        await until(lambda: api.count("GET", LEASES))
+        assert set(running.health.against_ready) == {"lead"}
 
 
-def test_a_leader_is_not_ready_until_it_knows_all_that_there_is(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi() as api:
-            api.expect(Refuse(500), under=NODES, times=3)
-            async with scheduler(api, settings_below(tmp_path)) as running:
-                await until(lambda: running.parts.elector and running.parts.elector.leads)
-                await until(lambda: set(running.health.against_ready) == {"caches"})
-                await until(lambda: not running.health.against_ready)
-
-    asyncio.run(story())
+@with_api
+async def test_a_leader_is_not_ready_until_it_knows_all_that_there_is(api: FakeApi, /, tmp_path: Path) -> None:
+    api.expect(Refuse(500), under=NODES, times=3)
+    async with scheduler(api, settings_below(tmp_path)) as running:
+        await until(lambda: running.parts.elector and running.parts.elector.leads)
+        await until(lambda: set(running.health.against_ready) == {"caches"})
+        await until(lambda: not running.health.against_ready)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.vocabulary import ContainerName, Kind
-from partage_plugins.vocabulary.keys import ALLOCATION, GPU_MEMORY, GPU_MILLI
+from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI
 from support.chain_stage import BOARDS, Chain
 from support.isolation_stage import seen
 
@@ -34,10 +34,3 @@ def test_boards_that_are_taken_keep_the_next_pod_waiting(chain: Chain) -> None:
     holders[0].delete()
     waits.wait_running()
     assert waits.node == holders[0].node
-
-
-def test_a_container_has_nothing_of_what_another_one_was_given(chain: Chain) -> None:
-    pod = chain.pod("no-board", limits={GPU_MILLI: "250"})
-    pod.wait_running()
-    assert pod.tried("/bin/sh", "-c", "test -e /dev/fpga0").status != 0
-    assert '"fpga"' not in pod.annotations.get(ALLOCATION, "")

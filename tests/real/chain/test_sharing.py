@@ -86,14 +86,3 @@ def test_a_forged_allocation_is_refused_on_the_node_which_takes_no_more_while_it
     forged.delete_and_wait()
     waits.wait_running(PLACED_WITHIN_S)
     assert len({chain.grant(pod).card for pod in (good, *elsewhere, waits)}) == 4
-
-
-def test_a_new_scheduler_knows_what_the_last_one_gave_away(chain: Chain) -> None:
-    before = [shared(chain, f"before-{number}", 600, gib=8) for number in range(4)]
-    for pod in before:
-        pod.wait_running()
-    chain.scheduler.kill()
-    too_much, fits = shared(chain, "too-much", 600), shared(chain, "fits", 400)
-    chain.scheduler.start()
-    fits.wait_running(PLACED_WITHIN_S)
-    chain.wait_why(too_much, "0/2 nodes are available")

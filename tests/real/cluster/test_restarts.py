@@ -12,7 +12,7 @@ from rig.machine.components import Component
 from rig.rig import Rig
 
 TEAM = "team-a"
-COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "n1-containerd", "n1-kubelet")
+COMPONENTS = ("kube-apiserver", "n1-containerd")
 
 
 @pytest.fixture

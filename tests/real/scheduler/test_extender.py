@@ -124,20 +124,6 @@ def test_pods_of_all_profiles_are_bound_with_signed_allocations(
     assert behind.scheduler.stop() == 0
 
 
-def test_a_pod_that_fits_nowhere_is_told_why_and_is_placed_when_there_is_room(
-    bare: Cluster, node: Node, behind: Behind, tmp_path: Path
-) -> None:
-    node("n1")
-    first = [shared(bare, f"first-{number}", 1000) for number in range(2)]
-    wait_bound(first)
-    waits = shared(bare, "waits", 600)
-    wait_said(waits, "0/1 nodes are available: 1 Insufficient GPU share.")
-    first[0].delete_and_wait(grace_s=0)
-    wait_bound([waits])
-    require_good([first[1], waits], tmp_path)
-    assert behind.scheduler.said.count("is not bound as asked") == 0
-
-
 def test_a_pod_is_placed_soon_after_a_node_beats_again(
     bare: Cluster, node: Node, behind: Behind, tmp_path: Path
 ) -> None:

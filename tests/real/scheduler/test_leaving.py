@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary import GPU, GpuPart, Inventory, Ready
@@ -20,16 +18,7 @@ from rig.identity.people import TEAM
 from support.gpu_fleet import card
 
 OURS = "partage-scheduler"
-CLASSES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 BUDGETS = Resource("policy/v1", "poddisruptionbudgets")
-
-
-@pytest.fixture
-def urgent(bare: Cluster) -> Generator[str]:
-    """A priority class."""
-    bare.api.create(CLASSES.at(), {"metadata": {"name": "urgent"}, "value": 1000})
-    yield "urgent"
-    bare.api.delete(CLASSES.at(name="urgent"))
 
 
 def shared(cluster: Cluster, name: str, milli: int, **spec: Any) -> Pod:
@@ -44,25 +33,6 @@ def reasons(pod: Pod) -> set[str]:
 
 def is_going(pod: Pod) -> str | None:
     return None if pod.refresh()["metadata"].get("deletionTimestamp") else "nobody deleted it"
-
-
-def test_a_pod_of_a_higher_priority_takes_the_place_of_a_lower_one(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, urgent: str
-) -> None:
-    node("n1")
-    scheduler.start()
-    low = [shared(bare, f"low-{number}", milli) for number, milli in enumerate((1000, 600))]
-    for pod in low:
-        pod.wait_bound()
-    new = shared(bare, "new", 700, priorityClassName=urgent)
-    until("the smaller one is to leave", lambda: is_going(low[1]), 30)
-    assert low[1].condition("DisruptionTarget")["reason"] == "PreemptionByScheduler"
-    assert new.refresh()["status"]["nominatedNodeName"] == "n1"
-    assert not low[0].refresh()["metadata"].get("deletionTimestamp")
-    low[1].delete_and_wait(grace_s=0)  # as its kubelet would
-    new.wait_bound()
-    assert "nominatedNodeName" not in new.refresh()["status"]
-    until("it is told", lambda: None if "Preempted" in {e.reason for e in bare.events_of(low[1])} else "it is not", 20)
 
 
 def test_a_pod_on_a_lost_card_is_evicted_as_its_budget_allows(

@@ -60,24 +60,6 @@ def test_pods_are_bound_with_signed_allocations(
     assert scheduler.stop() == 0
 
 
-def test_a_pod_that_fits_nowhere_says_why_until_there_is_room(
-    bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, tmp_path: Path
-) -> None:
-    node("n1")
-    scheduler.start()
-    first = [shared(bare, f"first-{number}", 1000) for number in range(2)]
-    wait_bound(first)
-    waits = shared(bare, "waits", 600)
-    until("it says why", lambda: None if waits.refresh()["status"].get("conditions") else "it says nothing", 20)
-    condition = waits.condition("PodScheduled")
-    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
-    assert condition["message"].startswith("0/1 nodes are available: ")
-    until("there is an event", lambda: None if "FailedScheduling" in reasons(waits) else "there is none", 20)
-    first[0].delete_and_wait(grace_s=0)
-    wait_bound([waits])
-    require_good([first[1], waits], tmp_path)
-
-
 def test_a_scheduler_that_is_killed_is_followed_by_one_that_believes_what_it_signed(
     bare: Cluster, node: Callable[[str], None], scheduler: Scheduler, tmp_path: Path
 ) -> None:
@@ -106,11 +88,6 @@ def test_a_dry_run_says_where_pods_would_go_and_changes_nothing(
     assert f"{TEAM}/too-much  nowhere: 0/1 nodes are available: " in done.stdout
     assert not fits.refresh()["spec"].get("nodeName")
     assert not too_much.refresh()["spec"].get("nodeName")
-
-
-def test_the_check_finds_nothing_wrong(scheduler: Scheduler) -> None:
-    done = scheduler.once("--check")
-    assert done.returncode == 0, done.stderr
 
 
 def reasons(pod: Pod) -> set[str]:

@@ -62,13 +62,6 @@ def test_kustomize_takes_every_file() -> None:
     }
 
 
-def test_everything_says_whose_part_it_is() -> None:
-    for manifest in OBJECTS:
-        labels = manifest["metadata"]["labels"]
-        assert labels["app.kubernetes.io/part-of"] == "partage"
-        assert {"app.kubernetes.io/name", "app.kubernetes.io/component"} <= labels.keys()
-
-
 def test_its_metrics_are_reached_from_namespaces_that_scrape_alone() -> None:
     (reached,) = of_kind("NetworkPolicy")
     (rule,) = reached["spec"]["ingress"]
@@ -78,11 +71,6 @@ def test_its_metrics_are_reached_from_namespaces_that_scrape_alone() -> None:
     labels = of_kind("DaemonSet")[0]["spec"]["template"]["metadata"]["labels"]
     assert reached["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
     assert not pod().get("hostNetwork"), "no policy would hold for it"
-
-
-def test_no_object_is_given_twice() -> None:
-    names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in OBJECTS]
-    assert len(set(names)) == len(names)
 
 
 def test_the_account_patches_nodes_and_reads_pods_one_by_one() -> None:

@@ -73,13 +73,6 @@ def test_kustomize_takes_every_file() -> None:
     }
 
 
-def test_everything_says_whose_part_it_is() -> None:
-    for manifest in (*OBJECTS, SERVICE, SLICE, ROLE, ROLE_BINDING, REACHED):
-        labels = manifest["metadata"]["labels"]
-        assert labels["app.kubernetes.io/part-of"] == "partage"
-        assert {"app.kubernetes.io/name", "app.kubernetes.io/component"} <= labels.keys()
-
-
 def test_it_reads_what_it_follows() -> None:
     followed = (PODS, NODES, NAMESPACES, VOLUMES, CLAIMS, CLASSES, CSI_NODES, BUDGETS)
     kinds = {stream.path.rpartition("/")[2] for stream in followed}
@@ -145,15 +138,6 @@ def test_the_daemon_knows_each_variable_that_it_is_given() -> None:
     assert given <= {*own, *COMMON}
 
 
-def test_a_rollout_and_a_drain_leave_one_that_leads_or_takes_over() -> None:
-    deployment = of_kind("Deployment")["spec"]
-    assert deployment["replicas"] == 2
-    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
-    budget = of_kind("PodDisruptionBudget")["spec"]
-    assert budget["maxUnavailable"] == 1
-    assert budget["selector"] == deployment["selector"]
-
-
 def test_the_extenders_service_leads_to_the_one_in_the_slice_and_it_alone_is_written() -> None:
     variables = {each["name"]: each for each in patched()["env"]}
     name = SLICE["metadata"]["name"]
@@ -200,11 +184,6 @@ def test_it_is_confined() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-
-
-def test_its_priority_is_its_own() -> None:
-    assert of_kind("PriorityClass")["metadata"]["name"] == pod()["priorityClassName"]
-    assert not of_kind("PriorityClass")["globalDefault"]
 
 
 def test_a_stop_has_more_time_than_it_takes() -> None:

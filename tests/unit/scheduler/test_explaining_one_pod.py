@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import NodeName
 from partage_scheduler.explanation import Explained, explain
 from partage_scheduler.objects import ApiPod
 from unit.scheduler.cluster.cards import carded, granted
@@ -102,19 +101,6 @@ def test_a_node_that_is_barred_is_named_with_its_reason() -> None:
     stage = Stage(m=1)
     stage.cluster.node(carded("m", "ok", unschedulable=True))
     assert changes(explained(stage, pod("new", milli=200))) == {"no node with: node(s) were unschedulable": "m"}
-
-
-def test_where_no_single_change_helps_none_is_named() -> None:
-    stage = Stage(m=1)
-    stage.cluster.node(carded("m", "ok", unschedulable=True))
-    assert explained(stage, pod("new", milli=2000, cpu="99")).helps == ()
-
-
-def test_nothing_is_taken_by_asking() -> None:
-    stage = Stage(m=1)
-    for _ in range(3):
-        assert explained(stage, pod("new", milli=1000)).goes_to == "m"
-    assert stage.decider.free(NodeName("m")).cpu_milli == 8000
 
 
 def test_what_is_written_wrongly_is_refused() -> None:

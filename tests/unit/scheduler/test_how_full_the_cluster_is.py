@@ -53,17 +53,6 @@ def test_free_time_on_cards_in_use_is_in_pieces() -> None:
     assert full.share_in_pieces == 500 / 1500
 
 
-def test_a_full_cluster_has_nothing_in_pieces() -> None:
-    full = fullness([(node("a"), [holding(grant("a", 400)), holding(grant("a", 600))])])
-    assert (full.share_given, full.share_in_pieces) == (1, 0)
-
-
-def test_a_card_on_which_more_counts_than_there_is_is_full_and_no_more() -> None:
-    twice = [holding(grant("a", 800)), holding(grant("a", 800))]
-    full = fullness([(node("a", "b"), twice)])
-    assert (full.share_given, full.share_in_pieces) == (0.5, 0)
-
-
 def test_init_containers_use_the_room_of_those_after_them() -> None:
     full = fullness([(node("a"), [holding(grant("a", 700, "init"), grant("a", 400), grant("a", 100, "sidecar"))])])
     assert full.given_share_milli == 800

@@ -19,28 +19,6 @@ def test_pods_that_are_told_of_before_their_node_count_when_it_comes() -> None:
     assert len(stage.rules.pods) == 1
 
 
-def test_a_node_that_goes_and_comes_back_has_its_pods_again() -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(holding("a", "n", "t0", cpu="2"), holding("b", "n", "t1"))
-    assert stage.cluster.node_gone("n") == NODE | FREED
-    assert not stage.rules.pods
-    assert not stage.rules.nodes
-    assert stage.cluster.node_gone("n") == NONE
-    assert stage.cluster.pod_gone(holding("b", "n").uid) == FREED
-    stage.cluster.node(piled("n", 3, uid="other"))
-    assert stage.left("n") == (2, 6000, 8)
-
-
-def test_an_assumed_pod_outlives_its_node_until_its_binding_is_undone() -> None:
-    stage = Stage(piled("n", 3))
-    stage.assume(pod("a"), 2)
-    stage.cluster.node_gone("n")
-    stage.cluster.node(piled("n", 3, uid="other"))
-    assert stage.left("n")[0] == 1
-    assert stage.cluster.undo(pod("a").uid) == FREED
-    assert stage.left("n")[0] == 3
-
-
 def test_a_node_that_was_registered_anew_under_its_name_is_another() -> None:
     stage = Stage(piled("n", 3, version=1))
     stage.pod(holding("a", "n", "t0"))
@@ -49,20 +27,6 @@ def test_a_node_that_was_registered_anew_under_its_name_is_another() -> None:
     assert stage.cluster.node(piled("n", 9, version=3)) == NONE, "told late of the one before"
     assert stage.cluster.node_gone("n", uid="uid-n") == NONE
     assert stage.left("n") == (1, 4000, 8)
-
-
-def test_a_node_told_twice_or_late_changes_nothing() -> None:
-    stage = Stage(piled("n", 3, version=5))
-    assert stage.cluster.node(piled("n", 3, version=5)) == NONE
-    assert stage.cluster.node(piled("n", 9, version=4)) == NONE
-    assert stage.left("n")[0] == 3
-
-
-def test_after_a_fresh_list_nodes_that_are_not_in_it_are_gone() -> None:
-    stage = Stage(piled("m", 3, version=1), piled("n", 3, version=2))
-    causes = stage.cluster.relisted_nodes([piled("n", 3, version=2), piled("o", 1, version=9)])
-    assert causes == NODE | FREED
-    assert sorted(each.name for each in stage.cluster.nodes) == ["n", "o"]
 
 
 def test_an_inventory_that_shrinks_below_what_is_bound_leaves_nothing_and_forgets_nobody() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from partage_plugins.vocabulary import Gang, Namespace, PodUid
-from partage_scheduler.objects import ApiPod
 from unit.scheduler.cluster.stage import FREED, NONE, POD, Stage, bound, holding, piled
 from unit.scheduler.cluster_made import pod
 
@@ -37,12 +36,6 @@ def test_a_pod_that_ended_holds_nothing(phase: str) -> None:
     assert stage.left("n") == (3, 8000, 8)
 
 
-def test_a_pod_that_had_ended_before_it_was_seen_holds_nothing() -> None:
-    stage = Stage(piled("n", 3))
-    assert stage.pod(holding("a", "n", "t0", phase="Failed")) == NONE
-    assert stage.left("n") == (3, 8000, 8)
-
-
 def test_a_pod_that_is_being_deleted_holds_until_it_is_gone() -> None:
     stage = Stage(piled("n", 3))
     stage.pod(holding("a", "n", "t0", version=1))
@@ -54,39 +47,12 @@ def test_a_pod_that_is_being_deleted_holds_until_it_is_gone() -> None:
     assert stage.left("n") == (3, 8000, 8)
 
 
-def test_the_same_twice_and_what_is_older_change_nothing() -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(holding("a", "n", "t0", version=7, cpu="2"))
-    assert stage.pod(holding("a", "n", "t0", version=7, cpu="2")) == NONE
-    assert stage.pod(pod("a", version=5, cpu="2")) == NONE
-    assert stage.pod(pod("a", node="n", version=6, cpu="1")) == NONE
-    assert stage.left("n") == (2, 6000, 8)
-
-
 def test_versions_that_are_no_numbers_are_told_apart_all_the_same() -> None:
     stage = Stage(piled("n", 3))
     for _ in range(2):
         stage.pod(holding("a", "n", "t0", cpu="2"))
         stage.pod(pod("a", cpu="2"))
     assert stage.left("n") == (2, 6000, 8)
-
-
-def test_what_comes_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(holding("a", "n", "t0", version=1))
-    stage.intake.gone(A)
-    assert stage.pod(holding("a", "n", "t0", version=9)) == NONE
-    assert stage.left("n") == (3, 8000, 8)
-
-
-def test_after_a_fresh_list_who_is_not_in_it_is_gone() -> None:
-    stage = Stage(piled("n", 4))
-    stage.pod(holding("a", "n", "t0", version=1), holding("b", "n", "t1", version=2))
-    new = holding("c", "n", "t2", version=9)
-    causes = stage.intake.listed([holding("b", "n", "t1", version=2), new])
-    assert causes == FREED | POD
-    assert stage.left("n") == (2, 8000, 8)
-    assert stage.intake.listed([holding("b", "n", "t1", version=2), new]) == NONE
 
 
 def test_an_assumed_pod_counts_at_once_and_is_confirmed_by_the_watch_however_often() -> None:
@@ -110,15 +76,6 @@ def test_a_pod_is_not_assumed_twice() -> None:
         stage.cluster.assume(pod("a"), decision)
 
 
-def test_a_binding_that_came_to_nothing_is_undone_once() -> None:
-    stage = Stage(piled("n", 3))
-    stage.assume(pod("a"), 2)
-    assert stage.cluster.undo(A) == FREED
-    assert stage.cluster.undo(A) == NONE
-    assert stage.left("n") == (3, 8000, 8)
-    stage.assume(pod("a"), 3)
-
-
 @pytest.mark.parametrize("said", ["seen", "confirmed"])
 def test_what_is_bound_is_not_undone(said: str) -> None:
     stage, waiting = Stage(piled("n", 3)), pod("a")
@@ -131,55 +88,11 @@ def test_what_is_bound_is_not_undone(said: str) -> None:
     assert stage.left("n") == (1, 8000, 8)
 
 
-def test_a_binding_that_arrived_after_it_was_given_up_counts() -> None:
-    stage, waiting = Stage(piled("n", 3)), pod("a")
-    decision = stage.assume(waiting, 2)
-    stage.cluster.undo(A)
-    assert stage.pod(bound(waiting, decision)) == POD
-    assert stage.left("n") == (1, 8000, 8)
-    assert stage.verified == ["a"]
-
-
-def test_an_assumed_pod_that_the_watch_shows_elsewhere_is_there() -> None:
-    stage = Stage(piled("m", 3), piled("n", 9))
-    assert stage.assume(pod("a"), 2).node == "m"
-    assert stage.pod(pod("a", node="n", cpu="1")) == FREED | POD
-    assert (stage.left("m"), stage.left("n")) == ((3, 8000, 8), (9, 7000, 8))
-    assert stage.cluster.undo(A) == NONE
-
-
 def test_an_assumed_pod_that_was_bound_there_by_somebody_else_has_no_devices() -> None:
     stage = Stage(piled("n", 3))
     stage.assume(pod("a"), 2)
     assert stage.pod(pod("a", node="n")) == FREED | POD
     assert stage.left("n") == (3, 8000, 8)
-
-
-def test_an_assumed_pod_that_is_deleted_holds_nothing_and_what_comes_of_its_binding_is_ignored() -> None:
-    stage = Stage(piled("n", 3))
-    stage.assume(pod("a"), 2)
-    assert stage.intake.gone(A) == FREED
-    stage.cluster.confirmed(A)
-    assert stage.cluster.undo(A) == NONE
-    assert stage.left("n") == (3, 8000, 8)
-
-
-@pytest.mark.parametrize(
-    "forged",
-    [
-        holding("a", "n", "t0", signature="forged", cpu="1"),
-        pod("a", node="n", cpu="1", annotations=dict(holding("other", "n", "t0").metadata.annotations)),
-        pod("a", node="n", cpu="1", annotations=dict(holding("a", "other", "t0").metadata.annotations)),
-    ],
-    ids=["forged", "another pod's", "another node's"],
-)
-def test_an_allocation_that_is_not_believed_counts_for_nothing_and_is_flagged(forged: ApiPod) -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(forged)
-    assert stage.left("n") == (3, 7000, 8)
-    assert list(stage.cluster.flagged) == [A]
-    stage.intake.gone(A)
-    assert not stage.cluster.flagged
 
 
 def test_a_pod_that_waits_may_have_any_annotation_and_it_counts_for_nothing() -> None:
@@ -192,30 +105,11 @@ def test_a_pod_that_waits_may_have_any_annotation_and_it_counts_for_nothing() ->
     assert stage.left("n") == (2, 8000, 8)
 
 
-def test_an_allocation_that_changes_while_the_pod_runs_is_judged_again() -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(holding("a", "n", "t0", version=1))
-    assert stage.pod(holding("a", "n", "t0", "t1", signature="forged", version=2)) == NONE
-    assert stage.left("n") == (2, 8000, 8)
-    assert list(stage.cluster.flagged) == [A]
-    assert stage.pod(holding("a", "n", "t1", "t2", gen=2, version=3)) == FREED | POD
-    assert stage.left("n") == (1, 8000, 8)
-    assert not stage.cluster.flagged
-
-
 def test_a_pod_is_verified_once_and_not_at_each_event() -> None:
     stage = Stage(piled("n", 3))
     for version in range(1, 5):
         stage.pod(holding("a", "n", "t0", version=version, labels={"version": str(version)}))
     assert stage.verified == ["a"]
-
-
-def test_labels_that_change_are_told_to_the_rules() -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(pod("a", node="n", version=1))
-    assert stage.pod(pod("a", node="n", version=2, labels={"app": "x"})) == POD
-    assert stage.rules.pods[A][1].metadata.labels == {"app": "x"}
-    assert stage.pod(pod("a", node="n", version=3, labels={"app": "x"})) == NONE
 
 
 def test_a_pod_that_is_resized_while_it_runs_counts_anew() -> None:

@@ -79,19 +79,6 @@ def test_a_pod_is_told_once_for_each_change_and_no_more_when_it_is_as_it_was() -
     assert len(stage.events) == 2
 
 
-def test_a_newer_allocation_counts_from_then_on() -> None:
-    stage = stage_of(noted(given(of_gen(1)), 1), noted(given(of_gen(3, 200)), 2), noted(given(of_gen(2, 700)), 3))
-    assert stage.left("n") == [(800, 12)]
-    assert stage.cluster.flagged == {A: OLDER}
-
-
-def test_a_key_that_is_taken_away_frees_nothing_of_who_was_verified_by_it() -> None:
-    stage = Stage(piled("n", 3))
-    stage.pod(holding("a", "n", "t0", version=1))
-    stage.pod(holding("a", "n", "t0", signature="by a key that is gone", version=2))
-    assert stage.left("n")[0] == 2
-
-
 def test_a_pod_that_was_bound_and_lost_its_allocation_before_it_was_seen_keeps_what_was_written() -> None:
     stage = stage_of(cards=2)
     decision = stage.decide(pod("a", milli=1000))
@@ -143,21 +130,6 @@ def test_nobody_joins_a_pod_of_which_nobody_knows_where_it_is() -> None:
     near = {"partage.dev/affinity": "x"}
     stage = stage_of(pod("a", node="n", milli=10, annotations=near))
     assert stage.decide(pod("new", milli=10, annotations=near)) is None
-
-
-def test_what_counts_everywhere_counts_on_the_cards_that_a_node_has_now() -> None:
-    stage = Cards()
-    stage.cluster.pod(noted({}, milli=600))
-    stage.cluster.node(carded("n", "ok"))
-    stage.cluster.heartbeat("n", 0.0, 0.0)
-    assert stage.left("n") == [(400, 6)]
-    stage.cluster.node(carded("n", "ok", "ok"))
-    assert stage.left("n") == [(400, 6), (400, 6)]
-    stage.cluster.node_gone("n")
-    stage.cluster.node(carded("n", "ok", "ok", "ok", uid="anew"))
-    assert stage.left("n") == [(400, 6)] * 3
-    stage.cluster.pod_gone(A)
-    assert stage.left("n") == [(1000, 16)] * 3
 
 
 def test_more_cards_than_one_count_on_one_only_where_they_may_be_one() -> None:

@@ -58,36 +58,11 @@ def test_a_pod_that_keeps_others_off_more_than_it_asks_for_is_refused_with_and_w
     place(core, a_pod("whole", 1000, annotations={EXCLUSION: "x"}), N1)
 
 
-def test_nothing_is_taken_by_questions(core: Core) -> None:
-    chooser = NodeFilter(core.cycle)
-    for number in range(20):
-        pod = a_pod(f"p{number}", 1000)
-        assert chooser.filter(asking(pod, *EVERYWHERE), now()).node_names == EVERYWHERE
-        assert prioritized(chooser, pod, N1, N2, N3)
-    assert all(not core.cluster.holders(node) for node in (N1, N2, N3))
-
-
-def test_the_best_node_is_one_alone(core: Core) -> None:
-    place(core, a_pod("half", 500), N2)
-    chooser, pod = NodeFilter(core.cycle), a_pod("p", 500)
-    chooser.filter(asking(pod, *EVERYWHERE), now())
-    scores = prioritized(chooser, pod, N3, N2, N1)
-    assert scores[N2] == BEST
-    assert all(score < BEST for node, score in scores.items() if node != N2)
-
-
 def test_among_equal_nodes_the_first_by_name_is_best(core: Core) -> None:
     chooser, pod = NodeFilter(core.cycle), a_pod()
     chooser.filter(asking(pod, "n3", "n1", "n2"), now())
     assert prioritized(chooser, pod, N3, N1, N2)[N1] == BEST
     assert prioritized(chooser, pod, N3, N2) == {N2: BEST}
-
-
-def test_of_many_nodes_the_best_are_left(core: Core) -> None:
-    place(core, a_pod("half", 500), N2)
-    few, all_of_them = NodeFilter(core.cycle, most_nodes=1), NodeFilter(core.cycle, most_nodes=0)
-    assert few.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == ("n2",)
-    assert all_of_them.filter(asking(a_pod(), *EVERYWHERE), now()).node_names == EVERYWHERE
 
 
 @given(st.lists(st.tuples(st.sampled_from(EVERYWHERE), st.sampled_from((125, 500, 1000))), max_size=9), st.data())
@@ -144,12 +119,6 @@ def test_where_it_fits_nowhere_each_node_has_its_reason(core: Core) -> None:
         "elsewhere": "node(s) had no crishim in force",
         "unheard": str(UNKNOWN),
     }
-
-
-def test_a_cluster_without_nodes_has_room_for_nobody(tmp_path: Path) -> None:
-    chooser = NodeFilter(a_core(tmp_path, ()).cycle)
-    assert chooser.filter(asking(a_pod(), "n1"), now()).failed_and_unresolvable_nodes == {"n1": str(UNKNOWN)}
-    assert not chooser.filter(asking(a_pod()), now()).node_names
 
 
 def test_it_is_known_whether_there_is_room_anywhere(core: Core, tmp_path: Path) -> None:

@@ -40,15 +40,6 @@ def test_it_does_not_matter_where_bytes_are_cut(bodies: list[bytes], data: st.Da
     assert listener.is_between
 
 
-def test_a_byte_at_a_time_is_the_same_request() -> None:
-    listener, found = Listener(), list[Ask]()
-    for byte in request(b"abc"):
-        assert not found
-        listener.hear(bytes((byte,)))
-        found += all_of(listener)
-    assert [each.body for each in found] == [b"abc"]
-
-
 @given(st.lists(st.binary(max_size=200), max_size=8))
 @example([b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"])
 @example([b"\r\n\r\n"])

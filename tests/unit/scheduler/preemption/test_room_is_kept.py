@@ -29,13 +29,6 @@ def test_before_and_after_the_victim_has_left_no_lower_and_no_equal_pod_gets_it(
     assert stage.cluster.kept_on(UID) is None
 
 
-def test_what_is_left_beside_it_is_given() -> None:
-    stage, low = waiting()
-    stage.cluster.pod_gone(low)
-    assert stage.decides(pod("lower", milli=500, priority=0)) == "m"
-    assert stage.decides(pod("new", milli=500, priority=5)) == "m"
-
-
 def test_a_higher_pod_takes_it_and_the_one_that_waited_is_told() -> None:
     stage, low = waiting()
     stage.cluster.pod_gone(low)
@@ -43,13 +36,6 @@ def test_a_higher_pod_takes_it_and_the_one_that_waited_is_told() -> None:
     assert [each.uid for each in stage.cluster.pointless()] == [UID]
     assert stage.cluster.kept_on(UID) is None
     assert stage.decides(pod("new", milli=500, priority=5)) is None
-
-
-def test_it_is_given_back_as_soon_as_the_pod_is_gone() -> None:
-    stage, low = waiting()
-    stage.cluster.pod_gone(low)
-    assert stage.cluster.pod_gone(UID) == {Cause.FREED}
-    assert stage.decides(pod("lower", milli=1000)) == "m"
 
 
 def test_a_pod_that_was_bound_elsewhere_meanwhile_keeps_nothing() -> None:

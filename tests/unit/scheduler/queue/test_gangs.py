@@ -6,7 +6,7 @@ import pytest
 
 from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Gang, Namespace, PodUid, keys
+from partage_plugins.vocabulary import PodUid, keys
 from partage_scheduler.cluster.causes import Cause
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.queue import Queue, QueueSettings
@@ -109,14 +109,6 @@ def test_a_gang_that_lost_a_pod_before_it_was_its_turn_waits_for_another() -> No
     assert stage.queue.sizes()["gathering"] == 2
 
 
-def test_a_gang_whose_last_pod_somebody_else_bound_comes_up() -> None:
-    stage = Stage(*members(2))
-    assert stage.next() is None
-    stage.running["train"] = 1
-    stage.queue.happened(frozenset((Cause.POD,)), 1.0)
-    assert stage.next(1.0) == ["train-0", "train-1"]
-
-
 def test_a_gang_that_waits_too_long_is_told_how_many_it_lacks_and_again_later() -> None:
     stage = Stage(*members(2), timeout_s=60.0)
     for now in (60.0, 120.0):
@@ -138,18 +130,6 @@ def test_the_pod_that_comes_while_a_gang_is_told_that_it_lacks_one_is_not_overlo
     assert len(stage.next(60.0) or []) == 3
 
 
-def test_two_gangs_never_hold_what_the_other_needs() -> None:
-    """Room for one of two: whichever is first gets all of it, the other gets it afterwards."""
-    one, two = members(2, size=2, gang="one"), members(2, size=2, gang="two")
-    stage = Stage(one[0], two[0], one[1], two[1])
-    assert stage.next() == ["one-0", "one-1"]
-    stage.bound("one-0", "one-1")
-    assert stage.next() == ["two-0", "two-1"]
-    stage.failed("two-0", "two-1")
-    stage.queue.happened(FREED, 9.0)
-    assert stage.next(9.0) == ["two-0", "two-1"]
-
-
 def test_a_gang_goes_by_its_lowest_priority_and_its_oldest_pod() -> None:
     low, high = pod("g-0", gang="g", size=2, priority=1, created=1), pod("g-1", gang="g", size=2, priority=9, created=9)
     stage = Stage(low, high, pod("middle", priority=5), pod("younger", priority=1, created=2))
@@ -161,12 +141,6 @@ def test_a_pod_that_joins_or_leaves_a_gang_by_its_annotations_is_moved() -> None
     stage.offer(pod("train-0"))
     assert stage.next() == ["train-0"]
     assert stage.queue.sizes()["gathering"] == 0
-
-
-def test_both_keys_or_none() -> None:
-    assert read_gang("team", {}) is None
-    gang = read_gang("team", {keys.GANG: "train", keys.GANG_SIZE: "4"})
-    assert gang == Gang(Namespace("team"), "train", 4)
 
 
 @pytest.mark.parametrize(

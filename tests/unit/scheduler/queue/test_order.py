@@ -47,14 +47,6 @@ def test_the_higher_priority_comes_first_then_the_older_then_the_one_offered_fir
     assert names(queue) == ["a", "b", "c", "d", "z"]
 
 
-def test_a_pod_is_handed_out_once() -> None:
-    queue = queue_of(pod("a"))
-    queue.offer(pod("a"), 0.0)
-    assert names(queue) == ["a"]
-    queue.offer(pod("a"), 0.0)
-    assert names(queue) == []
-
-
 @pytest.mark.parametrize(
     "other", [pod("a", node="n"), pod("a", phase="Succeeded"), pod("a", going=True)], ids=["bound", "ended", "going"]
 )
@@ -73,16 +65,6 @@ def test_a_gated_pod_comes_up_when_its_last_gate_is_gone() -> None:
     assert queue.sizes()["gated"] == 1
     queue.offer(pod("a"), 100.0)
     assert names(queue, 100.0) == ["a"]
-
-
-def test_a_pod_that_failed_waits_for_its_cause_and_for_no_other_and_for_no_timer() -> None:
-    queue = queue_of(pod("a"))
-    fail(queue, FREED, 0.0, "a")
-    queue.happened(POD, 1.0)
-    assert queue.due is None
-    assert names(queue, 1e9) == []
-    queue.happened(FREED, 1e9)
-    assert names(queue, 1e9) == ["a"]
 
 
 def test_an_idle_queue_lets_a_pod_go_first_whose_cause_came_while_it_rests_but_once_for_each_rest() -> None:
@@ -123,21 +105,6 @@ def test_an_event_does_not_end_a_rest_after_an_error() -> None:
     assert names(queue, 1.0) == ["a"]
 
 
-def test_what_happens_while_a_pod_is_in_flight_counts_when_it_comes_back() -> None:
-    queue = queue_of(pod("a"))
-    assert names(queue) == ["a"]
-    queue.happened(FREED, 0.5)
-    queue.failed(A, FREED, 1.0)
-    assert names(queue, 1.0) == ["a"]
-
-
-def test_what_happened_before_a_pod_was_handed_out_does_not() -> None:
-    queue = queue_of(pod("a"))
-    queue.happened(FREED, 0.0)
-    fail(queue, FREED, 0.0, "a")
-    assert names(queue, 99.0) == []
-
-
 def test_a_pod_that_is_another_than_before_comes_up_and_one_that_only_reports_does_not() -> None:
     queue = queue_of(pod("a"))
     fail(queue, NONE, 0.0, "a")
@@ -148,18 +115,6 @@ def test_a_pod_that_is_another_than_before_comes_up_and_one_that_only_reports_do
     queue.offer(pod("a", labels={"newer": "yes"}), 7.0)
     queue.failed(A, NONE, 7.0)
     assert names(queue, 9.0) == ["a"]
-
-
-def test_a_withdrawn_pod_is_nowhere_and_what_is_said_of_it_later_is_ignored() -> None:
-    queue = queue_of(pod("a"), pod("b"))
-    queue.withdraw(A)
-    queue.failed(A, FREED, 0.0)
-    queue.withdraw(A)
-    assert names(queue) == ["b"]
-    queue.withdraw(PodUid("uid-b"))
-    queue.failed(PodUid("uid-b"), TIME, 0.0)
-    assert set(queue.sizes().values()) == {0}
-    assert names(queue, 99.0) == []
 
 
 def test_who_left_leaves_nothing_behind() -> None:

@@ -8,16 +8,6 @@ from hypothesis import strategies as st
 from partage_scheduler.api import Pace
 
 
-def test_some_may_be_done_at_once_and_then_one_at_a_time() -> None:
-    pace = Pace(2, at_once=3)
-    for _ in range(3):
-        assert pace.due <= 10
-        pace.done(10)
-    assert pace.due == 10.5
-    pace.done(10.5)
-    assert pace.due == 11
-
-
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=60), st.integers(1, 5))
 def test_in_no_time_is_more_done_than_so_many_at_once_and_so_many_a_second(rests: list[float], at_once: int) -> None:
     pace, now, done = Pace(2, at_once=at_once), 0.0, list[float]()

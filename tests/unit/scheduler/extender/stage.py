@@ -18,7 +18,7 @@ from partage_scheduler.core import Core, new_core, plugins
 from partage_scheduler.extender.messages import Args
 from partage_scheduler.objects import ApiLease, ApiNode, ApiPod
 from support.gpu_fleet import card
-from support.scheduler_stage import CARDS, settings_below
+from support.scheduler_stage import CARDS, Running, settings_below
 from support.scheduling import node_body, pod_body
 
 FOREIGN = "default-scheduler"
@@ -64,8 +64,9 @@ def now() -> float:
 class Caller:
     """A kube-scheduler that asks over HTTP."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self._session, self._url = session, url
+    def __init__(self, session: aiohttp.ClientSession, url: str, running: Running) -> None:
+        """`running` is the scheduler that it asks."""
+        self._session, self._url, self.running = session, url, running
 
     async def ask(self, question: str, body: Any) -> tuple[int, Any]:
         async with self._session.post(f"{self._url}/{question}", data=msgspec.json.encode(body)) as answer:

@@ -7,17 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_plugins.vocabulary import NodeName, PodUid
+from partage_plugins.vocabulary import NodeName
 from partage_scheduler.extender.messages import (
     Args,
     BindingArgs,
     FilterResult,
     Host,
     Message,
-    MetaPod,
-    MetaVictims,
     PreemptionArgs,
-    PreemptionResult,
     PrioritizeArgs,
     Result,
     Unreadable,
@@ -26,7 +23,6 @@ from partage_scheduler.extender.messages import (
 )
 
 QUESTIONS = (Args, PrioritizeArgs, BindingArgs, PreemptionArgs)
-N1 = NodeName("n1")
 
 
 def test_nodes_come_by_their_names() -> None:
@@ -45,32 +41,15 @@ def test_what_is_no_list_of_names_is_said_so(names: bytes) -> None:
         read(b'{"Pod":{"metadata":{"name":"p"},"spec":{}},"NodeNames":%b}' % names, Args)
 
 
-def test_a_binding_is_read() -> None:
-    body = b'{"PodName":"p","PodNamespace":"team","PodUID":"u","Node":"n1"}'
-    assert read(body, BindingArgs) == BindingArgs(pod_name="p", pod_namespace="team", pod_uid=PodUid("u"), node=N1)
-
-
-def test_victims_are_read_by_their_uids() -> None:
-    body = (
-        b'{"Pod":{"metadata":{"name":"p"}},"NodeNameToVictims":null,'
-        b'"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"v"}],"NumPDBViolations":2}}}'
-    )
-    victims = MetaVictims(pods=(MetaPod(uid=PodUid("v")),), violations=2)
-    assert read(body, PreemptionArgs).node_name_to_meta_victims == {"n1": victims}
-    assert msgspec.json.decode(write(PreemptionResult(node_name_to_meta_victims={N1: victims}))) == {
-        "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "v"}], "NumPDBViolations": 2}}
-    }
-
-
 def test_answers_have_upstreams_keys() -> None:
-    failed = FilterResult(node_names=(N1,), failed_nodes={NodeName("n2"): "why"})
+    failed = FilterResult(node_names=(NodeName("n1"),), failed_nodes={NodeName("n2"): "why"})
     assert msgspec.json.decode(write(failed)) == {
         "NodeNames": ["n1"],
         "FailedNodes": {"n2": "why"},
         "FailedAndUnresolvableNodes": {},
         "Error": "",
     }
-    assert write((Host(host=N1, score=10),)) == b'[{"Host":"n1","Score":10}]'
+    assert write((Host(host=NodeName("n1"), score=10),)) == b'[{"Host":"n1","Score":10}]'
     assert write(Result()) == b'{"Error":""}'
 
 

@@ -23,53 +23,11 @@ from partage_scheduler.objects import (
     ApiVolume,
     seen,
 )
-from partage_scheduler.objects.selectors import Expression
-from partage_scheduler.objects.specs import Amounts
-from unit.scheduler.objects_made import pod
 from unit.scheduler.pods_written import FULL_POD
 
 
 def read(found: object, type_: Any = ApiPod) -> Any:
     return decoded("GET /it", json.dumps(found).encode(), type_)
-
-
-def test_of_a_pod_with_everything_all_that_is_needed_is_there() -> None:
-    found = read(FULL_POD)
-    assert (found.uid, found.namespace, found.name, found.node) == ("u-1", "team-a", "train-0", "n1")
-    assert (found.priority, found.is_terminal, found.is_going) == (1000, False, True)
-    spec = found.spec
-    assert [each.name for each in spec.scheduling_gates] == ["example.com/quota"]
-    assert [each.name for each in spec.resource_claims] == ["accelerator"]
-    assert spec.tolerations[0].operator == "Exists"
-    assert spec.tolerations[1].operator == "Equal"
-    assert spec.init_containers[0].restart_policy == "Always"
-    assert spec.containers[0].ports[0].host_ip == "10.0.0.1"
-    assert spec.containers[0].resources == Amounts(limits={"partage.dev/gpu-milli": "500"}, requests={"cpu": "1"})
-    assert spec.overhead == {"cpu": "250m"}
-    assert spec.resources.requests == {"memory": "1Gi"}
-    assert spec.volumes[0].persistent_volume_claim.claim_name == "data"
-    assert spec.volumes[1].ephemeral is not None
-    assert spec.volumes[2].iscsi is not None
-    assert spec.scheduling_group.pod_group_name == "gang"
-    assert found.status.nominated_node_name == "n2"
-    assert found.status.container_statuses[0].allocated_resources == {"cpu": "2"}
-
-
-def test_of_affinity_and_spread_everything_is_there() -> None:
-    spec = read(FULL_POD).spec
-    nodes = spec.affinity.node_affinity
-    assert nodes.required.node_selector_terms[0].match_fields == (
-        Expression(key="metadata.name", operator="In", values=("n1",)),
-    )
-    assert nodes.preferred[0].weight == 7
-    term = spec.affinity.pod_affinity.required[0]
-    assert (term.topology_key, term.namespaces, term.match_label_keys) == ("zone", ("b",), ("rev",))
-    assert term.namespace_selector.match_labels == {"team": "a"}
-    assert term.label_selector.match_expressions[0].operator == "NotIn"
-    assert spec.affinity.pod_anti_affinity.preferred[0].pod_affinity_term.mismatch_label_keys == ("rev",)
-    spread = spec.topology_spread_constraints[0]
-    assert (spread.max_skew, spread.min_domains, spread.node_taints_policy) == (2, 3, "Honor")
-    assert spread.node_affinity_policy == "Honor"
 
 
 def test_plugins_are_shown_what_a_snapshot_of_the_cluster_shows_them() -> None:
@@ -81,11 +39,6 @@ def test_a_pod_with_next_to_nothing_is_read_too() -> None:
     found = read({"metadata": {"name": "p", "creationTimestamp": None}})
     assert (found.node, found.priority, found.is_going, found.is_terminal) == ("", 0, False, False)
     assert seen(found).containers == ()
-
-
-@pytest.mark.parametrize(("phase", "ended"), [("Succeeded", True), ("Failed", True), ("Running", False), ("", False)])
-def test_a_pod_that_has_ended_is_known_by_its_phase(phase: str, *, ended: bool) -> None:
-    assert pod("p", status={"phase": phase}).is_terminal is ended
 
 
 def test_what_else_there_is_is_read() -> None:

@@ -59,9 +59,15 @@ def metrics(daemon: str) -> Iterator[str]:
             texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
             named = [index for index, text in enumerate(texts) if METRIC.fullmatch(text)]
             if named and texts[-1].endswith("."):
-                found[texts[named[0]]] = texts[-1]
+                found[texts[named[0]] + labels_of(node)] = texts[-1]
     for name, sentence in sorted(found.items()):
         yield f"| `{name}` | {sentence} |"
+
+
+def labels_of(declaration: ast.AST) -> str:
+    keywords = declaration.keywords if isinstance(declaration, ast.Call) else []
+    names = [ast.literal_eval(keyword.value) for keyword in keywords if keyword.arg in {"label", "labels"}]
+    return "".join(f"{{{name if isinstance(name, str) else ','.join(name)}}}" for name in names)
 
 
 def current(page: str) -> str:

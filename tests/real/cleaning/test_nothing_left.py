@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from rig.keeper import all_up
-from rig.machine.cleanup import clean, processes_of
-from rig.machine.slots import BASE, claimed
+from rig.machine.cleanup import processes_of
+from rig.machine.slots import BASE
 from rig.machine.snapshot import Snapshot, look
 from rig.programs import Programs, ensure
 from rig.rig import CHECKOUT
@@ -70,18 +70,10 @@ def down(rig: Cluster) -> str:
     return subprocess.run([RIG, "down", str(rig.slot)], check=True, capture_output=True, text=True).stderr
 
 
-def test_a_rig_survives_the_shell_that_started_it(programs: Programs, before: Snapshot) -> None:
-    script = f"{RIG} up; kill -HUP -$$; kill -9 $$"
-    subprocess.run(["setsid", "sh", "-c", script], check=False, capture_output=True)
+def test_two_rigs_at_once_outlive_their_shells_and_leave_nothing(programs: Programs, before: Snapshot) -> None:
+    subprocess.run(["setsid", "sh", "-c", f"{RIG} up; kill -HUP -$$; kill -9 $$"], check=False, capture_output=True)
     found = all_up()[-1]
-    cluster = Cluster(found.slot, found.keeper, programs["kubectl"], found.kubeconfig)
-    assert cluster.say("get", "nodes").count("Ready") == 1
-    down(cluster)
-    assert before.what_changed(look()) == []
-
-
-def test_two_rigs_at_once_do_not_clash_and_leave_nothing(programs: Programs, before: Snapshot) -> None:
-    rigs = [up(programs), up(programs)]
+    rigs = [Cluster(found.slot, found.keeper, programs["kubectl"], found.kubeconfig), up(programs)]
     assert len({rig.slot for rig in rigs}) == 2
     for rig in rigs:
         rig.run_pods(2)
@@ -93,9 +85,7 @@ def test_two_rigs_at_once_do_not_clash_and_leave_nothing(programs: Programs, bef
     assert before.what_changed(look()) == []
 
 
-def test_a_killed_owner_takes_every_process_along_and_the_next_rig_takes_the_rest(
-    programs: Programs, before: Snapshot
-) -> None:
+def test_a_killed_owner_takes_every_process_along_and_down_takes_the_rest(programs: Programs, before: Snapshot) -> None:
     rig = up(programs, nodes=2)
     rig.run_pods(3)
     during = before.what_changed(look(), own=rig.slot)
@@ -108,21 +98,12 @@ def test_a_killed_owner_takes_every_process_along_and_the_next_rig_takes_the_res
         time.sleep(0.05)
     assert processes_of(folder) == []
     assert folder.exists()
-    with claimed(clean):
-        pass
-    assert before.what_changed(look()) == []
-
-
-def test_down_cleans_what_a_killed_owner_left(programs: Programs, before: Snapshot) -> None:
-    rig = up(programs)
-    rig.run_pods(1)
-    os.kill(rig.keeper, signal.SIGKILL)
     assert f"gone: rig {rig.slot}" in down(rig)
     assert before.what_changed(look()) == []
 
 
 def test_a_start_that_is_interrupted_leaves_nothing(programs: Programs, before: Snapshot) -> None:
-    for seconds in (0.4, 1.0, 2.0, 3.0):
+    for seconds in (0.4, 2.0):
         listening = ["env", "--default-signal=INT", str(RIG), "up"]  # a shell's background jobs are born deaf to it
         with subprocess.Popen(listening, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as starting:
             time.sleep(seconds)

@@ -7,23 +7,9 @@ wrong = judge(run(straight, seed=1, say=print), exemptions(), probe(runc))
 from __future__ import annotations
 
 from rig.critest.conditions import probe
-from rig.critest.exempting import Exemption, exemptions
+from rig.critest.exceptions import Exemption, exemptions, judge
 from rig.critest.images import images
-from rig.critest.judging import judge
 from rig.critest.results import Outcome, Result, Run
-from rig.critest.running import EVERYTHING, Critest, Selection, run
+from rig.critest.runs import Critest, run
 
-__all__ = [
-    "EVERYTHING",
-    "Critest",
-    "Exemption",
-    "Outcome",
-    "Result",
-    "Run",
-    "Selection",
-    "exemptions",
-    "images",
-    "judge",
-    "probe",
-    "run",
-]
+__all__ = ["Critest", "Exemption", "Outcome", "Result", "Run", "exemptions", "images", "judge", "probe", "run"]

@@ -250,6 +250,5 @@ class Runtime:
         call.uncredited += size
         assert self.window >= 0, "beyond the connection's window"
         assert call.window >= 0, "beyond the stream's window"
-        padding = frame.payload[0] if frame.flags & wire.PADDED else 0
-        call.got += frame.payload[1 : size - padding] if frame.flags & wire.PADDED else frame.payload
+        call.got += frame.content
         call.is_sent = frame.is_last

@@ -29,6 +29,14 @@ class Frame:
     def is_last(self) -> bool:
         return self.kind in (DATA, HEADERS) and bool(self.flags & END_STREAM)
 
+    @property
+    def content(self) -> bytes:
+        """Of DATA or HEADERS, without padding and priority."""
+        content = self.payload
+        if self.flags & PADDED:
+            content = content[1 : len(content) - content[0]]
+        return content[5:] if self.kind == HEADERS and self.flags & WITH_PRIORITY else content
+
     def __bytes__(self) -> bytes:
         head = len(self.payload).to_bytes(3, "big") + bytes((self.kind, self.flags)) + self.stream.to_bytes(4, "big")
         return head + self.payload

@@ -37,9 +37,11 @@ def sentence(what: str) -> str:
 
 
 @pytest.mark.parametrize("how", UNCONFINED)
-def test_part_of_a_card_is_refused(how: str, crishim: Crishim) -> None:
+def test_part_of_a_card_is_refused_and_whole_ones_or_what_the_operator_allows_is_given(how: str, stage: Stage) -> None:
     changes, what = UNCONFINED[how]
-    assert crishim.refusal(replace(PART, **changes)) == sentence(what)
+    assert stage.crishim().refusal(replace(PART, **changes)) == sentence(what)
+    stage.crishim().rewrite(replace(ALL, **changes))
+    stage.crishim(confinement=Confinement(allow_unconfined=True)).rewrite(replace(PART, **changes))
 
 
 @pytest.mark.parametrize("handler", ["kata", "kata-qemu", "aws-firecracker", "runsc"])
@@ -71,20 +73,10 @@ def test_containers_of_the_nodes_own_kernel_are_not(handler: str, stage: Stage) 
     stage.crishim().rewrite(PART)
 
 
-@pytest.mark.parametrize("how", UNCONFINED)
-def test_whole_cards_are_given(how: str, crishim: Crishim) -> None:
-    crishim.rewrite(replace(ALL, **UNCONFINED[how][0]))
-
-
 @pytest.mark.parametrize("part", [grant(share=999, memory=80 * GIB), grant(share=1000, memory=80 * GIB - 1)])
 def test_a_little_less_than_a_card_is_part_of_it(part: dict[str, Any], crishim: Crishim) -> None:
     crishim.refusal(Create(annotations=signed(allocation(part)), privileged=True))
     crishim.refusal(Create(annotations=signed(allocation(WHOLE, part)), privileged=True))
-
-
-@pytest.mark.parametrize("how", UNCONFINED)
-def test_the_operator_may_allow_it(how: str, stage: Stage) -> None:
-    stage.crishim(confinement=Confinement(allow_unconfined=True)).rewrite(replace(PART, **UNCONFINED[how][0]))
 
 
 class TestSharedProcesses:

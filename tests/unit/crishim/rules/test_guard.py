@@ -32,16 +32,8 @@ class TestNobodyGaveIt:
     @pytest.mark.parametrize(
         "value",
         [
-            "all",
-            "0",
-            "0,1",
-            CARD,
-            f"{CARD},{OTHER_CARD}",
-            "nvidia.com/gpu=all",
-            "GPU-5a1e3c8e",
-            "0:0",
-            " all ",
-            b"\xff",
+            *("all", "0", "0,1", CARD, f"{CARD},{OTHER_CARD}", "nvidia.com/gpu=all", "none,all"),
+            *("GPU-5a1e3c8e", "0:0", " all ", MOUNTED, b"\xff"),
         ],
     )
     def test_every_way_of_naming_cards_becomes_void(self, value: str | bytes, crishim: Crishim) -> None:

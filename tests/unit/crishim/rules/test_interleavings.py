@@ -117,20 +117,9 @@ WHAT = st.sampled_from(
 STEP = st.tuples(WHAT, st.integers(0, 5), st.lists(GRANT, min_size=1, max_size=2).map(tuple))
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(st.lists(STEP, min_size=4, max_size=40))
-def test_capacity_is_never_exceeded(steps: list[Step]) -> None:
-    async def story(world: World) -> None:
-        for step in steps:
-            await world.do(step)
-
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(story(World(Path(folder))))
-
-
-@settings(max_examples=60)
-@given(st.lists(STEP, min_size=4, max_size=40))
-def test_when_all_has_settled_everything_that_is_free_can_be_had(steps: list[Step]) -> None:
+def test_capacity_is_never_exceeded_and_when_all_has_settled_all_of_it_can_be_had(steps: list[Step]) -> None:
     async def story(world: World) -> None:
         for step in steps:
             await world.do(step)
@@ -140,9 +129,8 @@ def test_when_all_has_settled_everything_that_is_free_can_be_had(steps: list[Ste
         world.alive.clear()
         world.stage.runtime.listed.clear()
         world.stage.now_s += 1000  # what was in doubt is over
-        before = len(world.in_flight)
         await world.do(("ask", 0, ((CARD, 1000, CAPACITY), (OTHER_CARD, 1000, CAPACITY))))
-        assert len(world.in_flight) == before + 1
+        assert len(world.in_flight) == 1
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(story(World(Path(folder))))

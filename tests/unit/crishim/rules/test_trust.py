@@ -104,11 +104,6 @@ def test_an_allocation_is_refused_in_its_own_words(what: str, stage: Stage, cris
     assert stage.fake.asked == []
 
 
-def test_every_sentence_is_another() -> None:
-    sentences = [sentence for _, sentence in REFUSED.values()]
-    assert len(set(sentences)) == len(sentences)
-
-
 @pytest.mark.parametrize("what", ["truncated", "oversized", "deep", "of a later version"])
 @pytest.mark.parametrize("cards", [True, False], ids=["with cards", "without cards"])
 def test_what_cannot_be_read_refuses_every_container_of_the_pod(what: str, cards: bool, stage: Stage) -> None:  # noqa: FBT001
@@ -173,11 +168,6 @@ def test_grants_of_an_unknown_kind_are_passed_on_as_they_were_written(
 
 def with_foo(given: str) -> str:
     return json.dumps(allocation() | {"containers": {"main": {"foo": "?"}}}).replace('"?"', given)
-
-
-def test_an_init_container_with_a_grant_is_like_any_other(crishim: Crishim) -> None:
-    seen = crishim.rewrite(create(signed(allocation(container="warm-up")), container="warm-up"))
-    assert CONTAINER.encode() in seen.annotations
 
 
 class TestOlderAllocations:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from partage_crishim.parts import Policy
@@ -23,3 +25,10 @@ def test_the_guard_goes_by_the_settings() -> None:
     settings = CrishimSettings(guard="on", trusted_namespaces=("m",), nvidia_handlers=("gpu",), nvidia_is_default=True)
     guard = GuardPolicy(mode="on", trusted=frozenset({"m"}), nvidia_handlers=frozenset({"gpu"}), nvidia_is_default=True)
     assert Policy.of(settings).guard == guard
+
+
+def test_links_that_lead_in_a_circle_leave_the_usual_folders(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    settings = CrishimSettings(root=tmp_path, mount_roots=(Path("/circle"),))
+    usual = Policy.of(CrishimSettings(root=tmp_path)).grants.roots.mounts
+    assert set(usual) <= set(Policy.of(settings).grants.roots.mounts)

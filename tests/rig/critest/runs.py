@@ -4,8 +4,8 @@ critest starts where its runtime is, by `inside`: its specs listen on ports, loo
 of which the runtime must see. The work folder must be at the same path in there. Two segments of shared memory stay
 behind in the runtime's IPC namespace after each run: critest removes them nowhere.
 
-First a dry run says which specs the selection holds; so one that silently did not run is noticed. The seed decides the
-order of all specs, across their groups: two runs with one seed do the same, two with different seeds should agree.
+First a dry run says which specs there are, so one that silently did not run is noticed. The seed decides the order of
+all specs, across their groups: two runs with one seed do the same, two with different seeds should agree.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rig.critest.progress import Progress
-from rig.critest.results import Result, Run, every_spec, started
+from rig.critest.results import Run, every_spec, started
 from rig.errors import ComponentFailed, NeverHappened
 from rig.machine.components import Component, Program
 
@@ -43,62 +42,31 @@ class Critest:
         return self.folder / "critest.log"
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Regular expressions over the full names of specs; benchmarks are never selected."""
-
-    focus: str = ""
-    skip: str = ""
-
-    def flags(self) -> list[str]:
-        given = {"focus": self.focus, "skip": self.skip}
-        return [f"--ginkgo.{name}={value}" for name, value in given.items() if value]
-
-
-EVERYTHING: Final = Selection()
-
-
-def run(critest: Critest, selection: Selection = EVERYTHING, *, seed: int, timeout_s: float = 900.0, say: Say) -> Run:
+def run(critest: Critest, *, seed: int, timeout_s: float = 900.0, say: Say) -> Run:
     """The results of one run. Raises where critest itself breaks; a failing spec is a result."""
     (critest.folder / "tmp").mkdir(parents=True, exist_ok=True)
-    known, selected = _listed(critest, selection)
+    listed = _reported(critest, ["--ginkgo.dry-run"], _DRY_WITHIN_S)
+    known, selected = every_spec(listed), frozenset(started(listed))
     say(f"critest: {len(selected)} of {len(known)} specs, seed {seed}; its log is {critest.log}")
     begun = time.monotonic()
     order = ["--ginkgo.randomize-all", f"--ginkgo.seed={seed}"]
-    flags = [*selection.flags(), *order, "--ginkgo.v", f"--ginkgo.poll-progress-after={_HANGS_AFTER}"]
-    progress = Progress(len(selected))
-    report = _reported(critest, flags, timeout_s, lambda line: _tell(progress.read(line), say))
+    flags = [*order, "--ginkgo.v", f"--ginkgo.poll-progress-after={_HANGS_AFTER}"]
+    report = _reported(critest, flags, timeout_s)
     return Run(seed, known, selected, started(report), time.monotonic() - begun)
 
 
-def _listed(critest: Critest, selection: Selection) -> tuple[frozenset[str], frozenset[str]]:
-    report = _reported(critest, [*selection.flags(), "--ginkgo.dry-run"], _DRY_WITHIN_S, lambda _: None)
-    results: dict[str, Result] = started(report)
-    return every_spec(report), frozenset(results)
-
-
-def _tell(line: str | None, say: Say) -> None:
-    if line is not None:
-        say(line)
-
-
-def _reported(critest: Critest, flags: list[str], timeout_s: float, read: Callable[[str], None]) -> bytes:
+def _reported(critest: Critest, flags: list[str], timeout_s: float) -> bytes:
     """Runs it to its end and gives its report. It exits with 1 if a spec failed, so its status tells nothing."""
     report = critest.folder / "report.json"
     report.unlink(missing_ok=True)
     component = Component(_program(critest, [*flags, f"--ginkgo.json-report={report}"]), lambda: None)
-    lines = _Lines(critest.log)
     component.start()
     try:
         deadline = time.monotonic() + timeout_s
         while component.is_running:
-            for line in lines.new():
-                read(line)
             if time.monotonic() > deadline:
                 raise NeverHappened(f"critest did not end within {timeout_s:.0f} s\n{component.tail()}")
             time.sleep(_LOOK_EVERY_S)
-        for line in lines.new():
-            read(line)
     finally:
         component.kill()
     if not report.exists():
@@ -117,22 +85,3 @@ def _program(critest: Critest, flags: list[str]) -> Program:
         env={"TMPDIR": str(critest.folder / "tmp")},
         inside=critest.inside,
     )
-
-
-class _Lines:
-    """What is appended to a file from now on, by whole lines."""
-
-    def __init__(self, path: Path) -> None:
-        path.touch()
-        self._path = path
-        self._seen = path.stat().st_size
-        self._rest = b""
-
-    def new(self) -> list[str]:
-        """Those that were ended since the last time."""
-        with self._path.open("rb") as file:
-            file.seek(self._seen)
-            content = file.read()
-        self._seen += len(content)
-        *lines, self._rest = (self._rest + content).split(b"\n")
-        return [line.decode(errors="replace") for line in lines]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, cast
-
-import uvloop
 
 from partage_crishim.h2.quota import QuotaLimits
 from partage_crishim.splice import Splicer
@@ -18,14 +16,6 @@ from support.splice import wire
 from support.splice.peers import Call, Client, Runtime
 
 WITHIN_S: Final = 5.0
-
-uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak
-
-
-def on_uvloop(story: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Runs one test."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(story())
 
 
 async def passing(_: HeldCall) -> Verdict:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
@@ -25,12 +24,6 @@ CHUNKS = (1, 9, 100, 4000, 20_000, 1 << 20)
 LIMITS = QuotaLimits(room_bytes=300_000, unasked_bytes=150_000, calls=12, calls_each=8)
 
 
-@dataclass
-class Question:
-    call: HeldCall
-    is_wanted: bool = True
-
-
 class World:
     def __init__(self, limits: QuotaLimits = LIMITS) -> None:
         self.quota = Quota(limits)
@@ -39,7 +32,7 @@ class World:
         self.runtime = Runtime()
         self.sent: dict[int, bytes] = {}
         self.expected: dict[int, bytes] = {}
-        self.questions: dict[int, Question] = {}
+        self.questions: dict[int, HeldCall] = {}
         self.approved: set[int] = set()
         self.told: Counter[int] = Counter()
         self.endings: dict[int, Ending] = {}
@@ -170,13 +163,13 @@ class World:
         if not self.questions:
             return
         stream = list(self.questions)[next(story, 0) % len(self.questions)]
-        question, how = self.questions.pop(stream), next(story, 0)
+        call, how = self.questions.pop(stream), next(story, 0)
         if how % 3 == 0:
             self.pair.judged(stream, Refuse(Code.FAILED_PRECONDITION, "not this one: 100 %\n"))
         else:
             self.approved.add(stream)
             ended = partial(self._is_told, stream)
-            longer = b"rewritten" + question.call.message * (how % 2 + 1)
+            longer = b"rewritten" + call.message * (how % 2 + 1)
             if how % 3 == 1:
                 self.expected[stream] = wire.message(longer)
             self.pair.judged(stream, Rewrite(longer, ended) if how % 3 == 1 else Pass(ended))
@@ -252,7 +245,7 @@ class World:
         for happening in out.happenings:
             match happening:
                 case VerdictWanted(stream, call):
-                    self.questions[stream] = Question(call)
+                    self.questions[stream] = call
                 case VerdictUnwanted(stream):
                     self.questions.pop(stream, None)
                 case CallEnded(ended, ending):

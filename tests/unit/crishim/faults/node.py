@@ -14,14 +14,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
-import uvloop
 
 from partage_base.condition import Condition
 from partage_plugins.vocabulary.places import CRISHIM_CONDITION, INVENTORY_FILE
@@ -240,14 +239,3 @@ async def a_node() -> AsyncGenerator[Node, None]:
             node.kill()
             await node.runtime.stop()
             await asyncio.sleep(0.02)  # what was closed ends in the next turns of the loop
-
-
-def on_a_node(story: Callable[[Node], Coroutine[None, None, None]]) -> None:
-    """Runs one test."""
-
-    async def whole() -> None:
-        async with a_node() as node:
-            await story(node)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(whole())

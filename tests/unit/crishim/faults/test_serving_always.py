@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from unit.crishim.faults.node import BOARD, FILE, GRANTED, KEYS, OWN, RUNTIME, SOCKET, Node, on_a_node
+from support.loops import on_uvloop
+from unit.crishim.faults.node import BOARD, FILE, GRANTED, KEYS, OWN, RUNTIME, SOCKET, Node, a_node
 from unit.crishim.rules.requests import Create
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -156,10 +157,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_it_serves_and_says_what_is_wrong(name: str) -> None:
+@on_uvloop
+async def test_it_serves_and_says_what_is_wrong(name: str) -> None:
     fault = FAULTS[name]
-
-    async def story(node: Node) -> None:
+    async with a_node() as node:
         fault.breaks(node)
         node.start()
         await node.starts_what_asks_for_nothing()
@@ -178,11 +179,10 @@ def test_it_serves_and_says_what_is_wrong(name: str) -> None:
         await node.honours()
         await node.starts_what_asks_for_nothing()
 
-    on_a_node(story)
 
-
-def test_without_settings_it_goes_by_those_of_its_last_good_start() -> None:
-    async def story(node: Node) -> None:
+@on_uvloop
+async def test_without_settings_it_goes_by_those_of_its_last_good_start() -> None:
+    async with a_node() as node:
         elsewhere = '[crishim]\nruntime = "/run/elsewhere.sock"\ntrusted_namespaces = ["monitoring"]\n'
         (node.root / RUNTIME).rename(node.root / "run/elsewhere.sock")
         node.write(FILE, elsewhere)
@@ -197,12 +197,11 @@ def test_without_settings_it_goes_by_those_of_its_last_good_start() -> None:
         assert trusted.variable("NVIDIA_VISIBLE_DEVICES") == b"all"
         await node.refuses(SETTINGS)
 
-    on_a_node(story)
-
 
 @pytest.mark.parametrize("kept", ["[crishim]\nguard = 3\n", None])
-def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_the_new_ones(kept: str | None) -> None:
-    async def story(node: Node) -> None:
+@on_uvloop
+async def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_the_new_ones(kept: str | None) -> None:
+    async with a_node() as node:
         (node.root / RUNTIME).rename(node.root / "run/elsewhere.sock")
         node.write(FILE, '[crishim]\nruntime = "/run/elsewhere.sock"\ngaurd = "on"\n')
         if kept is None:
@@ -213,11 +212,10 @@ def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_the_new_ones
         await node.starts_what_asks_for_nothing()
         await node.until_told("settings")
 
-    on_a_node(story)
 
-
-def test_a_runtime_that_comes_later_is_found() -> None:
-    async def story(node: Node) -> None:
+@on_uvloop
+async def test_a_runtime_that_comes_later_is_found() -> None:
+    async with a_node() as node:
         await node.runtime.stop()
         node.start()
         await node.until_told("runtime")
@@ -226,11 +224,10 @@ def test_a_runtime_that_comes_later_is_found() -> None:
         await node.starts_what_asks_for_nothing()
         await node.honours()
 
-    on_a_node(story)
 
-
-def test_a_socket_that_cannot_be_made_is_made_as_soon_as_possible() -> None:
-    async def story(node: Node) -> None:
+@on_uvloop
+async def test_a_socket_that_cannot_be_made_is_made_as_soon_as_possible() -> None:
+    async with a_node() as node:
         node.write(SOCKET, "somebody's notes")
         node.start()
         await node.until(lambda: "something that is no socket is there" in node.log.read_text(), "it says so")
@@ -238,19 +235,16 @@ def test_a_socket_that_cannot_be_made_is_made_as_soon_as_possible() -> None:
         await node.starts_what_asks_for_nothing()
         await node.honours()
 
-    on_a_node(story)
 
-
-def test_a_check_of_wrong_settings_tells_them_and_starts_nothing() -> None:
-    async def story(node: Node) -> None:
+@on_uvloop
+async def test_a_check_of_wrong_settings_tells_them_and_starts_nothing() -> None:
+    async with a_node() as node:
         node.write(FILE, "[crishim]\ngaurd = 'on'\n")
         node.flags = ("--check",)
         node.start()
         assert await node.until_ended() == 78
         assert "unknown key 'gaurd'; did you mean guard?" in node.log.read_text()
         assert not (node.root / OWN).exists()
-
-    on_a_node(story)
 
 
 def test_a_flag_that_does_not_exist_is_a_usage_error_at_a_terminal(tmp_path: Path) -> None:

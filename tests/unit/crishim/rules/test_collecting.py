@@ -11,6 +11,7 @@ from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.codecs import container_key
 from partage_plugins.errors import PluginFailed, PluginHung
 from partage_plugins.vocabulary import ContainerKey, ContainerName, PodUid
+from support.loops import on_uvloop
 from unit.crishim.rules.allocations import allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -127,36 +128,39 @@ def test_one_that_is_made_again_under_the_same_key_is_left_alone(stage: Stage, c
     assert stage.fake.told == []
 
 
-def test_who_makes_it_again_waits_until_the_cleaning_up_is_over(
+@on_uvloop
+async def test_a_create_waits_until_the_cleaning_up_after_the_last_one_is_over(
     stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crishim.held_back(pod("a")).ended(Ending.FAILED)
+    (await rewritten(crishim)).ended(Ending.FAILED)
     order: list[str] = []
+    cleaning, go_on = asyncio.Event(), asyncio.Event()
 
-    async def story() -> None:
-        cleaning, go_on = asyncio.Event(), asyncio.Event()
+    async def removed(_: ContainerKey) -> None:
+        cleaning.set()
+        await go_on.wait()
+        order.append("removed")
 
-        async def removed(_: ContainerKey) -> None:
-            cleaning.set()
-            await go_on.wait()
-            order.append("removed")
+    async def asked() -> None:
+        order.append("adjusted")
 
-        async def asked() -> None:
-            order.append("adjusted")
-
-        monkeypatch.setattr(stage.host, "removed", removed)
-        stage.fake.meanwhile = asked
-        collecting = asyncio.ensure_future(crishim.collector.once())
-        await cleaning.wait()
-        making = asyncio.ensure_future(crishim.judged(pod("a")))
-        for _ in range(10):
-            await asyncio.sleep(0)
-        go_on.set()
-        await asyncio.gather(collecting, making)
-
-    asyncio.run(story())
+    monkeypatch.setattr(stage.host, "removed", removed)
+    stage.fake.meanwhile = asked
+    collecting = asyncio.ensure_future(crishim.collector.once())
+    await cleaning.wait()
+    making = asyncio.ensure_future(crishim.judged(pod("a")))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(collecting, making)
     assert order == ["removed", "adjusted"]
     assert crishim.records.adjusted() == (key("a"),)
+
+
+async def rewritten(crishim: Crishim) -> Rewrite:
+    verdict = await crishim.judged(pod("a"))
+    assert isinstance(verdict, Rewrite)
+    return verdict
 
 
 def test_without_the_runtime_nothing_is_taken_for_gone(stage: Stage, crishim: Crishim) -> None:
@@ -172,23 +176,20 @@ def test_with_nothing_to_do_the_runtime_is_not_asked(stage: Stage, crishim: Cris
     crishim.collect()
 
 
-def test_it_comes_soon_after_a_failure_and_lives_through_trouble(stage: Stage, crishim: Crishim) -> None:
-    async def story() -> None:
-        running = asyncio.ensure_future(crishim.collector.run())
-        verdict = await crishim.judged(pod("a"))
-        assert isinstance(verdict, Rewrite)
-        stage.runtime.away = True
-        verdict.ended(Ending.FAILED)
-        while not stage.faults:  # noqa: ASYNC110  what is waited for has no event
-            await asyncio.sleep(0.005)
-        stage.runtime.away = False
-        while not stage.fake.told:
-            crishim.collector.wake()
-            await asyncio.sleep(0.005)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-    asyncio.run(story())
+@on_uvloop
+async def test_it_comes_soon_after_a_failure_and_lives_through_trouble(stage: Stage, crishim: Crishim) -> None:
+    running = asyncio.ensure_future(crishim.collector.run())
+    verdict = await rewritten(crishim)
+    stage.runtime.away = True
+    verdict.ended(Ending.FAILED)
+    while not stage.faults:  # noqa: ASYNC110  what is waited for has no event
+        await asyncio.sleep(0.005)
+    stage.runtime.away = False
+    while not stage.fake.told:
+        crishim.collector.wake()
+        await asyncio.sleep(0.005)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
     assert isinstance(stage.faults[0], NodeNotReady)
     assert stage.fake.told[0] == key("a")

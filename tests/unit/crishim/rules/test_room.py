@@ -13,6 +13,7 @@ import pytest
 from partage_crishim import reservations
 from partage_crishim.verdicts import Ending, Refuse, Rewrite
 from partage_plugins.vocabulary.keys import CONTAINER
+from support.loops import on_uvloop
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -219,21 +220,19 @@ def test_what_fails_after_the_reservation_takes_it_back(stage: Stage, crishim: C
     crishim.rewrite(pod("b", grant(share=800)))
 
 
-def test_a_create_that_kubelet_gives_up_meanwhile_takes_it_back(stage: Stage, crishim: Crishim) -> None:
-    async def story() -> None:
-        started, never = asyncio.Event(), asyncio.Event()
+@on_uvloop
+async def test_a_create_that_kubelet_gives_up_meanwhile_takes_it_back(stage: Stage, crishim: Crishim) -> None:
+    started, never = asyncio.Event(), asyncio.Event()
 
-        async def meanwhile() -> None:
-            started.set()
-            await never.wait()
+    async def meanwhile() -> None:
+        started.set()
+        await never.wait()
 
-        stage.fake.meanwhile = meanwhile
-        asked = asyncio.ensure_future(crishim.judged(pod("a", grant(share=800))))
-        await started.wait()
-        asked.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asked
-        stage.fake.meanwhile = None
-        assert isinstance(await crishim.judged(pod("b", grant(share=800))), Rewrite)
-
-    asyncio.run(story())
+    stage.fake.meanwhile = meanwhile
+    asked = asyncio.ensure_future(crishim.judged(pod("a", grant(share=800))))
+    await started.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    stage.fake.meanwhile = None
+    assert isinstance(await crishim.judged(pod("b", grant(share=800))), Rewrite)

@@ -42,8 +42,10 @@ def test_every_figure_is_on_the_page() -> None:
         assert line in lines, line
 
 
-def test_a_method_with_any_name_breaks_no_line() -> None:
+def test_method_names_that_clients_make_up_break_no_line_and_are_counted_together() -> None:
     counters = Counters()
-    counters.call('/x"} 1\nforged_total 9')
+    for number in range(100):
+        counters.call(f'/x"}} 1\nforged_total {number}')
+    assert (len(counters.calls), counters.calls["other"]) == (65, 36)
     _, lines = page(counters)
     assert not any(line.startswith("forged") for line in lines)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,17 +20,7 @@ def test_both_ends_count_the_same_after_any_story(story: bytes) -> None:
 
 
 @given(STORIES)
-def test_nothing_is_kept_and_everyone_told_wherever_a_story_breaks_off(story: bytes) -> None:
+def test_nothing_is_kept_and_all_are_told_wherever_a_story_breaks_off(story: bytes) -> None:
     world = World()
     world.play(iter(story))
-    world.break_off()
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_long_stories(seed: int) -> None:
-    world = World()
-    world.play(iter(random.Random(seed).randbytes(1500)))  # noqa: S311 - a story, no secret
-    world.finish()
-    if world.pair.over is None:
-        world.check()
     world.break_off()

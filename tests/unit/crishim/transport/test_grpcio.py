@@ -14,9 +14,10 @@ import pytest
 
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
+from support.loops import on_uvloop
 from support.splice import grpc_ends
 from support.splice.grpc_ends import digest
-from support.splice.sockets import listening_at, on_uvloop
+from support.splice.sockets import listening_at
 
 pytestmark = pytest.mark.slow
 
@@ -66,23 +67,21 @@ class PendingVerdicts:
         return self.verdict or Pass(self.endings.append)
 
 
-def test_calls_of_every_kind(tmp_path: Path) -> None:
+@on_uvloop
+async def test_calls_of_every_kind(tmp_path: Path) -> None:
     judge = PendingVerdicts()
 
-    async def story() -> None:
-        splicer = Splicer(tmp_path / "runtime.sock", judge)
-        with listening_at(tmp_path / "splice.sock") as listening:
-            splicer.serve(listening)
-            async with end("runtime", tmp_path / "runtime.sock") as runtime:
-                assert (await runtime.says())["ready"]
-                async with end("client", tmp_path / "splice.sock") as client:
-                    await passed(client, runtime)
-                    await held(client, runtime, judge)
-                    assert splicer.counters.broken == 0
-                    assert splicer.counters.connections == 1
-            await splicer.close()
-
-    on_uvloop(story)
+    splicer = Splicer(tmp_path / "runtime.sock", judge)
+    with listening_at(tmp_path / "splice.sock") as listening:
+        splicer.serve(listening)
+        async with end("runtime", tmp_path / "runtime.sock") as runtime:
+            assert (await runtime.says())["ready"]
+            async with end("client", tmp_path / "splice.sock") as client:
+                await passed(client, runtime)
+                await held(client, runtime, judge)
+                assert splicer.counters.broken == 0
+                assert splicer.counters.connections == 1
+        await splicer.close()
 
 
 async def passed(client: End, runtime: End) -> None:

@@ -128,16 +128,6 @@ def test_a_refused_call_is_a_reset_to_the_runtime_and_one_sentence_to_the_client
     assert talk.pair.open_calls == 0
 
 
-def test_headers_are_read_in_step_after_a_refused_call() -> None:
-    talk = Talk()
-    talk.create(wire.message(b"create"), more={"grpc_timeout": "1S"})
-    talk.pair.judged(1, Refuse(Code.INTERNAL, "no"))
-    talk.create(wire.message(b"again"), stream=3, more={"grpc_timeout": "1S"})
-    decoder = Decoder()
-    blocks = [dict(wire.fields_of(decoder, frame.payload)) for frame in talk.up() if frame.kind == wire.HEADERS]
-    assert [block[":path"] for block in blocks] == [CREATE, CREATE]
-
-
 def test_a_block_of_references_means_something_else_once_the_table_has_changed() -> None:
     talk, newest = Talk(), b"\x83\x86\xbe"
     for stream, block in ((1, b"\x44\x02/a"), (3, newest), (5, b"\x44\x02/b"), (7, newest)):

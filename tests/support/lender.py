@@ -5,7 +5,7 @@
         broker.amounts(pid)                     # asks a process how much it uses
         broker.recall(pid)
         broker.stop(); broker.start()           # goes away, and comes back knowing its tokens
-        broker.answering = silent               # or a function of yours
+        broker.answering = another              # in place of `honest`
 
 It remembers every packet, keeps no books but `lent`, and believes what it is told. One thread; nothing here is fast.
 """
@@ -54,10 +54,6 @@ Answering = Callable[["Lender", Row, Packet], bytes | None]
 
 def honest(broker: Lender, row: Row, packet: Packet) -> bytes | None:
     return broker.answer(row, packet)
-
-
-def silent(_broker: Lender, _row: Row, _packet: Packet) -> bytes | None:
-    return None
 
 
 class Lender:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 LIMIT = 512 * MIB
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def place() -> Iterator[Isolated]:
     with isolated(cards=(card("t4", memory_mib=1024, reserved_mib=0, context_mib=64, module_mib=0),)) as made:
         yield made

@@ -76,7 +76,7 @@ def raced(place: Place, environment: Mapping[str, str], page: Path, *, operation
     """Rounds with kills and stops, and an end by itself of all who live; how often somebody was refused."""
     course = Course(environment, limit, CONTEXT_MIB, processes=3, threads=4, operations=operations, mib=LARGEST_MIB)
     with Race(course, page) as race:
-        for _ in range(4):
+        for _ in range(2):
             race.round()
         race.finish()
     return race.seen.refused

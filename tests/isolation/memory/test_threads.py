@@ -24,9 +24,9 @@ def test_a_broker_that_is_slow_is_not_one_that_is_away(one: Program) -> None:
 
     one.place.broker.gives_credit = False
     one.place.broker.answering = slow
-    assert one.ask("race(16, 1, keeps=True)") == []
+    assert one.ask("race(13, 1, keeps=True)") == []
     one.place.broker.answering = honest
-    assert one.used == one.held == 32 * MIB
+    assert one.used == one.held == 26 * MIB
 
 
 def test_a_process_that_stood_still_asks_on(one: Program) -> None:

@@ -13,14 +13,16 @@ enum { MOST_HELD = 48, MIB = 1 << 20, GRANULE = 2 * MIB };
 
 struct held {
     const struct kind *kind; /* NULL: free */
-    u64 address, memory, bytes;
-    handle array;
+    u64 bytes;
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle memory;
+    CUarray array;
 };
 
 struct kind {
     const char *name;
-    int (*take)(struct held *held, u64 bytes);
-    int (*give)(struct held *held);
+    CUresult (*take)(struct held *held, u64 bytes);
+    CUresult (*give)(struct held *held);
     bool exact; /* takes just `bytes`, a multiple of GRANULE, from the card, and gives them back at once */
 };
 
@@ -28,45 +30,51 @@ static u64 card;
 
 /* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
-static int take_plain(struct held *held, u64 bytes) { return cuMemAlloc(&held->address, bytes); }
+static CUresult take_plain(struct held *held, u64 bytes) { return driver.cuMemAlloc_v2(&held->address, bytes); }
 
-static int take_small(struct held *held, u64 bytes) { return cuMemAlloc(&held->address, 1 + bytes % (MIB / 2)); }
+static CUresult take_small(struct held *held, u64 bytes) {
+    return driver.cuMemAlloc_v2(&held->address, 1 + bytes % (MIB / 2));
+}
 
-static int take_pitch(struct held *held, u64 bytes) {
+static CUresult take_pitch(struct held *held, u64 bytes) {
     size_t pitch;
-    return cuMemAllocPitch(&held->address, &pitch, MIB / 1024, bytes / (MIB / 1024), 4);
+    return driver.cuMemAllocPitch_v2(&held->address, &pitch, MIB / 1024, bytes / (MIB / 1024), 4);
 }
 
-static int take_managed(struct held *held, u64 bytes) { return cuMemAllocManaged(&held->address, bytes, 1); }
-
-static int give_plain(struct held *held) { return cuMemFree(held->address); }
-
-static int take_pool(struct held *held, u64 bytes) { return cuMemAllocAsync(&held->address, bytes, NULL); }
-
-static int give_pool(struct held *held) { return cuMemFreeAsync(held->address, NULL); }
-
-static int take_array(struct held *held, u64 bytes) {
-    const struct array_description floats = {.width = 1024, .height = bytes / 4096, .format = 0x20, .channels = 1};
-    return cuArray3DCreate(&held->array, &floats);
+static CUresult take_managed(struct held *held, u64 bytes) {
+    return driver.cuMemAllocManaged(&held->address, bytes, 1);
 }
 
-static int give_array(struct held *held) { return cuArrayDestroy(held->array); }
+static CUresult give_plain(struct held *held) { return driver.cuMemFree_v2(held->address); }
 
-static int take_mapped(struct held *held, u64 bytes) {
-    const struct memory_properties properties = {.type = 1, .location = {1, (int)card}};
-    const struct memory_access access = {{1, (int)card}, 3};
-    const int result = cuMemCreate(&held->memory, bytes, &properties, 0);
+static CUresult take_pool(struct held *held, u64 bytes) { return driver.cuMemAllocAsync(&held->address, bytes, NULL); }
+
+static CUresult give_pool(struct held *held) { return driver.cuMemFreeAsync(held->address, NULL); }
+
+static CUresult take_array(struct held *held, u64 bytes) {
+    const CUDA_ARRAY3D_DESCRIPTOR floats = {
+        .width = 1024, .height = bytes / 4096, .format = CU_AD_FORMAT_FLOAT, .channels = 1};
+    return driver.cuArray3DCreate_v2(&held->array, &floats);
+}
+
+static CUresult give_array(struct held *held) { return driver.cuArrayDestroy(held->array); }
+
+static CUresult take_mapped(struct held *held, u64 bytes) {
+    const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, (int)card};
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
+    const CUmemAccessDesc access = {here, CU_MEM_ACCESS_READWRITE};
+    const CUresult result = driver.cuMemCreate(&held->memory, bytes, &properties, 0);
     if (result != CUDA_SUCCESS) return result;
-    require(cuMemAddressReserve(&held->address, bytes, 0, 0, 0), "cuMemAddressReserve");
-    require(cuMemMap(held->address, bytes, 0, held->memory, 0), "cuMemMap");
-    require(cuMemSetAccess(held->address, bytes, &access, 1), "cuMemSetAccess");
+    NEED(cuMemAddressReserve, &held->address, bytes, 0, 0, 0);
+    NEED(cuMemMap, held->address, bytes, 0, held->memory, 0);
+    NEED(cuMemSetAccess, held->address, bytes, &access, 1);
     return CUDA_SUCCESS;
 }
 
-static int give_mapped(struct held *held) {
-    require(cuMemUnmap(held->address, held->bytes), "cuMemUnmap");
-    require(cuMemAddressFree(held->address, held->bytes), "cuMemAddressFree");
-    return cuMemRelease(held->memory);
+static CUresult give_mapped(struct held *held) {
+    NEED(cuMemUnmap, held->address, held->bytes);
+    NEED(cuMemAddressFree, held->address, held->bytes);
+    return driver.cuMemRelease(held->memory);
 }
 
 static const struct kind kinds[] = {
@@ -77,9 +85,9 @@ static const struct kind kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static int take(struct held *held, const struct kind *kind, u64 bytes) {
+static CUresult take(struct held *held, const struct kind *kind, u64 bytes) {
     *held = (struct held){.bytes = bytes};
-    const int result = kind->take(held, bytes);
+    const CUresult result = kind->take(held, bytes);
     if (result == CUDA_SUCCESS) held->kind = kind, outcome.launches++;
     return result;
 }
@@ -91,15 +99,15 @@ static void give(struct held *held) {
 
 /* Pools keep what was given back to them until they are told. */
 static void trim(void) {
-    handle pool;
-    require(cuCtxSynchronize(), "cuCtxSynchronize");
-    require(cuDeviceGetMemPool(&pool, (int)card), "cuDeviceGetMemPool");
-    require(cuMemPoolTrimTo(pool, 0), "cuMemPoolTrimTo");
+    CUmemoryPool pool;
+    NEED(cuCtxSynchronize);
+    NEED(cuDeviceGetMemPool, &pool, (int)card);
+    NEED(cuMemPoolTrimTo, pool, 0);
 }
 
 static u64 on_card(void) {
     size_t free_bytes, total;
-    require(cuMemGetInfo(&free_bytes, &total), "cuMemGetInfo");
+    NEED(cuMemGetInfo_v2, &free_bytes, &total);
     return total - free_bytes;
 }
 
@@ -119,7 +127,7 @@ static void operate(struct held *held, u64 *state, u64 most_bytes) {
         return;
     }
     const struct kind *kind = &kinds[next_random(state) % KINDS];
-    const int result = take(one, kind, GRANULE * (1 + next_random(state) % (most_bytes / GRANULE)));
+    const CUresult result = take(one, kind, GRANULE * (1 + next_random(state) % (most_bytes / GRANULE)));
     if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, kind->name); /* a full card is part of the game */
 }
 

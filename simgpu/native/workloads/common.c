@@ -11,10 +11,7 @@
 
 enum { MARKS = 4096 }; /* more than a launch queue holds, so that the latest one reached is never overwritten */
 
-#define DEFINE(name, symbol, parameters) int(*name) parameters;
-DRIVER_FUNCTIONS(DEFINE)
-#undef DEFINE
-
+struct driver driver;
 struct outcome outcome;
 void (*stopping)(const char *error);
 
@@ -53,10 +50,10 @@ void stop_with(const char *format, ...) {
     exit(1);
 }
 
-void require(int result, const char *what) {
+void require(CUresult result, const char *what) {
     if (result == CUDA_SUCCESS) return;
     const char *name = NULL;
-    if (cuGetErrorName(result, &name) != CUDA_SUCCESS || !name) name = "unknown";
+    if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || !name) name = "unknown";
     stop_with("%s: %s (%d)", what, name, result);
 }
 
@@ -67,40 +64,40 @@ static void load_driver(void) {
     if (loaded) return;
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) stop_with("%s; set LD_LIBRARY_PATH to the libraries of a node", dlerror());
-#define FIND(name, symbol, parameters)                                                                                 \
-    if (!(name = (int(*) parameters)dlsym(library, #symbol))) stop_with("the driver has no %s", #symbol);
-    DRIVER_FUNCTIONS(FIND)
-#undef FIND
+#define CALL(name)                                                                                                     \
+    if (!(driver.name = (__typeof__(name) *)dlsym(library, #name))) stop_with("the driver has no %s", #name);
+#include "calls.def"
+#undef CALL
     loaded = true;
 }
 
 void open_card(u64 card) {
     load_driver();
-    int device;
-    handle context;
-    require(cuInit(0), "cuInit");
-    require(cuDeviceGet(&device, (int)card), "cuDeviceGet");
-    require(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    CUdevice device;
+    CUcontext context;
+    NEED(cuInit, 0);
+    NEED(cuDeviceGet, &device, (int)card);
+    NEED(cuDevicePrimaryCtxRetain, &context, device);
+    NEED(cuCtxSetCurrent, context);
 }
 
-handle timed_kernel(void) {
-    handle module, kernel;
-    require(cuModuleLoadData(&module, ".version 8.0\n.target sm_70\n.visible .entry sim_arg() { ret; }\n"),
-            "cuModuleLoadData");
-    require(cuModuleGetFunction(&kernel, module, "sim_arg"), "cuModuleGetFunction");
+CUfunction timed_kernel(void) {
+    CUmodule module;
+    CUfunction kernel;
+    NEED(cuModuleLoadData, &module, ".version 8.0\n.target sm_70\n.visible .entry sim_arg() { ret; }\n");
+    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
     return kernel;
 }
 
-void launch(handle kernel, u64 duration_ns, handle stream) {
+void launch(CUfunction kernel, u64 duration_ns, CUstream stream) {
     void *parameters[] = {&duration_ns};
-    require(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
+    NEED(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
     outcome.launches++;
 }
 
-handle new_stream(void) {
-    handle stream;
-    require(cuStreamCreate(&stream, 1), "cuStreamCreate"); /* 1: it does not wait for the default stream */
+CUstream new_stream(void) {
+    CUstream stream;
+    NEED(cuStreamCreate, &stream, 1); /* 1: it does not wait for the default stream */
     return stream;
 }
 
@@ -127,30 +124,30 @@ bool goes_on(const struct options *options, u64 done, double start) {
 }
 
 struct marks {
-    handle stream, first;
-    handle event[MARKS];
+    CUstream stream;
+    CUevent first, event[MARKS];
     u64 launches[MARKS];
     u64 made, reached;
 };
 
-struct marks *marks_new(handle stream) {
+struct marks *marks_new(CUstream stream) {
     struct marks *marks = calloc(1, sizeof *marks);
     if (!marks) stop_with("no memory for marks");
     marks->stream = stream;
-    require(cuEventCreate(&marks->first, 0), "cuEventCreate");
-    for (int i = 0; i < MARKS; i++) require(cuEventCreate(&marks->event[i], 0), "cuEventCreate");
+    NEED(cuEventCreate, &marks->first, 0);
+    for (int i = 0; i < MARKS; i++) NEED(cuEventCreate, &marks->event[i], 0);
     return marks;
 }
 
 void marks_begin(struct marks *marks) {
-    require(cuEventRecord(marks->first, marks->stream), "cuEventRecord");
-    require(cuEventSynchronize(marks->first), "cuEventSynchronize");
+    NEED(cuEventRecord, marks->first, marks->stream);
+    NEED(cuEventSynchronize, marks->first);
 }
 
 void mark(struct marks *marks, u64 launches) {
     const u64 place = marks->made++ % MARKS;
     marks->launches[place] = launches;
-    require(cuEventRecord(marks->event[place], marks->stream), "cuEventRecord");
+    NEED(cuEventRecord, marks->event[place], marks->stream);
 }
 
 u64 marks_reached(struct marks *marks, double *wall_s) {
@@ -159,11 +156,11 @@ u64 marks_reached(struct marks *marks, double *wall_s) {
     /* From the newest backwards: marks of one stream are reached in order. */
     for (u64 back = 1; back <= marks->made && back <= MARKS; back++) {
         const u64 place = (marks->made - back) % MARKS;
-        const int result = cuEventQuery(marks->event[place]);
+        const CUresult result = driver.cuEventQuery(marks->event[place]);
         if (result == CUDA_ERROR_NOT_READY) continue;
         require(result, "cuEventQuery");
         float ms;
-        require(cuEventElapsedTime(&ms, marks->first, marks->event[place]), "cuEventElapsedTime");
+        NEED(cuEventElapsedTime, &ms, marks->first, marks->event[place]);
         *wall_s = ms * 1e-3;
         return marks->launches[place];
     }

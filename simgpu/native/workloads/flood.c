@@ -3,7 +3,8 @@
 
 static void run(const struct options *options) {
     open_card(options->card);
-    const handle stream = new_stream(), kernel = timed_kernel();
+    const CUstream stream = new_stream();
+    const CUfunction kernel = timed_kernel();
     const u64 duration_ns = (u64)(options->kernel_us * 1e3);
     launch(kernel, 0, stream); /* the module is loaded with it */
     outcome.launches = 0;
@@ -15,7 +16,7 @@ static void run(const struct options *options) {
         mark(marks, outcome.launches);
     }
     /* A count is to be done, seconds are a window: what is queued beyond it does not count. */
-    if (options->count) require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    if (options->count) NEED(cuStreamSynchronize, stream);
     outcome.launches = marks_reached(marks, &outcome.wall_seconds);
     outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
 }

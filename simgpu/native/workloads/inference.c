@@ -21,13 +21,14 @@ static void tell_times(double *took_ms, u64 count) {
 static void run(const struct options *options) {
     if (!(options->rate > 0)) stop_with("--rate: must be more than 0");
     open_card(options->card);
-    const handle stream = new_stream(), kernel = timed_kernel();
+    const CUstream stream = new_stream();
+    const CUfunction kernel = timed_kernel();
     const u64 duration_ns = (u64)(options->kernel_us * 1e3);
     const u64 most = options->count ? options->count : (u64)(options->rate * options->seconds) + 1;
     double *took_ms = calloc(most, sizeof *took_ms);
     if (!took_ms) stop_with("no memory for %llu times", (unsigned long long)most);
     launch(kernel, 0, stream); /* the module is loaded with it */
-    require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    NEED(cuStreamSynchronize, stream);
     outcome.launches = 0;
     u64 done = 0;
     const double start = now_s();
@@ -35,7 +36,7 @@ static void run(const struct options *options) {
         const double came = start + (double)done / options->rate;
         sleep_until(came);
         for (u64 i = 0; i < options->kernels; i++) launch(kernel, duration_ns, stream);
-        require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+        NEED(cuStreamSynchronize, stream);
         took_ms[done++] = (now_s() - came) * 1e3;
     }
     outcome.wall_seconds = now_s() - start;

@@ -3,15 +3,16 @@
 
 static void run(const struct options *options) {
     open_card(options->card);
-    const handle stream = new_stream(), kernel = timed_kernel();
+    const CUstream stream = new_stream();
+    const CUfunction kernel = timed_kernel();
     const u64 duration_ns = (u64)(options->kernel_us * 1e3);
     launch(kernel, 0, stream); /* the module is loaded with it */
-    require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    NEED(cuStreamSynchronize, stream);
     outcome.launches = 0;
     const double start = now_s();
     while (goes_on(options, outcome.launches, start)) {
         launch(kernel, duration_ns, stream);
-        require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+        NEED(cuStreamSynchronize, stream);
         outcome.wall_seconds = now_s() - start;
         outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
     }

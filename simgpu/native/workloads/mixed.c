@@ -14,7 +14,8 @@ static u64 chosen(u64 *state) {
 
 static void run(const struct options *options) {
     open_card(options->card);
-    const handle stream = new_stream(), kernel = timed_kernel();
+    const CUstream stream = new_stream();
+    const CUfunction kernel = timed_kernel();
     u64 state = options->seed;
     launch(kernel, 0, stream); /* the module is loaded with it */
     outcome.launches = 0;
@@ -24,7 +25,7 @@ static void run(const struct options *options) {
         launch(kernel, duration_ns, stream);
         outcome.gpu_seconds += (double)duration_ns * 1e-9;
     }
-    require(cuStreamSynchronize(stream), "cuStreamSynchronize");
+    NEED(cuStreamSynchronize, stream);
     outcome.wall_seconds = now_s() - start;
 }
 

@@ -31,7 +31,8 @@ static void flood(const struct options *options, int ready, int go) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     stopping = tell_part;
     open_card(options->card);
-    const handle stream = new_stream(), kernel = timed_kernel();
+    const CUstream stream = new_stream();
+    const CUfunction kernel = timed_kernel();
     const u64 duration_ns = (u64)(options->kernel_us * 1e3);
     launch(kernel, 0, stream);
     outcome.launches = 0;

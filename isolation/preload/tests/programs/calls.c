@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DEFINE(name, symbol, parameters) int(*name) parameters;
-DRIVER_FUNCTIONS(DEFINE)
-#undef DEFINE
+struct driver driver;
 
 void stop_with(const char *format, ...) {
     va_list arguments;
@@ -18,15 +16,25 @@ void stop_with(const char *format, ...) {
     exit(1);
 }
 
-void require(int result, const char *what) {
-    if (result != SUCCESS) stop_with("%s answered %d", what, result);
+void require(CUresult result, const char *what) {
+    if (result != CUDA_SUCCESS) stop_with("%s answered %d", what, result);
+}
+
+void *found(void *library, const char *name) {
+    void *function = library ? dlsym(library, name) : NULL;
+    if (!function) stop_with("%s", dlerror());
+    return function;
 }
 
 void calls_find(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) stop_with("%s", dlerror());
-#define FIND(name, symbol, parameters)                                                                                 \
-    if (!(name = (int(*) parameters)dlsym(library, #symbol))) stop_with("the driver has no %s", #symbol);
-    DRIVER_FUNCTIONS(FIND)
-#undef FIND
+#define CALL(name) driver.name = (__typeof__(name) *)found(library, #name);
+#include "calls.def"
+#undef CALL
+}
+
+u64 number(const char *word, u64 most) {
+    const u64 value = strtoull(word, NULL, 10);
+    if (!value || value > most) stop_with("%s is no number up to %llu", word, (unsigned long long)most);
+    return value;
 }

@@ -19,7 +19,7 @@ enum { CLAIM_SLOTS = 16, CLAIM_HISTORY = 1 << 16, CLAIM_MAILBOX = 8 };
 struct offer {
     _Atomic u64 bytes; /* 0: none */
     _Atomic u64 version; /* odd: it is being written */
-    _Atomic u64 ipc[sizeof(struct ipc_handle) / sizeof(u64)];
+    _Atomic u64 ipc[sizeof(CUipcMemHandle) / sizeof(u64)];
 };
 
 /* The layout is known to those who run the race, up to `mine`; and where offers are. */

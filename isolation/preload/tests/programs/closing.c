@@ -25,12 +25,12 @@ static bool is_of_broker(int descriptor) {
 }
 
 static unsigned pieces_of(u64 bytes) {
-    static u64 address[MOST_PIECES];
+    static CUdeviceptr address[MOST_PIECES];
     unsigned count = 0;
-    int result = SUCCESS;
-    while (count < MOST_PIECES && (result = cuMemAlloc(&address[count], bytes)) == SUCCESS) count++;
-    if (result != OUT_OF_MEMORY) require(result, "cuMemAlloc");
-    for (unsigned i = 0; i < count; i++) require(cuMemFree(address[i]), "cuMemFree");
+    CUresult result = CUDA_SUCCESS;
+    while (count < MOST_PIECES && (result = driver.cuMemAlloc_v2(&address[count], bytes)) == CUDA_SUCCESS) count++;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY) require(result, "cuMemAlloc");
+    for (unsigned i = 0; i < count; i++) NEED(cuMemFree_v2, address[i]);
     return count;
 }
 
@@ -57,13 +57,13 @@ static unsigned replace_sockets(int *others, unsigned most) {
 int main(int count, char **words) {
     enum { MOST_REPLACED = 16 };
     int others[MOST_REPLACED], foreign = 0;
-    handle context;
+    CUcontext context;
     if (count != 2) stop_with("closing: see its first comment");
     const u64 bytes = strtoull(words[1], NULL, 10) * MIB;
     calls_find();
-    require(cuInit(0), "cuInit");
-    require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    NEED(cuInit, 0);
+    NEED(cuDevicePrimaryCtxRetain, &context, 0);
+    NEED(cuCtxSetCurrent, context);
     const unsigned first = pieces_of(bytes), closed = close_sockets(), second = pieces_of(bytes);
     const unsigned replaced = replace_sockets(others, MOST_REPLACED), third = pieces_of(bytes);
     for (unsigned i = 0; i < replaced; i++) {

@@ -9,9 +9,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { MOST_THREADS = 64, LEGACY = 1, PER_THREAD = 2, RELAXED = 2, SHORT_NS = 20000, LONGER_NS = 300000 };
+enum { MOST_THREADS = 64, SHORT_NS = 20000, LONGER_NS = 300000 };
 
-static handle primary, kernel_;
+static CUcontext primary;
+static CUfunction kernel_;
 static unsigned turns;
 
 static unsigned roll(unsigned *dice) {
@@ -19,56 +20,58 @@ static unsigned roll(unsigned *dice) {
     return *dice >> 8;
 }
 
-static handle kernel_here(void) {
-    handle module, kernel;
-    require(cuModuleLoadData(&module, "anything"), "cuModuleLoadData");
-    require(cuModuleGetFunction(&kernel, module, "sim_arg"), "cuModuleGetFunction");
+static CUfunction kernel_here(void) {
+    CUmodule module;
+    CUfunction kernel;
+    NEED(cuModuleLoadData, &module, "anything");
+    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
     return kernel;
 }
 
-static void launch(handle kernel, handle stream, u64 ns) {
+static void launch(CUfunction kernel, CUstream stream, u64 ns) {
     void *parameters[] = {&ns};
-    require(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
+    NEED(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
-static handle new_stream(unsigned flags) {
-    handle stream;
-    require(cuStreamCreate(&stream, flags), "cuStreamCreate");
+static CUstream new_stream(unsigned flags) {
+    CUstream stream;
+    NEED(cuStreamCreate, &stream, flags);
     return stream;
 }
 
-static void launch_graph(handle stream) {
-    handle graph, executable;
-    require(cuStreamBeginCapture(stream, RELAXED), "cuStreamBeginCapture");
+static void launch_graph(CUstream stream) {
+    CUgraph graph;
+    CUgraphExec executable;
+    NEED(cuStreamBeginCapture_v2, stream, CAPTURE_RELAXED);
     for (int n = 0; n < 3; n++) launch(kernel_, stream, SHORT_NS);
-    require(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
-    require(cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate");
-    require(cuGraphLaunch(executable, stream), "cuGraphLaunch");
-    require(cuGraphDestroy(graph), "cuGraphDestroy");
-    require(cuGraphExecDestroy(executable), "cuGraphExecDestroy");
+    NEED(cuStreamEndCapture, stream, &graph);
+    NEED(cuGraphInstantiateWithFlags, &executable, graph, 0);
+    NEED(cuGraphLaunch, executable, stream);
+    NEED(cuGraphDestroy, graph);
+    NEED(cuGraphExecDestroy, executable);
 }
 
 static void use_another_context(void) {
-    handle context, stream;
-    require(cuCtxCreate(&context, 0, 0), "cuCtxCreate");
-    handle kernel = kernel_here();
-    stream = new_stream(1);
+    CUcontext context;
+    NEED(cuCtxCreate_v2, &context, 0, 0);
+    const CUfunction kernel = kernel_here();
+    const CUstream stream = new_stream(1);
     launch(kernel, stream, SHORT_NS);
     launch(kernel, NULL, SHORT_NS);
-    require(cuCtxDestroy(context), "cuCtxDestroy");
-    require(cuCtxSetCurrent(primary), "cuCtxSetCurrent");
+    NEED(cuCtxDestroy_v2, context);
+    NEED(cuCtxSetCurrent, primary);
 }
 
 static void use_another_stream(unsigned flags) {
-    handle stream = new_stream(flags);
+    const CUstream stream = new_stream(flags);
     launch(kernel_, stream, LONGER_NS);
-    require(cuStreamDestroy(stream), "cuStreamDestroy");
+    NEED(cuStreamDestroy_v2, stream);
 }
 
 static void *work(void *seed) {
     unsigned dice = (unsigned)(uintptr_t)seed;
-    require(cuCtxSetCurrent(primary), "cuCtxSetCurrent");
-    handle own = new_stream(1);
+    NEED(cuCtxSetCurrent, primary);
+    const CUstream own = new_stream(1);
     for (unsigned turn = 0; turn < turns; turn++) {
         const unsigned way = roll(&dice) % 64;
         if (way == 0)
@@ -78,11 +81,11 @@ static void *work(void *seed) {
         else if (way < 8)
             launch_graph(own);
         else if (way < 16)
-            launch(kernel_, (handle)(uintptr_t)PER_THREAD, SHORT_NS);
+            launch(kernel_, CU_STREAM_PER_THREAD, SHORT_NS);
         else
             launch(kernel_, own, way % 8 ? SHORT_NS : LONGER_NS);
     }
-    require(cuStreamSynchronize(own), "cuStreamSynchronize");
+    NEED(cuStreamSynchronize, own);
     return NULL;
 }
 
@@ -93,13 +96,13 @@ int main(int count, char **words) {
     turns = (unsigned)atoi(words[2]);
     if (!threads || threads > MOST_THREADS) stop_with("gating: %u are not some threads", threads);
     calls_find();
-    require(cuInit(0), "cuInit");
-    require(cuDevicePrimaryCtxRetain(&primary, 0), "cuDevicePrimaryCtxRetain");
-    require(cuCtxSetCurrent(primary), "cuCtxSetCurrent");
+    NEED(cuInit, 0);
+    NEED(cuDevicePrimaryCtxRetain, &primary, 0);
+    NEED(cuCtxSetCurrent, primary);
     kernel_ = kernel_here();
-    launch(kernel_, (handle)(uintptr_t)LEGACY, SHORT_NS);
+    launch(kernel_, CU_STREAM_LEGACY, SHORT_NS);
     for (unsigned n = 0; n < threads; n++) pthread_create(&thread[n], NULL, work, (void *)(uintptr_t)(seed + n));
     for (unsigned n = 0; n < threads; n++) pthread_join(thread[n], NULL);
-    require(cuCtxSynchronize(), "cuCtxSynchronize");
+    NEED(cuCtxSynchronize);
     return 0;
 }

@@ -1,20 +1,21 @@
 #include "kinds.h"
 
-enum { FLOATS = 0x20, CAPTURE_THREAD = 1, READ_WRITE = 3, LEVELS = 3 };
+enum { LEVELS = 3 };
 
 #define BLOCK (2 * MIB)
 #define POOL_GROWTH (32 * MIB)
 
-static int device;
+static CUdevice device;
 static u64 context_bytes;
-static handle pool;
-static struct memory_properties on_device = {.type = 1, .location = {.type = 1}};
+static CUmemoryPool pool;
+static CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 
 void kinds_begin(int which, u64 context) {
     device = which;
     context_bytes = context;
     on_device.location.id = which;
-    require(cuDeviceGetDefaultMemPool(&pool, device), "cuDeviceGetDefaultMemPool");
+    NEED(cuDeviceGetDefaultMemPool, &pool, device);
 }
 
 static u64 rounded(u64 bytes, u64 step) { return (bytes + step - 1) / step * step; }
@@ -25,121 +26,127 @@ static u64 in_growth(u64 bytes) { return rounded(bytes, POOL_GROWTH); }
 
 /* ---- plain memory ------------------------------------------------------------------------------------------------ */
 
-static int take_plain(struct held *held, u64 bytes) { return cuMemAlloc(&held->address, bytes); }
+static CUresult take_plain(struct held *held, u64 bytes) { return driver.cuMemAlloc_v2(&held->address, bytes); }
 
-static void give_plain(struct held *held) { require(cuMemFree(held->address), "cuMemFree"); }
+static void give_plain(struct held *held) { NEED(cuMemFree_v2, held->address); }
 
 static u64 small_worst(u64 bytes) {
     (void)bytes;
     return BLOCK;
 }
 
-static int take_small(struct held *held, u64 bytes) { return cuMemAlloc(&held->address, 1 + bytes % (MIB / 2)); }
-
-static int take_pitch(struct held *held, u64 bytes) {
-    size_t pitch;
-    return cuMemAllocPitch(&held->address, &pitch, 1024, bytes / 1024, 4);
+static CUresult take_small(struct held *held, u64 bytes) {
+    return driver.cuMemAlloc_v2(&held->address, 1 + bytes % (MIB / 2));
 }
 
-static int take_managed(struct held *held, u64 bytes) { return cuMemAllocManaged(&held->address, bytes, 1); }
+static CUresult take_pitch(struct held *held, u64 bytes) {
+    size_t pitch;
+    return driver.cuMemAllocPitch_v2(&held->address, &pitch, 1024, bytes / 1024, 4);
+}
+
+static CUresult take_managed(struct held *held, u64 bytes) {
+    return driver.cuMemAllocManaged(&held->address, bytes, 1);
+}
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
 u64 pool_reserved(void) {
     u64 bytes;
-    require(cuMemPoolGetAttribute(pool, POOL_RESERVED, &bytes), "cuMemPoolGetAttribute");
+    NEED(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
     return bytes;
 }
 
-static int take_pool(struct held *held, u64 bytes) { return cuMemAllocAsync(&held->address, bytes, held->stream); }
+static CUresult take_pool(struct held *held, u64 bytes) {
+    return driver.cuMemAllocAsync(&held->address, bytes, held->stream);
+}
 
-static void give_pool(struct held *held) { require(cuMemFreeAsync(held->address, held->stream), "cuMemFreeAsync"); }
+static void give_pool(struct held *held) { NEED(cuMemFreeAsync, held->address, held->stream); }
 
-static int take_own_pool(struct held *held, u64 bytes) {
-    const struct pool_properties properties = {.type = 1, .location = {1, device}};
-    require(cuMemPoolCreate(&held->object, &properties), "cuMemPoolCreate");
-    const int result = cuMemAllocFromPoolAsync(&held->address, bytes, held->object, held->stream);
-    if (result == SUCCESS) return result;
-    require(cuStreamSynchronize(held->stream),
-            "cuStreamSynchronize"); /* the pool may have grown before it was refused */
-    require(cuMemPoolDestroy(held->object), "cuMemPoolDestroy");
+static CUresult take_own_pool(struct held *held, u64 bytes) {
+    const CUmemPoolProps properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = on_device.location};
+    NEED(cuMemPoolCreate, &held->pool, &properties);
+    const CUresult result = driver.cuMemAllocFromPoolAsync(&held->address, bytes, held->pool, held->stream);
+    if (result == CUDA_SUCCESS) return result;
+    NEED(cuStreamSynchronize, held->stream); /* the pool may have grown before it was refused */
+    NEED(cuMemPoolDestroy, held->pool);
     return result;
 }
 
 static void give_own_pool(struct held *held) {
-    require(cuMemFreeAsync(held->address, held->stream), "cuMemFreeAsync");
-    require(cuStreamSynchronize(held->stream), "cuStreamSynchronize");
-    require(cuMemPoolDestroy(held->object), "cuMemPoolDestroy");
+    NEED(cuMemFreeAsync, held->address, held->stream);
+    NEED(cuStreamSynchronize, held->stream);
+    NEED(cuMemPoolDestroy, held->pool);
 }
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 static u64 array_worst(u64 bytes) { return in_blocks(bytes) + BLOCK; }
 
-static int take_array(struct held *held, u64 bytes) {
-    const struct array_description floats = {.width = 1024, .height = bytes / 4096, .format = FLOATS, .channels = 1};
-    return cuArray3DCreate(&held->object, &floats);
+static CUresult take_array(struct held *held, u64 bytes) {
+    const CUDA_ARRAY3D_DESCRIPTOR floats = {
+        .width = 1024, .height = bytes / 4096, .format = CU_AD_FORMAT_FLOAT, .channels = 1};
+    return driver.cuArray3DCreate_v2(&held->array, &floats);
 }
 
-static void give_array(struct held *held) { require(cuArrayDestroy(held->object), "cuArrayDestroy"); }
+static void give_array(struct held *held) { NEED(cuArrayDestroy, held->array); }
 
 static u64 mipmaps_worst(u64 bytes) { return in_blocks(bytes + bytes / 2) + BLOCK; }
 
-static int take_mipmaps(struct held *held, u64 bytes) {
-    const struct array_description floats = {.width = 1024, .height = bytes / 4096, .format = FLOATS, .channels = 1};
-    return cuMipmappedArrayCreate(&held->object, &floats, LEVELS);
+static CUresult take_mipmaps(struct held *held, u64 bytes) {
+    const CUDA_ARRAY3D_DESCRIPTOR floats = {
+        .width = 1024, .height = bytes / 4096, .format = CU_AD_FORMAT_FLOAT, .channels = 1};
+    return driver.cuMipmappedArrayCreate(&held->mipmaps, &floats, LEVELS);
 }
 
-static void give_mipmaps(struct held *held) {
-    require(cuMipmappedArrayDestroy(held->object), "cuMipmappedArrayDestroy");
-}
+static void give_mipmaps(struct held *held) { NEED(cuMipmappedArrayDestroy, held->mipmaps); }
 
 /* ---- virtual memory ---------------------------------------------------------------------------------------------- */
 
-static int take_mapped(struct held *held, u64 bytes) {
-    const struct memory_access access = {on_device.location, READ_WRITE};
-    const int result = cuMemCreate(&held->memory, bytes, &on_device, 0);
-    if (result != SUCCESS) return result;
-    require(cuMemAddressReserve(&held->address, bytes, 0, 0, 0), "cuMemAddressReserve");
-    require(cuMemMap(held->address, bytes, 0, held->memory, 0), "cuMemMap");
-    require(cuMemSetAccess(held->address, bytes, &access, 1), "cuMemSetAccess");
-    return SUCCESS;
+static CUresult take_mapped(struct held *held, u64 bytes) {
+    const CUmemAccessDesc access = {on_device.location, CU_MEM_ACCESS_READWRITE};
+    const CUresult result = driver.cuMemCreate(&held->memory, bytes, &on_device, 0);
+    if (result != CUDA_SUCCESS) return result;
+    NEED(cuMemAddressReserve, &held->address, bytes, 0, 0, 0);
+    NEED(cuMemMap, held->address, bytes, 0, held->memory, 0);
+    NEED(cuMemSetAccess, held->address, bytes, &access, 1);
+    return CUDA_SUCCESS;
 }
 
 /* The handle goes first: the mapping keeps the memory. */
 static void give_mapped(struct held *held) {
-    require(cuMemRelease(held->memory), "cuMemRelease");
-    require(cuMemUnmap(held->address, held->bytes), "cuMemUnmap");
-    require(cuMemAddressFree(held->address, held->bytes), "cuMemAddressFree");
+    NEED(cuMemRelease, held->memory);
+    NEED(cuMemUnmap, held->address, held->bytes);
+    NEED(cuMemAddressFree, held->address, held->bytes);
 }
 
 /* ---- memory of graphs -------------------------------------------------------------------------------------------- */
 
-static int captured(handle stream, u64 bytes, handle *executable) {
-    handle graph;
-    u64 address;
-    require(cuStreamBeginCapture(stream, CAPTURE_THREAD), "cuStreamBeginCapture");
-    const int result = cuMemAllocAsync(&address, bytes, stream);
-    if (result == SUCCESS) require(cuMemFreeAsync(address, stream), "cuMemFreeAsync, captured");
-    require(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
-    const int instantiated = result == SUCCESS ? cuGraphInstantiate(executable, graph, 0) : result;
-    if (graph) require(cuGraphDestroy(graph), "cuGraphDestroy");
+static CUresult captured(CUstream stream, u64 bytes, CUgraphExec *executable) {
+    CUgraph graph;
+    CUdeviceptr address;
+    NEED(cuStreamBeginCapture_v2, stream, CAPTURE_THREAD_LOCAL);
+    const CUresult result = driver.cuMemAllocAsync(&address, bytes, stream);
+    if (result == CUDA_SUCCESS) NEED(cuMemFreeAsync, address, stream);
+    NEED(cuStreamEndCapture, stream, &graph);
+    const CUresult instantiated =
+        result == CUDA_SUCCESS ? driver.cuGraphInstantiateWithFlags(executable, graph, 0) : result;
+    if (graph) NEED(cuGraphDestroy, graph);
     return instantiated;
 }
 
 /* What a launch took stays for the next one, until it is trimmed. */
-static int take_graph(struct held *held, u64 bytes) {
-    int result = captured(held->stream, bytes, &held->object);
-    if (result != SUCCESS) return result;
-    result = cuGraphLaunch(held->object, held->stream);
-    require(cuStreamSynchronize(held->stream), "cuStreamSynchronize");
-    if (result != SUCCESS) require(cuGraphExecDestroy(held->object), "cuGraphExecDestroy");
+static CUresult take_graph(struct held *held, u64 bytes) {
+    CUresult result = captured(held->stream, bytes, &held->executable);
+    if (result != CUDA_SUCCESS) return result;
+    result = driver.cuGraphLaunch(held->executable, held->stream);
+    NEED(cuStreamSynchronize, held->stream);
+    if (result != CUDA_SUCCESS) NEED(cuGraphExecDestroy, held->executable);
     return result;
 }
 
 static void give_graph(struct held *held) {
-    require(cuGraphExecDestroy(held->object), "cuGraphExecDestroy");
-    require(cuDeviceGraphMemTrim(device), "cuDeviceGraphMemTrim");
+    NEED(cuGraphExecDestroy, held->executable);
+    NEED(cuDeviceGraphMemTrim, device);
 }
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
@@ -151,14 +158,14 @@ static u64 context_worst(u64 bytes) {
 }
 
 /* It is made current, too, which only the thread that made it would have to know. */
-static int take_context(struct held *held, u64 bytes) {
+static CUresult take_context(struct held *held, u64 bytes) {
     (void)bytes;
-    const int result = cuCtxCreate(&held->object, 0, device);
-    if (result == SUCCESS) require(cuCtxPopCurrent(&held->object), "cuCtxPopCurrent");
+    const CUresult result = driver.cuCtxCreate_v2(&held->context, 0, device);
+    if (result == CUDA_SUCCESS) NEED(cuCtxPopCurrent_v2, &held->context);
     return result;
 }
 
-static void give_context(struct held *held) { require(cuCtxDestroy(held->object), "cuCtxDestroy"); }
+static void give_context(struct held *held) { NEED(cuCtxDestroy_v2, held->context); }
 
 const struct kind kinds[] = {
     {"plain", in_blocks, take_plain, give_plain, false, false},

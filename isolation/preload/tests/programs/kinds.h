@@ -9,15 +9,22 @@ struct kind;
 struct held {
     const struct kind *kind; /* NULL: nothing */
     u64 bytes, claimed;
-    u64 address, memory;
-    handle object;
-    handle stream; /* in whose order it is taken and freed; set before it is taken */
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle memory;
+    union {
+        CUmemoryPool pool;
+        CUarray array;
+        CUmipmappedArray mipmaps;
+        CUgraphExec executable;
+        CUcontext context;
+    };
+    CUstream stream; /* in whose order it is taken and freed; set before it is taken */
 };
 
 struct kind {
     const char *name;
     u64 (*worst)(u64 bytes); /* the most that must be free for it when asked for `bytes` */
-    int (*take)(struct held *held, u64 bytes); /* takes nothing where it answers an error */
+    CUresult (*take)(struct held *held, u64 bytes); /* takes nothing where it answers an error */
     void (*give)(struct held *held);
     bool kept; /* what was freed stays with the process until it is trimmed: worst() tells what comes while it asks */
     bool passing; /* takes nothing in the end: worst() must be free while it is asked for, by however many threads */

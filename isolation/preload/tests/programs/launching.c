@@ -22,50 +22,43 @@
 
 enum { SIDES = 2, DRIVER = 0, CALLED = 1, CARDS = 2, MOST_THREADS = 64 };
 
-struct config {
-    unsigned shape[7], padding;
-    handle stream;
-    void *attributes;
-    unsigned count;
-};
-
 struct side {
-    int (*current)(handle context);
-    int (*kernel)(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                  unsigned shared, handle stream, void **parameters, void **extra);
-    int (*wide)(const struct config *config, handle function, void **parameters, void **extra);
-    int (*graph)(handle executable, handle stream);
+    __typeof__(cuCtxSetCurrent) *current;
+    __typeof__(cuLaunchKernel) *kernel;
+    __typeof__(cuLaunchKernelEx) *wide;
+    __typeof__(cuGraphLaunch) *graph;
 };
 
 /* A thread, and what it launches into. */
 struct worker {
     pthread_t thread;
-    handle streams[CARDS];
+    CUstream streams[CARDS];
     double (*means)[SIDES];
 };
 
 static struct side side[SIDES];
-static handle contexts[CARDS], executable;
+static CUcontext contexts[CARDS];
+static CUgraphExec executable;
 static unsigned rounds, each, threads;
 static pthread_barrier_t together;
 
 /* ---- ways to launch: EACH times, any error of them -------------------------------------------------------------- */
 
-static int kernels(const struct side *one, const struct worker *worker) {
-    int wrong = 0;
+static CUresult kernels(const struct side *one, const struct worker *worker) {
+    CUresult wrong = 0;
     for (unsigned i = 0; i < each; i++) wrong |= one->kernel(NULL, 1, 1, 1, 1, 1, 1, 0, worker->streams[0], NULL, NULL);
     return wrong;
 }
 
-static int wide_ones(const struct side *one, const struct worker *worker) {
-    const struct config config = {{1, 1, 1, 1, 1, 1, 0}, 0, worker->streams[0], NULL, 0};
-    int wrong = 0;
+static CUresult wide_ones(const struct side *one, const struct worker *worker) {
+    const CUlaunchConfig config = {.shape = {{1, 1, 1}, {1, 1, 1}, 0}, .stream = worker->streams[0]};
+    CUresult wrong = 0;
     for (unsigned i = 0; i < each; i++) wrong |= one->wide(&config, NULL, NULL, NULL);
     return wrong;
 }
 
-static int on_cards(const struct side *one, const struct worker *worker) {
-    int wrong = 0;
+static CUresult on_cards(const struct side *one, const struct worker *worker) {
+    CUresult wrong = 0;
     for (unsigned i = 0; i < each; i++) {
         wrong |= one->current(contexts[i % CARDS]);
         wrong |= one->kernel(NULL, 1, 1, 1, 1, 1, 1, 0, worker->streams[i % CARDS], NULL, NULL);
@@ -73,15 +66,15 @@ static int on_cards(const struct side *one, const struct worker *worker) {
     return wrong;
 }
 
-static int graphs(const struct side *one, const struct worker *worker) {
-    int wrong = 0;
+static CUresult graphs(const struct side *one, const struct worker *worker) {
+    CUresult wrong = 0;
     for (unsigned i = 0; i < each; i++) wrong |= one->graph(executable, worker->streams[0]);
     return wrong;
 }
 
 static const struct kind {
     const char *name;
-    int (*launch)(const struct side *one, const struct worker *worker);
+    CUresult (*launch)(const struct side *one, const struct worker *worker);
 } kinds[] = {{"kernel", kernels}, {"wide", wide_ones}, {"cards", on_cards}, {"graph", graphs}}, *kind;
 
 static unsigned cards(void) { return kind->launch == on_cards ? CARDS : 1; }
@@ -97,7 +90,7 @@ static double now_ns(void) {
 
 static double launch_round(const struct side *one, const struct worker *worker) {
     const double start = now_ns();
-    const int wrong = kind->launch(one, worker);
+    const CUresult wrong = kind->launch(one, worker);
     const double took = (now_ns() - start) / (double)each;
     require(wrong, kind->name);
     return took;
@@ -106,8 +99,8 @@ static double launch_round(const struct side *one, const struct worker *worker) 
 static void *work(void *argument) {
     struct worker *worker = argument;
     for (unsigned card = cards(); card-- > 0;) {
-        require(cuCtxSetCurrent(contexts[card]), "cuCtxSetCurrent");
-        require(cuStreamCreate(&worker->streams[card], 0), "cuStreamCreate");
+        NEED(cuCtxSetCurrent, contexts[card]);
+        NEED(cuStreamCreate, &worker->streams[card], 0);
     }
     for (unsigned which = 0; which < SIDES; which++) launch_round(&side[which], worker);
     pthread_barrier_wait(&together);
@@ -128,17 +121,10 @@ static void tell(const struct worker *workers, unsigned which) {
 
 /* ---- beginning -------------------------------------------------------------------------------------------------- */
 
-static void *found(void *library, const char *name) {
-    void *function = dlsym(library, name);
-    if (!function) stop_with("no %s", name);
-    return function;
-}
-
-static void find_sides(const char *driver) {
-    const char *paths[SIDES] = {driver, "libcuda.so.1"};
+static void find_sides(const char *path) {
+    const char *paths[SIDES] = {path, "libcuda.so.1"};
     for (int which = SIDES - 1; which >= 0; which--) {
         void *library = dlopen(paths[which], RTLD_NOW | RTLD_LOCAL);
-        if (!library) stop_with("%s", dlerror());
         *(void **)&side[which].current = found(library, "cuCtxSetCurrent");
         *(void **)&side[which].kernel = found(library, "cuLaunchKernel");
         *(void **)&side[which].wide = found(library, "cuLaunchKernelEx");
@@ -150,23 +136,17 @@ static void find_sides(const char *driver) {
 static void begin(void) {
     size_t unused, total;
     calls_find();
-    require(cuInit(0), "cuInit");
+    NEED(cuInit, 0);
     for (unsigned card = 0; card < cards(); card++) {
-        require(cuDevicePrimaryCtxRetain(&contexts[card], card), "cuDevicePrimaryCtxRetain");
-        require(cuCtxSetCurrent(contexts[card]), "cuCtxSetCurrent");
-        require(cuMemGetInfo(&unused, &total), "cuMemGetInfo");
+        NEED(cuDevicePrimaryCtxRetain, &contexts[card], card);
+        NEED(cuCtxSetCurrent, contexts[card]);
+        NEED(cuMemGetInfo_v2, &unused, &total);
     }
-    require(cuGraphInstantiate(&executable, NULL, 0), "cuGraphInstantiate");
+    NEED(cuGraphInstantiateWithFlags, &executable, NULL, 0);
     printf("{\"total\":%zu,\"pid\":%d,\"interposed\":%s}\n", total, (int)getpid(),
            side[DRIVER].kernel != side[CALLED].kernel ? "true" : "false");
     fflush(stdout);
     while (getchar() != '\n') continue;
-}
-
-static unsigned number(const char *word, unsigned most) {
-    const unsigned long value = strtoul(word, NULL, 10);
-    if (!value || value > most) stop_with("launching: %s is no number up to %u", word, most);
-    return (unsigned)value;
 }
 
 int main(int count, char **words) {
@@ -175,7 +155,8 @@ int main(int count, char **words) {
     for (unsigned n = 0; n < sizeof kinds / sizeof *kinds; n++)
         if (!strcmp(words[1], kinds[n].name)) kind = &kinds[n];
     if (!kind) stop_with("launching: %s is no way to launch", words[1]);
-    threads = number(words[3], MOST_THREADS), rounds = number(words[4], 100000), each = number(words[5], 10 * MIB);
+    threads = (unsigned)number(words[3], MOST_THREADS), rounds = (unsigned)number(words[4], 100000);
+    each = (unsigned)number(words[5], 10 * MIB);
     find_sides(words[2]);
     begin();
     pthread_barrier_init(&together, NULL, threads);

@@ -22,9 +22,9 @@
 enum { MOST_EACH = 100000, SIDES = 2, DRIVER = 0, CALLED = 1 };
 
 struct side {
-    int (*alloc)(u64 *address, size_t bytes);
-    int (*free)(u64 address);
-    int (*version)(int *version);
+    __typeof__(cuMemAlloc_v2) *alloc;
+    __typeof__(cuMemFree_v2) *free;
+    __typeof__(cuDriverGetVersion) *version;
 };
 
 static struct side side[SIDES];
@@ -45,12 +45,6 @@ static double median(double *values, u64 count) {
     return values[count / 2];
 }
 
-static u64 number(const char *word, u64 most) {
-    const u64 value = strtoull(word, NULL, 10);
-    if (!value || value > most) stop_with("measure: %s is no number up to %llu", word, (unsigned long long)most);
-    return value;
-}
-
 static void tell(const char *name, double rounds[][SIDES], u64 count) {
     for (int which = 0; which < SIDES; which++) {
         printf("%s\"%s_%s\":[", which ? "," : "", name, which == DRIVER ? "driver" : "called");
@@ -62,31 +56,24 @@ static void tell(const char *name, double rounds[][SIDES], u64 count) {
 /* ---- calls of the driver ------------------------------------------------------------------------------------------
  */
 
-static void *found(void *library, const char *name) {
-    void *function = dlsym(library, name);
-    if (!function) stop_with("no %s", name);
-    return function;
-}
-
-static void find_sides(const char *driver) {
-    const char *paths[SIDES] = {driver, "libcuda.so.1"};
+static void find_sides(const char *path) {
+    const char *paths[SIDES] = {path, "libcuda.so.1"};
     for (int which = SIDES - 1; which >= 0; which--) {
         void *library = dlopen(paths[which], RTLD_NOW | RTLD_LOCAL);
-        if (!library) stop_with("%s", dlerror());
-        side[which].alloc = (int (*)(u64 *, size_t))found(library, "cuMemAlloc_v2");
-        side[which].free = (int (*)(u64))found(library, "cuMemFree_v2");
-        side[which].version = (int (*)(int *))found(library, "cuDriverGetVersion");
+        *(void **)&side[which].alloc = found(library, "cuMemAlloc_v2");
+        *(void **)&side[which].free = found(library, "cuMemFree_v2");
+        *(void **)&side[which].version = found(library, "cuDriverGetVersion");
     }
 }
 
 static void open_card(void) {
-    handle context;
+    CUcontext context;
     size_t unused, total;
     calls_find();
-    require(cuInit(0), "cuInit");
-    require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    require(cuMemGetInfo(&unused, &total), "cuMemGetInfo");
+    NEED(cuInit, 0);
+    NEED(cuDevicePrimaryCtxRetain, &context, 0);
+    NEED(cuCtxSetCurrent, context);
+    NEED(cuMemGetInfo_v2, &unused, &total);
     printf("{\"total\":%zu,", total);
 }
 
@@ -106,13 +93,13 @@ struct memory_times {
     double (*again)[SIDES]; /* an alloc right after a free, of which the broker still takes note then */
 };
 
-static double one_alloc(const struct side *one, u64 bytes, u64 *address) {
+static double one_alloc(const struct side *one, u64 bytes, CUdeviceptr *address) {
     const double start = now_ns();
     require(one->alloc(address, bytes), "cuMemAlloc");
     return now_ns() - start;
 }
 
-static double one_free(const struct side *one, u64 address) {
+static double one_free(const struct side *one, CUdeviceptr address) {
     const double start = now_ns();
     require(one->free(address), "cuMemFree");
     return now_ns() - start;
@@ -120,7 +107,7 @@ static double one_free(const struct side *one, u64 address) {
 
 static void memory_round(u64 which, u64 bytes, u64 each, const struct memory_times *times, u64 round) {
     static double allocs[MOST_EACH], frees[MOST_EACH];
-    static u64 addresses[MOST_EACH];
+    static CUdeviceptr addresses[MOST_EACH];
     const struct side *one = &side[which];
     for (u64 i = 0; i < each; i++) allocs[i] = one_alloc(one, bytes, &addresses[i]);
     for (u64 i = 0; i < each; i++) frees[i] = one_free(one, addresses[i]);

@@ -26,7 +26,7 @@ struct options {
 struct worker {
     pthread_t thread;
     u64 random;
-    handle stream; /* waits for no other, so that no capture is in its way */
+    CUstream stream; /* waits for no other, so that no capture is in its way */
     struct held held[HELD];
     u64 refused, wrong, opened, away; /* away: the broker did not answer in the time that a call waits for it */
     const char *wrong_kind; /* of the first refusal that was wrong */
@@ -36,7 +36,7 @@ struct worker {
 
 static struct options options = {.threads = 4, .operations = 20, .mib = 64, .context_mib = 64, .seed = 1, .kinds = ""};
 static struct worker workers[MOST_THREADS];
-static handle context;
+static CUcontext context;
 
 static u64 next(u64 *state) { /* splitmix64 */
     u64 z = *state += 0x9e3779b97f4a7c15;
@@ -98,19 +98,19 @@ static void take(struct worker *worker, struct held *held, const struct kind *ki
     else
         claim_more(worst);
     const struct asking asking = asking_begins();
-    const int result = kind->take(held, bytes);
-    if (result == OUT_OF_MEMORY)
+    const CUresult result = kind->take(held, bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
         judge(worker, &asking, kind->name, bytes);
-    else if (result == NOT_INITIALIZED)
+    else if (result == CUDA_ERROR_NOT_INITIALIZED)
         worker->away++;
     else
         require(result, kind->name);
-    if (result == SUCCESS) held->kind = kind;
+    if (result == CUDA_SUCCESS) held->kind = kind;
     if (kind->kept)
         pool_settle(worst);
     else if (kind->passing)
         pass_ends(worst);
-    else if (result == SUCCESS)
+    else if (result == CUDA_SUCCESS)
         held->claimed = worst;
     else
         claim_less(worst);
@@ -130,14 +130,14 @@ static void give(struct held *held) {
 
 static u64 nothing(u64 bytes) { return bytes; }
 
-static void give_opened(struct held *held) { require(cuIpcCloseMemHandle(held->address), "cuIpcCloseMemHandle"); }
+static void give_opened(struct held *held) { NEED(cuIpcCloseMemHandle, held->address); }
 
 static const struct kind opened = {.name = "opened", .worst = nothing, .give = give_opened};
 
-enum { HANDLE_WORDS = sizeof(struct ipc_handle) / sizeof(u64) };
+enum { HANDLE_WORDS = sizeof(CUipcMemHandle) / sizeof(u64) };
 
 union handle_words {
-    struct ipc_handle ipc;
+    CUipcMemHandle ipc;
     u64 words[HANDLE_WORDS];
 };
 
@@ -149,8 +149,8 @@ static void offer(struct worker *worker, struct held *held) {
     struct held *none = NULL;
     if (!atomic_compare_exchange_strong(&offered, &none, held)) return;
     union handle_words made;
-    const int result = cuIpcGetMemHandle(&made.ipc, held->address);
-    if (result == NOT_INITIALIZED) {
+    const CUresult result = driver.cuIpcGetMemHandle(&made.ipc, held->address);
+    if (result == CUDA_ERROR_NOT_INITIALIZED) {
         worker->away++;
         atomic_store(&offered, NULL);
         return;
@@ -176,7 +176,7 @@ static void withdraw_all(void) {
     atomic_store(&mine->version, (atomic_load(&mine->version) + 1) / 2 * 2);
 }
 
-static u64 read_offer(struct offer *theirs, struct ipc_handle *ipc) {
+static u64 read_offer(struct offer *theirs, CUipcMemHandle *ipc) {
     const u64 version = atomic_load(&theirs->version), bytes = atomic_load(&theirs->bytes);
     union handle_words read;
     for (unsigned n = 0; n < HANDLE_WORDS; n++) read.words[n] = atomic_load(&theirs->ipc[n]);
@@ -187,12 +187,12 @@ static u64 read_offer(struct offer *theirs, struct ipc_handle *ipc) {
 /* It is claimed by each who has it: by its maker and all others. What was freed meanwhile can't be opened. */
 static void open_other(struct worker *worker, struct held *held) {
     const u64 whose = options.slot + 1 + next(&worker->random) % (CLAIM_MAILBOX - 1);
-    struct ipc_handle ipc;
+    CUipcMemHandle ipc;
     const u64 bytes = read_offer(claims_offer((unsigned)whose), &ipc);
     if (!bytes) return;
     *held = (struct held){.bytes = bytes, .claimed = bytes};
     claim_more(bytes);
-    if (cuIpcOpenMemHandle(&held->address, ipc, 1) == SUCCESS) {
+    if (driver.cuIpcOpenMemHandle_v2(&held->address, ipc, 1) == CUDA_SUCCESS) {
         held->kind = &opened;
         worker->opened++;
         return;
@@ -231,8 +231,8 @@ static void operate(struct worker *worker) {
 
 static void *work(void *argument) {
     struct worker *worker = argument;
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
-    if (!worker->stream) require(cuStreamCreate(&worker->stream, 1), "cuStreamCreate");
+    NEED(cuCtxSetCurrent, context);
+    if (!worker->stream) NEED(cuStreamCreate, &worker->stream, 1);
     for (u64 i = 0; i < options.operations; i++) operate(worker);
     return NULL;
 }
@@ -272,14 +272,14 @@ static void round_of_all(void) {
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
 
 static void begin(void) {
-    int device;
+    CUdevice device;
     struct worker starting = {0};
-    require(cuInit(0), "cuInit");
-    require(cuDeviceGet(&device, (int)options.card), "cuDeviceGet");
+    NEED(cuInit, 0);
+    NEED(cuDeviceGet, &device, (int)options.card);
     claim_more(options.context_mib * MIB);
     const struct asking asking = asking_begins();
-    const int result = cuDevicePrimaryCtxRetain(&context, device);
-    if (result == OUT_OF_MEMORY) {
+    const CUresult result = driver.cuDevicePrimaryCtxRetain(&context, device);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         judge(&starting, &asking, "context", options.context_mib * MIB);
         claim_less(options.context_mib * MIB);
         printf("{\"no_room\":true,\"wrong\":%llu,\"room\":%lld}\n", (unsigned long long)starting.wrong,
@@ -287,7 +287,7 @@ static void begin(void) {
         exit(NO_ROOM);
     }
     require(result, "cuDevicePrimaryCtxRetain");
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    NEED(cuCtxSetCurrent, context);
     kinds_begin(device, options.context_mib * MIB);
     for (u64 i = 0; i < options.threads; i++) workers[i].random = options.seed * MOST_THREADS + i;
     printf("{\"ready\":true}\n");

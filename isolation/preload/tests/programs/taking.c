@@ -14,50 +14,50 @@
 
 enum { MOST_HELD = 1024, LONGEST_LINE = 256, HANDLE_BYTES = 64 };
 
-static u64 held[MOST_HELD];
+static CUdeviceptr held[MOST_HELD];
 static unsigned held_count;
 
-static int take(u64 mib) {
+static CUresult take(u64 mib) {
     if (held_count == MOST_HELD) stop_with("taking: holds too much");
-    const int result = cuMemAlloc(&held[held_count], mib * MIB);
-    if (result == SUCCESS) held_count++;
+    const CUresult result = driver.cuMemAlloc_v2(&held[held_count], mib * MIB);
+    if (result == CUDA_SUCCESS) held_count++;
     return result;
 }
 
-static int insist(u64 mib) {
-    int result = take(mib);
-    while (result == OUT_OF_MEMORY) result = take(mib);
+static CUresult insist(u64 mib) {
+    CUresult result = take(mib);
+    while (result == CUDA_ERROR_OUT_OF_MEMORY) result = take(mib);
     return result;
 }
 
-static int free_all(void) {
-    while (held_count) require(cuMemFree(held[--held_count]), "cuMemFree");
-    return SUCCESS;
+static CUresult free_all(void) {
+    while (held_count) NEED(cuMemFree_v2, held[--held_count]);
+    return CUDA_SUCCESS;
 }
 
 static void export_first(void) {
-    struct ipc_handle ipc;
-    require(cuIpcGetMemHandle(&ipc, held[0]), "cuIpcGetMemHandle");
+    CUipcMemHandle ipc;
+    NEED(cuIpcGetMemHandle, &ipc, held[0]);
     printf("{\"handle\":\"");
     for (int i = 0; i < HANDLE_BYTES; i++) printf("%02x", ipc.bytes[i]);
     printf("\"}\n");
     fflush(stdout);
 }
 
-static int open_other(const char *digits) {
-    struct ipc_handle ipc;
-    u64 address;
+static CUresult open_other(const char *digits) {
+    CUipcMemHandle ipc;
+    CUdeviceptr address;
     unsigned byte;
     for (int i = 0; i < HANDLE_BYTES && sscanf(digits + 2 * i, "%2x", &byte) == 1; i++)
         ipc.bytes[i] = (unsigned char)byte;
-    return cuIpcOpenMemHandle(&address, ipc, 1);
+    return driver.cuIpcOpenMemHandle_v2(&address, ipc, 1);
 }
 
 static void obey(const char *line) {
     char word[LONGEST_LINE];
     unsigned long long mib = 0;
     size_t unused = 0, total = 0;
-    int result = SUCCESS;
+    CUresult result = CUDA_SUCCESS;
     if (sscanf(line, "%255s %llu", word, &mib) < 1) return;
     if (!strcmp(word, "export")) return export_first();
     if (!strcmp(word, "take"))
@@ -70,18 +70,18 @@ static void obey(const char *line) {
         result = open_other(line + strlen("open "));
     else if (strcmp(word, "view"))
         stop_with("taking: %s is no order", word);
-    require(cuMemGetInfo(&unused, &total), "cuMemGetInfo");
+    NEED(cuMemGetInfo_v2, &unused, &total);
     printf("{\"result\":%d,\"free\":%zu,\"total\":%zu}\n", result, unused, total);
     fflush(stdout);
 }
 
 int main(void) {
     char line[LONGEST_LINE];
-    handle context;
+    CUcontext context;
     calls_find();
-    require(cuInit(0), "cuInit");
-    require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    NEED(cuInit, 0);
+    NEED(cuDevicePrimaryCtxRetain, &context, 0);
+    NEED(cuCtxSetCurrent, context);
     printf("{\"ready\":true}\n");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) obey(line);

@@ -121,7 +121,7 @@ class Cluster:
         decider = self._decider
         silent: list[Barred] = []
         if request.containers:
-            silent = [*self._fleet.barred(now), *self._unread.barred(decider.end, decider.slot)]
+            silent = [*self._fleet.barred(request, now), *self._unread.barred(decider.end, decider.slot)]
         promised = self._promised.barred(pod, request.needs, decider.end, decider.slot, decider.free, kept=self._kept)
         return [*silent, *self._closed.barred(request, decider.end, decider.slot), *promised]
 

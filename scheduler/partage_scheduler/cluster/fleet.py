@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import AnyKind, Inventory, NodeName, Room, Slot
+from partage_plugins.vocabulary import AnyKind, Inventory, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.keys import INVENTORY
+from partage_plugins.vocabulary.kinds import whole_devices
 from partage_plugins.vocabulary.reasons import Reason
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
@@ -39,6 +40,7 @@ class Fleet:
         self, decider: Decider, predicates: Predicates, *, silent_after_s: float, kinds: Iterable[AnyKind]
     ) -> None:
         self._decider, self._predicates, self._kinds = decider, predicates, tuple(kinds)
+        self._enforced = frozenset(kind.name for kind in self._kinds if kind.promises is not whole_devices)
         self._nodes: dict[NodeName, Known] = {}
         self._readiness = Readiness(silent_after_s)
         self._seen = Versions()
@@ -66,8 +68,9 @@ class Fleet:
     def is_news(self, node: ApiNode) -> bool:
         return self._seen.is_news(node.metadata.uid, node.metadata.resource_version)
 
-    def barred(self, now: float) -> list[Barred]:
-        return self._readiness.barred(now)
+    def barred(self, request: PodRequest, now: float) -> list[Barred]:
+        """Nodes that take no part in sharing devices as this request needs it."""
+        return self._readiness.barred(now, needs_broker=not request.kinds.isdisjoint(self._enforced))
 
     def why_not(self, node: NodeName, now: float) -> Reason | None:
         return self._readiness.why_not(self._nodes[node].slot, now)

@@ -1,7 +1,8 @@
 """Which nodes take part where devices are shared, and why the others don't. By slot, in arrays.
 
-A node takes part while its heartbeat is fresh, crishim and broker are in force, and it reads a version of allocations
-that we write. Pods that ask for no device may be anywhere.
+A node takes part while its heartbeat is fresh, crishim is in force, and it reads a version of allocations that we
+write. For requests of a kind whose grants may promise a part of a device, the broker must be in force too: it enforces
+them. Pods that ask for no device may be anywhere.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ REASONS: Final = (
     Reason("says-nothing", "node(s) didn't say which devices they have", lasts=True),
     Reason("unreadable", "node(s) had an inventory that can't be read", lasts=True),
     Reason("no-crishim", "node(s) had no crishim in force", lasts=True),
-    Reason("no-broker", "node(s) had no broker in force", lasts=True),
     Reason("no-version", "node(s) read no version of allocations that this scheduler writes", lasts=True),
+    Reason("no-broker", "node(s) had no broker in force", lasts=True),
 )
-SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_BROKER, _NO_VERSION = range(1, len(REASONS))
+SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_VERSION, _NO_BROKER = range(1, len(REASONS))
+_MAY_DO: Final = (_READY, _NO_BROKER)
+"""Obstacles that leave requests to which the node is open."""
 SILENT: Final = Reason("no-heartbeat", "node(s) had no heartbeat of the advertiser", lasts=True)
 
 
@@ -34,11 +37,9 @@ def obstacle_of(inventory: Inventory) -> int:
     """A place in `REASONS`; 0 where nothing keeps the node from taking part."""
     if not inventory.ready.crishim:
         return _NO_CRISHIM
-    if not inventory.ready.broker:
-        return _NO_BROKER
     if highest_common_version(inventory.reads.allocation) is None:
         return _NO_VERSION
-    return _READY
+    return _READY if inventory.ready.broker else _NO_BROKER
 
 
 class Readiness:
@@ -49,7 +50,8 @@ class Readiness:
         self._slots: dict[NodeName, Slot] = {}
         self._beats: dict[NodeName, tuple[float, float]] = {}
         """By node, known or not: what the last beat said, and when it was noticed."""
-        self._barred: list[Barred] = []
+        self._barred: dict[bool, list[Barred]] = {}
+        """By whether the broker is needed."""
         self._right_until = -math.inf
 
     def put(self, node: NodeName, slot: Slot, obstacle: int) -> bool:
@@ -64,7 +66,7 @@ class Readiness:
         before, self._obstacles[slot] = int(self._obstacles[slot]), obstacle
         if before != obstacle:
             self._right_until = -math.inf
-        return before != obstacle == _READY
+        return obstacle == _READY != before or (obstacle == _NO_BROKER and before not in _MAY_DO)
 
     def remove(self, node: NodeName) -> None:
         """The node is gone; its heartbeat is kept for when it comes again."""
@@ -91,13 +93,13 @@ class Readiness:
         self._fresh_until[slot] = until
         if (before < now) != (until < now) or until < before:
             self._right_until = -math.inf
-        return before < now <= until and int(self._obstacles[slot]) == _READY
+        return before < now <= until and int(self._obstacles[slot]) in _MAY_DO
 
-    def barred(self, now: float) -> list[Barred]:
+    def barred(self, now: float, *, needs_broker: bool) -> list[Barred]:
         """Nodes that take no part, by reason. Asked for each pod, so computed again only after a change."""
         if now > self._right_until:
-            self._barred = self._put_together(now)
-        return self._barred
+            self._put_together(now)
+        return self._barred[needs_broker]
 
     def why_not(self, slot: Slot, now: float) -> Reason | None:
         return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
@@ -106,10 +108,14 @@ class Readiness:
         last = self._beats.get(node)
         return -math.inf if last is None else last[1] + self._silent_after_s
 
-    def _put_together(self, now: float) -> list[Barred]:
+    def _put_together(self, now: float) -> None:
         silent = self._fresh_until < now
         self._right_until = float(self._fresh_until.min(initial=math.inf, where=~silent))
-        codes = np.unique(self._obstacles).tolist()
-        found = [Barred(why, self._obstacles == code) for code in codes if (why := REASONS[code]) is not None]
-        silent &= self._obstacles == _READY
-        return [*found, Barred(SILENT, silent)] if silent.any() else found
+        for needs_broker in (False, True):
+            counted = self._obstacles
+            if not needs_broker:
+                counted = np.where(counted == _NO_BROKER, np.int8(_READY), counted)
+            codes = np.unique(counted).tolist()
+            found = [Barred(why, counted == code) for code in codes if (why := REASONS[code]) is not None]
+            unheard = silent & (counted == _READY)
+            self._barred[needs_broker] = [*found, Barred(SILENT, unheard)] if unheard.any() else found

@@ -1,4 +1,4 @@
-"""The core knows no kind: where `partage_gpu` can't be imported, a pod still gets its board."""
+"""The core knows no kind: where `partage_gpu` can't be imported and no broker runs, a pod still gets its board."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rig.rig import RigSettings, running
 from support.advertiser_stage import AdvertiserStage
 from support.chain_stage import BOARDS, OURS, Scheduler
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
-from support.isolation_stage import IMAGE, broker, image, install_library
+from support.isolation_stage import IMAGE, image
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -43,10 +43,6 @@ def test_a_pod_gets_its_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         absent.parent.mkdir()
         absent.write_text(ABSENT)
         install_board(rig.nodes[NODE].machine)
-        install_library(rig.nodes[NODE].machine)
-        lender = rig.nodes[NODE].daemon(broker(node=NODE))  # of the kind gpu itself, but no node takes part without it
-        lender.start()
-        lender.wait_ready()
         AdvertiserStage(rig, NODE).start(env=ENV)
         scheduler.start()
         try:

@@ -9,6 +9,7 @@ from partage_plugins.codecs import decode_allocation
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import (
     Allocation,
+    AnyKind,
     Inventory,
     NodeName,
     PodRequest,
@@ -89,9 +90,9 @@ def things(size: int, ready: Ready = READY) -> Inventory:
     return Inventory(kinds=pile(size).kinds, ready=ready)
 
 
-def piled(name: str, size: int, **fields: object) -> ApiNode:
+def piled(name: str, size: int, ready: Ready = READY, **fields: object) -> ApiNode:
     """A node that takes part, with so many things."""
-    return node(name, things(size), **fields)  # type: ignore[arg-type]  # whatever a node is made with
+    return node(name, things(size, ready), **fields)  # type: ignore[arg-type]  # whatever a node is made with
 
 
 def holding(name: str, on: str, *ids: str, signature: str = "good", gen: int = 1, **fields: object) -> ApiPod:
@@ -145,11 +146,11 @@ class Told:
 class Stage:
     """All of it, and short ways of speaking with it."""
 
-    def __init__(self, *nodes: ApiNode) -> None:
+    def __init__(self, *nodes: ApiNode, kind: AnyKind = THING) -> None:
         self.world = World()
         self.rules = Noted()
         self.verified: list[str] = []
-        self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, asks=asking, kinds=(THING,))
+        self.cluster = Cluster(self.world.decider, self.rules, trusted=self.trusted, asks=asking, kinds=(kind,))
         self.intake = Told(self.cluster)
         for each in nodes:
             self.cluster.node(each)

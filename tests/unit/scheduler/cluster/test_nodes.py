@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from partage_plugins.vocabulary import Inventory, Reads, Ready
+from partage_plugins.vocabulary.kinds import whole_devices
+from partage_scheduler.cluster.readiness import SILENT
+from support.sides import THING
 from unit.scheduler.cluster.stage import FREED, INVENTORY, NODE, NONE, POD, READY, Stage, holding, piled, things
 from unit.scheduler.cluster_made import node, pod
 from unit.scheduler.piles import node_of, pile, wanting
@@ -89,6 +94,16 @@ def test_a_node_that_can_not_share_takes_no_pod_with_devices_and_any_other(
     assert str(stage.cluster.why_not(node("n").name, 0.0)) == why
     assert stage.cluster.node(piled("n", 3, labels={"now": "well"})) == INVENTORY | NODE
     assert stage.why_not() == {}
+
+
+def test_where_devices_are_given_whole_a_node_needs_no_broker_but_all_else() -> None:
+    stage = Stage(piled("n", 3), kind=replace(THING, promises=whole_devices))
+    stage.cluster.node(piled("n", 3, ready=Ready(crishim=True, broker=False)))
+    assert stage.why_not() == {}
+    assert stage.why_not(now=1e6) == {SILENT.words: ["n"]}
+    assert stage.cluster.heartbeat("n", 1e6, 1e6) == NODE
+    stage.cluster.node(piled("n", 3, ready=Ready(crishim=False, broker=False)))
+    assert stage.why_not() == {"node(s) had no crishim in force": ["n"]}
 
 
 def test_an_inventory_that_can_not_be_read_leaves_the_last_that_could() -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node
 from rig.rig import Rig
+from support.metrics import asked, everywhere, figures
 from support.simgpu_stage import DRIVER, tell
 
 INVENTORY: Final = f"/{INVENTORY_FILE}"
@@ -37,9 +39,6 @@ WITHIN_S: Final = 60.0
 """For what comes by itself, however busy the machine is."""
 MODULE: Final = "partage_advertiser"
 CHILD: Final = "partage_gpu.nvml.child"
-_ASK: Final = (
-    "{0} -I -c 'import urllib.request; print(urllib.request.urlopen(\"http://{1}/readyz\").status)' 2>&1 || true"
-)
 
 
 def kubeconfig(rig: Rig, node: str) -> Path:
@@ -66,11 +65,14 @@ def give_token(rig: Rig, node: str, bound_to: Json) -> Path:
 
 
 def advertiser(access: Path, node: str, *flags: str, env: Mapping[str, str] | None = None, port: int = PORT) -> Daemon:
-    address = f"127.0.0.1:{port}"
-    argv = (*_command(node, "--kubeconfig", str(access)), "--metrics-address", address, *flags)
+    argv = (*_command(node, "--kubeconfig", str(access)), "--metrics-address", everywhere(port), *flags)
 
     def why_not_ready(machine: Machine) -> str | None:
-        return None if "200" in machine.run("sh", "-c", _ASK.format(sys.executable, address)) else "it is not ready"
+        try:
+            status, text = asked(machine, port, "/readyz")
+        except OSError as error:
+            return str(error)
+        return None if status == HTTPStatus.OK else text
 
     return Daemon("advertiser", argv, why_not_ready, _environment(env))
 
@@ -185,11 +187,7 @@ class AdvertiserStage:
         self.wait(f"people hear {reason} with {words!r}", why_not_told)
 
     def figures(self) -> dict[str, float]:
-        url = f"http://127.0.0.1:{PORT}/metrics"
-        script = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode())"
-        text = self.machine.run(sys.executable, "-I", "-c", script)
-        lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
-        return {name: float(value) for name, _, value in lines}
+        return figures(self.machine, PORT)
 
     def figure(self, name: str) -> float:
         """One of them; what was never counted is 0."""

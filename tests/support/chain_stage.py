@@ -34,7 +34,7 @@ from rig.control.settings import ControlSettings
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.rig import Rig, RigSettings, running
-from support.advertiser_stage import PORT, AdvertiserStage
+from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
@@ -186,7 +186,7 @@ def chained(
             for name, node in rig.nodes.items():
                 _furnish(name, node)
                 chain.advertisers[name] = AdvertiserStage(rig, name)
-                chain.advertisers[name].start("--metrics-address", f"0.0.0.0:{PORT}", env=_PLUGINS_ENV)
+                chain.advertisers[name].start(env=_PLUGINS_ENV)
             scheduler.start()
             for advertiser in chain.advertisers.values():
                 _wait_sharing(advertiser)

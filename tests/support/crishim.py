@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -12,18 +11,26 @@ from typing import Final
 from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, inside, why_no_answer
+from support import metrics
 
 SOCKET: Final = "/run/partage/crishim.sock"
 ROUNDS: Final = int(os.environ.get("TEST_ROUNDS", "3"))
 """How often tests repeat what can go wrong by chance; a soak asks for more."""
-_METRICS: Final = "127.0.0.1:9401"
-_FETCH: Final = f"import urllib.request as u; print(u.urlopen('http://{_METRICS}/metrics', timeout=10).read().decode())"
-_SAMPLE: Final = re.compile(r"(?P<series>[a-z_]+(\{.*\})?) (?P<value>\S+)")
+PORT: Final = 9401
 
 
 def crishim(*flags: str, node: str = "n1", env: Mapping[str, str] | None = None) -> Daemon:
     """The daemon, to be given to a node or to be started `inside` a machine."""
-    argv = (sys.executable, "-P", "-m", "partage_crishim", "--node-name", node, "--metrics-address", _METRICS)
+    argv = (
+        sys.executable,
+        "-P",
+        "-m",
+        "partage_crishim",
+        "--node-name",
+        node,
+        "--metrics-address",
+        metrics.everywhere(PORT),
+    )
     return Daemon(
         "crishim",
         (*argv, "--log-format", "text", *flags),
@@ -46,6 +53,4 @@ def in_front(machine: Machine, daemon: Daemon) -> Generator[Component]:
 
 
 def figures(machine: Machine) -> dict[str, float]:
-    """What it counts, by series as on its page: `partage_crishim_held_total{outcome="passed"}`."""
-    samples = map(_SAMPLE.fullmatch, machine.run(sys.executable, "-c", _FETCH).splitlines())
-    return {sample["series"]: float(sample["value"]) for sample in samples if sample}
+    return metrics.figures(machine, PORT)

@@ -38,6 +38,7 @@ from rig.machine.components import Component
 from rig.nodes.machine import Machine
 from rig.nodes.node import Daemon, Node, NodeSettings, why_no_answer
 from rig.rig import CHECKOUT, Rig
+from support.metrics import everywhere, figures
 from unit.gpu_node.nodes import CARDS, FIRST, LIBRARIES, SECOND, VERSION, card, information
 
 TEAM: Final = "team-a"
@@ -98,7 +99,7 @@ def crishim(
             return f"{SOCKET} is not there or another's"
         return why_no_answer(machine, SOCKET)
 
-    argv = ("--node-name", node, "--log-format", "text", "--metrics-address", f"127.0.0.1:{_FIRST_PORT + number}")
+    argv = ("--node-name", node, "--log-format", "text", "--metrics-address", everywhere(_FIRST_PORT + number))
     environment = {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PARTAGE_DRIVER_ROOT": DRIVER,
@@ -262,11 +263,7 @@ class Stage:
 
     def metrics(self) -> dict[str, float]:
         """The figures of crishim now, by name with labels."""
-        url = f"http://127.0.0.1:{_FIRST_PORT + self.number}/metrics"
-        script = f"import urllib.request; print(urllib.request.urlopen({url!r}).read().decode())"
-        text = self.machine.run(sys.executable, "-I", "-c", script)
-        lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
-        return {name: float(value) for name, _, value in lines}
+        return figures(self.machine, _FIRST_PORT + self.number)
 
     def write(self, path: str, text: str) -> None:
         """A file of the node, in one step, as an operator's tools write."""

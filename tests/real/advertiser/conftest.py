@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_advertiser.signs import LABEL
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from real.advertiser.auditing import Audit
+from real.advertiser.audit import Audit
 from rig.client.resources import EVENTS, LEASES, NODES
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE

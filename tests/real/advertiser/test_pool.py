@@ -20,12 +20,9 @@ ALL_OURS = {"PARTAGE_GPU_POOL": "all"}
 ONE_CARD = {RESOURCE: "1"}
 
 
-def pools(stage: AdvertiserStage) -> list[str]:
-    return [card.pool for card in stage.cards()]
-
-
-def wait_pools(stage: AdvertiserStage, *wanted: str) -> None:
-    stage.wait(f"pools are {wanted}", lambda: None if pools(stage) == [*wanted] else f"they are {pools(stage)}")
+def _why_not_kubelets(stage: AdvertiserStage) -> str | None:
+    found = [card.pool for card in stage.cards()]
+    return None if found == ["kubelet", "kubelet"] else f"they are {found}"
 
 
 def wait_offered(stage: AdvertiserStage) -> None:
@@ -60,28 +57,17 @@ def wait_given(stage: AdvertiserStage, words: str) -> None:
     stage.wait("one card is in native hands", why_not)
 
 
-def test_beside_a_device_plugin_cards_are_kubelets(native: AdvertiserStage) -> None:
-    wait_offered(native)
+def test_cards_that_kubelet_hands_out_are_as_they_should_be(native: AdvertiserStage) -> None:
+    native_pod(native, "as-it-should-be").wait_running()
     native.start()
-    wait_pools(native, "kubelet", "kubelet")
+    native.wait("pools are kubelet's", lambda: _why_not_kubelets(native))
     native.wait_healths("ok", "ok")
+    told = native.told()
+    assert told is not None
+    assert not told.ready.crishim
 
 
-def test_a_card_can_be_ours_beside_a_device_plugin(native: AdvertiserStage) -> None:
-    wait_offered(native)
-    native.start(env={"PARTAGE_GPU_POOL": UUIDS[1]})
-    wait_pools(native, "kubelet", "shared")
-
-
-def test_kubelets_own_card_in_native_hands_is_as_it_should_be(native: AdvertiserStage) -> None:
-    pod = native_pod(native, "as-it-should-be")
-    pod.wait_running()
-    native.start()
-    wait_pools(native, "kubelet", "kubelet")
-    native.wait_healths("ok", "ok")
-
-
-def test_a_shared_card_that_kubelet_gave_away_is_told_until_the_pod_is_gone(native: AdvertiserStage) -> None:
+def test_a_shared_card_is_told_for_as_long_as_kubelet_gives_it_to_a_pod(native: AdvertiserStage) -> None:
     pod = native_pod(native, "holder")
     pod.wait_running()
     native.start("--look-every-s", "1", env=ALL_OURS)
@@ -91,31 +77,15 @@ def test_a_shared_card_that_kubelet_gave_away_is_told_until_the_pod_is_gone(nati
     pod.delete_and_wait()
     native.wait_healths("ok", "ok")
     native.wait_event("CardRecovered", "takes new pods")
-
-
-def test_a_card_of_an_init_container_which_kubelet_does_not_list_is_told(native: AdvertiserStage) -> None:
+    # kubelet lists no card of an init container
     init = a_container("prepare", image="busybox", command=IDLE, limits=ONE_CARD)
     pod = native_pod(native, "prepared", limits={}, init_containers=[init])
-    native.start("--look-every-s", "1", env=ALL_OURS)
     wait_given(native, "team-a/prepared (container prepare)")
     pod.delete_and_wait()
     native.wait_healths("ok", "ok")
-
-
-def test_a_pod_that_has_ended_holds_nothing(native: AdvertiserStage) -> None:
-    pod = native_pod(native, "ended", ("true",))
-    pod.wait_succeeded()
-    native.start("--look-every-s", "1", env=ALL_OURS)
-    native.wait_healths("ok", "ok")
-    native.wait_more('partage_advertiser_looks_total{outcome="done"}', 3)
-    assert healths(native) == ["ok", "ok"]
-    assert not native.events()
-
-
-def test_a_pod_that_ends_while_its_object_stays_gives_its_card_back(native: AdvertiserStage) -> None:
+    # the object of a pod that ended stays
     pod = native_pod(native, "ends", ("sh", "-c", "until test -e /end; do sleep 0.2; done"))
     pod.wait_running()
-    native.start("--look-every-s", "1", env=ALL_OURS)
     wait_given(native, "team-a/ends")
     pod.exec("touch", "/end")
     pod.wait_succeeded()

@@ -62,7 +62,7 @@ def uuids(cards: Sequence[object]) -> list[str]:
     return [card_uuid("rig", ordinal) for ordinal in range(len(cards))]
 
 
-def test_mig_instances_are_cards_with_a_parent(bare: AdvertiserStage, workshop: Workshop) -> None:
+def test_mig_instances_are_cards_with_a_parent_and_lost_with_it(bare: AdvertiserStage, workshop: Workshop) -> None:
     workshop.furnish(SLICED, "l4")
     bare.start()
     bare.wait_healths("ok", "ok", "ok", "ok")
@@ -74,12 +74,6 @@ def test_mig_instances_are_cards_with_a_parent(bare: AdvertiserStage, workshop: 
     assert len({each.memory_bytes for each in instances}) == 2
     (whole,) = [each for each in bare.cards() if not each.parent]
     assert (whole.id, whole.mig_profile) == (card_uuid("rig", 1), None)
-
-
-def test_instances_of_a_lost_gpu_are_lost(bare: AdvertiserStage, workshop: Workshop) -> None:
-    workshop.furnish(SLICED, "l4")
-    bare.start()
-    bare.wait_healths("ok", "ok", "ok", "ok")
     bare.tell_driver("lose 0")
     bare.wait_healths("lost", "lost", "lost", "ok")
 
@@ -99,30 +93,20 @@ def test_sixteen_cards_of_six_kinds_are_told_in_a_short_text(bare: AdvertiserSta
     assert part.links[0][12] == 0
 
 
-def test_a_card_that_was_taken_out_is_lost_and_stays_known(bare: AdvertiserStage, workshop: Workshop) -> None:
+def test_cards_come_with_a_driver_and_one_that_is_taken_out_is_lost_until_a_reboot(
+    bare: AdvertiserStage, workshop: Workshop
+) -> None:
+    workshop.empty()
+    component = bare.start("--look-every-s", "1")
+    bare.wait("an inventory is told", lambda: None if bare.told() else "none is")
+    assert bare.cards() == ()
     workshop.furnish("h100", "l4")
-    bare.start("--look-every-s", "1")
     bare.wait_healths("ok", "ok")
     workshop.furnish("h100")
     bare.wait_healths("ok", "lost")
     bare.wait_event("CardLost", "was it taken out?")
-
-
-def test_after_a_reboot_only_what_is_there_is_told(bare: AdvertiserStage, workshop: Workshop) -> None:
-    workshop.furnish("h100", "l4")
-    component = bare.start()
-    bare.wait_healths("ok", "ok")
     component.kill()
     bare.machine.run("rm", f"/{INVENTORY_FILE}")  # as everything below /run
-    workshop.furnish("h100", "l4", "t4")
+    workshop.furnish("h100", "t4", "t4")
     bare.start()
     bare.wait_healths("ok", "ok", "ok")
-
-
-def test_a_node_without_a_driver_has_no_cards_and_gets_them_with_it(bare: AdvertiserStage, workshop: Workshop) -> None:
-    workshop.empty()
-    bare.start("--look-every-s", "1")
-    bare.wait("an inventory is told", lambda: None if bare.told() else "none is")
-    assert bare.cards() == ()
-    workshop.furnish("h100")
-    bare.wait_healths("ok")

@@ -1,0 +1,30 @@
+"""What a daemon of a node counts, asked from the host: a program started in the node for each question is slow."""
+
+from __future__ import annotations
+
+import http.client
+from contextlib import closing
+
+from rig.nodes.machine import Machine
+
+_ANSWERS_WITHIN_S = 10.0
+
+
+def everywhere(port: int) -> str:
+    """For `--metrics-address`, so that the host can ask."""
+    return f"0.0.0.0:{port}"
+
+
+def asked(machine: Machine, port: int, path: str = "/metrics") -> tuple[int, str]:
+    """Status and text; OSError where nothing answers."""
+    with closing(http.client.HTTPConnection(str(machine.addresses.ip), port, timeout=_ANSWERS_WITHIN_S)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def figures(machine: Machine, port: int) -> dict[str, float]:
+    """By series as on the page: `partage_crishim_held_total{outcome="passed"}`."""
+    _, text = asked(machine, port)
+    lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return {series: float(value) for series, _, value in lines}

@@ -18,8 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 from partage_advertiser.inventory import NoInventory
-from partage_advertiser.kubelet import Kubelet
-from partage_advertiser.pods import Pods
+from partage_advertiser.kubelet import Kubelet, Pods
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import Readiness
 from partage_base.cri import PodResources, UnaryClient

@@ -3,24 +3,33 @@
 The service leaves out init containers that end before the others start, so for containers that it does not name the
 record counts. That one forgets nothing until a device is needed again, and knows pods by their uid alone: the folders
 of logs say which pods those are, and the service, whether they have ended.
+
+Older kubelets go on naming pods that have ended. The API server is asked only about a pod that seems to hold a card
+which we hand out ourselves, so hardly ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import structlog
 
 from partage_base.cri import CHECKPOINT, CriError, PodResources, recorded_uses
 from partage_base.daemon.logs import Repeats
+from partage_base.kube import ApiServer, KubeError, pod_path
+from partage_plugins.vocabulary import GPU
+from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.node import DeviceUse
 
 LOGS: Final = "var/log/pods"
 """For each pod that has a container kubelet makes a folder here, named NAMESPACE_NAME_UID."""
-_Pod = tuple[str, str]
+_PodName = tuple[str, str]
 _log = structlog.get_logger()
 
 
@@ -54,7 +63,7 @@ class Kubelet:
         alive = {(each.namespace, each.pod) for each in served}
         return uses + [use for use in self._recorded(alive) if (use.resource, use.device) not in named]
 
-    def _recorded(self, alive: AbstractSet[_Pod]) -> Iterator[DeviceUse]:
+    def _recorded(self, alive: AbstractSet[_PodName]) -> Iterator[DeviceUse]:
         recorded = recorded_uses(self._checkpoint) or ()
         pods = self._by_uid() if recorded else {}
         for use in recorded:
@@ -65,7 +74,7 @@ class Kubelet:
                         resource=use.resource, device=device, namespace=namespace, pod=pod, container=use.container
                     )
 
-    def _by_uid(self) -> dict[str, _Pod]:
+    def _by_uid(self) -> dict[str, _PodName]:
         try:
             names = [path.name.split("_") for path in self._logs.iterdir()]
         except OSError as error:
@@ -73,3 +82,55 @@ class Kubelet:
                 _log.warning("init containers can't be told: no folders of pods' logs", why=str(error), repeats=silent)
             return {}
         return {parts[2]: (parts[0], parts[1]) for parts in names if len(parts) == 3}  # noqa: PLR2004  see above
+
+
+_ENDED: Final = frozenset(("Succeeded", "Failed"))
+_KNOWN_FOR_S: Final = 30.0
+_WITHIN_S: Final = 1.0
+_MOST_KNOWN: Final = 1024
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+class Pods:
+    def __init__(self, server: ApiServer | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._server = server
+        self._clock = clock
+        self._known: dict[tuple[str, str], tuple[float, bool]] = {}
+
+    async def without_ended(self, uses: Sequence[DeviceUse], inventory: Inventory | None) -> list[DeviceUse]:
+        """Without those of pods that have ended, as far as that makes a difference."""
+        part = inventory.part(GPU) if inventory else None
+        ours = [card.id for card in part.cards if card.pool == "shared"] if part else []
+        return [
+            use
+            for use in uses
+            if not (use.namespace and any(id_ in use.device for id_ in ours)) or not await self._has_ended(use)
+        ]
+
+    async def _has_ended(self, use: DeviceUse) -> bool:
+        who = (use.namespace, use.pod)
+        asked, ended = self._known.get(who, (float("-inf"), False))
+        if self._clock() - asked > _KNOWN_FOR_S:
+            ended = await self._asked(use)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[who] = self._clock(), ended
+        return ended
+
+    async def _asked(self, use: DeviceUse) -> bool:
+        """A pod that the API server does not know may run all the same; so may any while it can't be asked."""
+        if self._server is None:
+            return False
+        try:
+            async with asyncio.timeout(_WITHIN_S):  # a look waits for it
+                pod = await self._server.get(pod_path(use.namespace, use.pod), _Pod)
+        except (KubeError, TimeoutError):
+            return False
+        return pod.status.phase in _ENDED

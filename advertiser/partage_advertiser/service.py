@@ -2,14 +2,16 @@
 
 The file comes first and needs no API server: what runs on the node must not wait for what is far away. A look that
 fails changes nothing that was told, and stops the heartbeat if it goes on failing: what stands may be out of date then.
-At the end everything stays as it stands, for the next one to find.
+At the end everything stays as it stands, for the next one to find. `AdvertiserMetrics` has what the devices measured
+last, and how the loop fares.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,18 +24,57 @@ from partage_advertiser.happenings import of_crishim
 from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
 from partage_advertiser.inspection import FolderWatch, Inspector, api_server, inspecting
 from partage_advertiser.inventory import InventoryFile, Outlets
-from partage_advertiser.metrics import AdvertiserMetrics
 from partage_advertiser.publisher import Publisher
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import PauseFile, why_paused
 from partage_base.condition import Fault
+from partage_base.daemon.exposition import Family, Sample
 from partage_base.daemon.life import Daemon
 from partage_base.daemon.lock import alone
 from partage_base.daemon.logs import Repeats
+from partage_base.daemon.metrics import Metrics
 from partage_base.files import clear_unfinished
 from partage_base.kube import ApiServer
 from partage_plugins.errors import PartageError
+from partage_plugins.vocabulary.node import Gauge
 from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
+
+_LOOK_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+
+
+class AdvertiserMetrics:
+    def __init__(self, metrics: Metrics, node: str) -> None:
+        self._node = node
+        self._gauges: Sequence[Gauge] = ()
+        self.looks: Counter[str] = Counter()
+        self.patches: Counter[str] = Counter()
+        self.heartbeats: Counter[str] = Counter()
+        self.events: Counter[str] = Counter()
+        self.look_seconds = metrics.histogram(
+            "partage_advertiser_look_seconds", "What a look at the devices took.", buckets=_LOOK_BUCKETS
+        )
+        self.is_published = metrics.gauge(
+            "partage_advertiser_published", "1 while the API server has the inventory that the node has."
+        )
+        for name, sentence, counted in (
+            ("partage_advertiser_looks_total", "Looks at the devices.", self.looks),
+            ("partage_advertiser_patches_total", "Writes of the annotation.", self.patches),
+            ("partage_advertiser_heartbeats_total", "Renewals of the Lease.", self.heartbeats),
+            ("partage_advertiser_events_total", "Events on the Node.", self.events),
+        ):
+            metrics.read_counter(name, sentence, counted.copy, label="outcome")
+        metrics.collect(self._of_devices)
+
+    def measured(self, gauges: Sequence[Gauge]) -> None:
+        self._gauges = tuple(gauges)
+
+    def _of_devices(self) -> Iterator[Family]:
+        by_name: dict[str, list[Sample]] = {}
+        for gauge in self._gauges:
+            by_name.setdefault(gauge.name, []).append(Sample(gauge.value, {"node": self._node, **gauge.labels}))
+        for name, samples in sorted(by_name.items()):
+            yield Family(f"partage_{name}", "gauge", "As a plugin measured it.", tuple(samples))
+
 
 _TICK_S: Final = 1.0
 """How often signs of life are looked at."""
@@ -104,7 +145,9 @@ class Advertiser:
 
     async def _keep_looking(self) -> None:
         while True:
-            if await self._woken_within(_TICK_S) or self._is_due() or self._folders.anything():
+            is_woken = await self._woken_within(_TICK_S)
+            is_due = time.monotonic() - self._looked_s >= self._settings.look_every_s
+            if is_woken or is_due or self._folders.anything():
                 await self.look()
             else:
                 self._refresh_readiness()
@@ -119,9 +162,6 @@ class Advertiser:
             return False
         self._woken.clear()
         return True
-
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._looked_s >= self._settings.look_every_s
 
     async def look(self) -> None:
         """Inspects the node, and tells everywhere what is new."""

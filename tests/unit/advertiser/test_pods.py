@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from partage_advertiser.pods import Pods
+from partage_advertiser.kubelet import Pods
 from partage_base.kube import ApiServer, Unreachable
 from partage_plugins.vocabulary.node import DeviceUse
 from unit.advertiser.cards import A, B, card, inventory

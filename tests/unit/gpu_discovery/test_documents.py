@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from partage_gpu.discovery import gauges, settings
-from partage_gpu.discovery.causes import Gravity
+from partage_gpu.discovery import parts, settings
+from partage_gpu.discovery.causes import HARMLESS, Gravity, cause_of
 from partage_gpu.discovery.settings import Choice, PoolSetting, discovery_settings
-from partage_gpu.discovery.xids import HARMLESS, cause_of
 from partage_plugins.vocabulary import HealthCause
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -49,7 +48,7 @@ def test_every_cause_has_a_row() -> None:
 
 def test_every_metric_has_a_row() -> None:
     told = {name for row in rows(PAGE, "metric") for name in re.findall("`partage_(.*?)`", row[0])}
-    assert told == set(re.findall('"(gpu_[a-z_]+)"', Path(gauges.__file__).read_text()))
+    assert told == set(re.findall('"(gpu_[a-z_]+)"', Path(parts.__file__).read_text()))
 
 
 def test_every_way_of_choosing_cards_can_be_set() -> None:

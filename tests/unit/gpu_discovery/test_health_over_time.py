@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from partage_gpu.discovery.causes import CAME_BACK, GONE, Away
+from partage_gpu.discovery.causes import CAME_BACK, GONE, HARMLESS, Away
 from partage_gpu.discovery.health import (
     LONGEST_QUIET_S,
     History,
@@ -16,7 +16,6 @@ from partage_gpu.discovery.health import (
     stepped,
     told,
 )
-from partage_gpu.discovery.xids import HARMLESS
 from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary.health import OK
 from unit.gpu_discovery.making import gpu

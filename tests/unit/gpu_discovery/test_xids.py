@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_gpu.discovery.causes import LONGEST_REASON, Gravity
-from partage_gpu.discovery.xids import HARMLESS, cause_of
+from partage_gpu.discovery.causes import HARMLESS, LONGEST_REASON, Gravity, cause_of
 from partage_plugins.vocabulary import HealthCause
 
 NUMBERS = st.integers(0, 2**32)

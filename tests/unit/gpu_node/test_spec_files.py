@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from partage_base.files import UNFINISHED
 from partage_gpu.node.nvidia_specs import LARGEST_BYTES
 from partage_gpu.node.spec_file import OwnKind
 from partage_plugins import Refused
@@ -186,7 +187,7 @@ def test_our_spec_is_for_all_to_read_whatever_the_umask(node: MadeNode) -> None:
 
 def test_what_a_killed_writer_left_is_cleared_and_what_another_writes_now_is_not(node: MadeNode) -> None:
     node.write("etc/cdi/nvidia.json", GOOD)
-    old, new = (node.write(f"var/run/cdi/.partage.dev-gpu.json.{name}", "{") for name in ("old", "new"))
+    old, new = (node.write(f"var/run/cdi/{UNFINISHED}{name}", "{") for name in ("old", "new"))
     an_hour_ago = time.time() - 3600
     os.utime(old, (an_hour_ago, an_hour_ago))
     node.adjusted(FIRST)

@@ -14,8 +14,7 @@ from partage_gpu.allocator.closeness import tightest
 from partage_gpu.allocator.cluster import Node
 from partage_gpu.allocator.mix import Mix
 from partage_gpu.allocator.one_by_one import IMPOSSIBLE
-from partage_gpu.allocator.policies import PolicyJudge, worths, worths_of_sets
-from partage_gpu.allocator.topology import alone_in, isolation
+from partage_gpu.allocator.policies import PolicyJudge, alone_in, isolation, worths, worths_of_sets
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Reals
 from partage_plugins.vocabulary.names import Slot

@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from partage_gpu.allocator.cluster import Cluster, Make
-from partage_gpu.allocator.tags import Sort
+from partage_gpu.allocator.cluster import Cluster, Make, Sort
 from partage_plugins.answers import Flags, Ints, Slots
 from partage_plugins.vocabulary.gpu import GpuRequest, Tags
 from partage_plugins.vocabulary.names import CardId

@@ -1,25 +1,68 @@
 """What each policy prefers: how much each possible card is worth to an ask, from 0 to 1.
 
 A node is worth as much as its best card; for an ask of several cards, the mean of those that are chosen, but for the
-policies that judge a set as a whole. What only one policy needs to know stands in `PolicyJudge`.
+policies that judge a set as a whole. What only one policy needs to know stands in `PolicyJudge`. For those that look at
+links a set should be close, and a single card should break no close set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import comb
 from typing import Final
 
 import numpy as np
 
+from partage_gpu.allocator.closeness import Closeness, within
 from partage_gpu.allocator.cluster import CLOSED, Cluster
 from partage_gpu.allocator.fragments import Fragments
 from partage_gpu.allocator.mix import Mix
 from partage_gpu.allocator.one_by_one import FIT_MILLI, PRESSURE, SCALE_MILLI, OneByOne
 from partage_gpu.allocator.shapes import Typical, pressures
-from partage_gpu.allocator.topology import isolation, tightness
 from partage_gpu.allocator.trial import Offer
 from partage_plugins.answers import Flags, Ints, Reals
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
+
+
+def isolation(offer: Offer) -> Reals:
+    """By card: 1 where one card alone breaks nothing, less the closer the other idle cards of its node are."""
+    found = np.ones(offer.level.shape)
+    known: dict[tuple[int, bytes], Sequence[float]] = {}
+    for row, slot in enumerate(offer.slots.tolist()):
+        close = offer.cluster.nodes[slot].closeness
+        idle = offer.trial.idle[row, : len(close)]
+        key = id(close), idle.tobytes()
+        if key not in known:
+            known[key] = alone_in(close, idle.tolist())
+        found[row, : len(close)] = known[key]
+    return found
+
+
+def alone_in(close: Closeness, idle: Sequence[bool]) -> Sequence[float]:
+    """The same for one node."""
+    return [1.0 - loss for loss in _losses(close, idle)]
+
+
+def tightness(offer: Offer, chosen: Flags) -> Reals:
+    """By node: how close the chosen cards are in the mean; of a single one, how little it breaks."""
+    found = np.zeros(len(offer.slots))
+    alone = isolation(offer)
+    for row, slot in enumerate(offer.slots.tolist()):
+        places = np.flatnonzero(chosen[row]).tolist()
+        if len(places) > 1:
+            found[row] = within(offer.cluster.nodes[slot].closeness, places) / comb(len(places), 2)
+        elif places:
+            found[row] = alone[row, places[0]]
+    return found
+
+
+def _losses(close: Closeness, idle: Sequence[bool]) -> list[float]:
+    others = max(1, len(close) - 1)
+    return [
+        sum(near for near, other in zip(row, idle, strict=True) if other) / others if idle[place] else 0.0
+        for place, row in enumerate(close)
+    ]
+
 
 BY_CPU: Final = frozenset(("fgd", "fgd+"))
 """Policies that look at a node's CPU."""

@@ -18,13 +18,11 @@ from typing import Final, Protocol
 import structlog
 
 from partage_gpu.discovery.causes import GONE, Away, away_by
-from partage_gpu.discovery.gauges import gauges
 from partage_gpu.discovery.health import History, let_go, recalled, stepped
 from partage_gpu.discovery.known import KnownCards, gpu_of, recalled_cards, seen
-from partage_gpu.discovery.names import Names
-from partage_gpu.discovery.native import Natives, given_away, natives_after
+from partage_gpu.discovery.native import Names, Natives, given_away, natives_after
 from partage_gpu.discovery.node_files import KubeletFolder, last_part
-from partage_gpu.discovery.parts import Findings, part_of
+from partage_gpu.discovery.parts import Findings, gauges, part_of
 from partage_gpu.discovery.pool import pools
 from partage_gpu.discovery.settings import DiscoverySettings
 from partage_gpu.nvml.driver import Driver

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from partage_gpu.discovery.causes import CAME_BACK, MEMORY_ERROR, Away, Cause, Gravity, plain, signs_of
-from partage_gpu.discovery.xids import cause_of
+from partage_gpu.discovery.causes import CAME_BACK, MEMORY_ERROR, Away, Cause, Gravity, cause_of, plain, signs_of
 from partage_gpu.nvml.facts import CardFacts
 from partage_plugins.vocabulary.health import OK, CardHealth, HealthCause
 

@@ -2,21 +2,19 @@
 
 Runtimes read spec files again for each container, so the file needs to be right at that moment and at no other: no
 watcher, no timer. It follows NVIDIA's spec when a driver update rewrites that one, and comes back when
-someone clears the folder. It is written beside itself and renamed, so a runtime reads the old text or the new, even if
-others write; where it can't be written the old one stays and the container is refused.
+someone clears the folder. A runtime reads the old text or the new, even if others write: it opens no file whose name
+does not end in .json or .yaml. Where the file can't be written the old one stays and the container is refused.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import stat
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from partage_base.files import clear_unfinished, write_whole
 from partage_gpu.node.driver import DriverFiles
 from partage_gpu.node.nvidia_specs import FOLDERS, OUR_FILE, Found, NvidiaSpec, decoded, unusable
 from partage_gpu.node.own_spec import Published, built, republished
@@ -26,10 +24,7 @@ from partage_gpu.node.stability import Facts, are_settled, facts_of
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import Card, GpuPart
 
-_UNFINISHED: Final = f".{OUR_FILE}."
-"""Runtimes read no file whose name does not end in .json or .yaml."""
 _MODE: Final = 0o644
-_ABANDONED_S: Final = 60
 _Built = tuple[Published, Mapping[str, Refused]]
 
 
@@ -100,35 +95,12 @@ def _read(file: Path) -> bytes | None:
 
 
 def _write(file: Path, text: bytes) -> None:
-    unfinished = file.with_name(_UNFINISHED + secrets.token_hex(8))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _clear(file.parent)
-        try:
-            _fill(unfinished, text)
-            unfinished.rename(file)
-        finally:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+        clear_unfinished(file.parent)
+        write_whole(file, text, mode=_MODE, synced=True)
     except OSError as error:
         raise Refused(
             f"partage: the CDI spec {file} can't be written on this node: {error.strerror}; what stood there stays; "
             f"make room or mend it there, or set {ATTACH} to another way"
         ) from None
-
-
-def _clear(folder: Path) -> None:
-    """Takes away what killed writers left; one that still writes is younger."""
-    for left in folder.glob(f"{_UNFINISHED}*"):
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - left.lstat().st_mtime > _ABANDONED_S:
-                left.unlink()
-
-
-def _fill(file: Path, text: bytes) -> None:
-    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE)
-    with os.fdopen(descriptor, "wb") as unfinished:
-        os.fchmod(descriptor, _MODE)  # whatever the umask
-        unfinished.write(text)
-        unfinished.flush()
-        os.fsync(descriptor)

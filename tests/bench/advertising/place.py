@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.advertising.auditing import AuditLog
+from bench.advertising.audit import AuditLog
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory

@@ -51,7 +51,7 @@ def test_while_the_operator_upgrades_the_driver_nothing_of_ours_holds_it(stage: 
     stage.wait_healths("ok", "ok")
     assert held(stage)
     assert stage.told_text() == stage.written_text()
-    assert audit.writes()["patch", "nodes"] == 1 + 2  # paused, and as before
+    assert audit.writes()["patch", "nodes"] == 1 + 3  # paused, watched after the kill, and as before
 
 
 def test_a_pause_by_hand_lets_go_until_its_file_is_gone(stage: AdvertiserStage) -> None:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
+import msgspec
 
 from partage_advertiser.inspection import Inspector, api_server, inspecting
 from partage_advertiser.inventory import InventoryFile, NoInventory
-from partage_advertiser.prune import prune
 from partage_advertiser.service import start
 from partage_advertiser.settings import AdvertiserSettings
+from partage_advertiser.signs import PauseFile
 from partage_base.daemon import logs
 from partage_base.daemon.cli import Instead, daemon_command
 from partage_base.daemon.errors import AnotherRuns
 from partage_base.daemon.lock import alone
-from partage_base.kube import ApiServer, KubeError, Node, node_path
+from partage_base.kube import ApiServer, KubeError, Lease, Node, NotFound, lease_path, node_path
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
-from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE
+from partage_plugins.vocabulary.places import ADVERTISER_LOCK, INVENTORY_FILE, PAUSE_FOLDER
 
 ONCE: Final = "once"
 DRY_RUN: Final = "dry-run"
@@ -104,9 +105,8 @@ async def _prune(settings: AdvertiserSettings, *, dry_run: bool) -> int:
                 raise AnotherRuns(f"{error}: it would write everything again") from None
         server = await stack.enter_async_context(await api_server(settings))
         failed = False
-        async for pruned in prune(
-            server, root=settings.root, namespace=settings.namespace, node=settings.node_name, dry_run=dry_run
-        ):
+        for prune in (_annotation, _lease, _files):  # one that can't be removed keeps no other
+            pruned = await prune(settings, server, dry_run=dry_run)
             _say(f"{pruned.what}: {pruned.outcome}")
             failed = failed or pruned.failed
         return _FAILED if failed else 0
@@ -118,6 +118,57 @@ def _alone(settings: AdvertiserSettings) -> AbstractAsyncContextManager[None]:
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
+
+
+class Pruned(NamedTuple):
+    """What became of one thing."""
+
+    what: str
+    outcome: str
+    """removed, would be removed, was not there, or not removed: why."""
+    failed: bool = False
+
+
+async def _annotation(settings: AdvertiserSettings, server: ApiServer, *, dry_run: bool) -> Pruned:
+    what = f"annotation {ANNOTATION} of node {settings.node_name}"
+    try:
+        if await _stands(settings, server) is None:
+            return Pruned(what, "was not there")
+        if not dry_run:
+            await server.patch(
+                node_path(settings.node_name), {"metadata": {"annotations": {ANNOTATION: None}}}, msgspec.Raw
+            )
+    except NotFound:
+        return Pruned(what, "was not there")
+    except KubeError as error:
+        return Pruned(what, f"not removed: {error}", failed=True)
+    return Pruned(what, "would be removed" if dry_run else "removed")
+
+
+async def _lease(settings: AdvertiserSettings, server: ApiServer, *, dry_run: bool) -> Pruned:
+    what = f"Lease {settings.namespace}/{settings.node_name}"
+    path = lease_path(settings.namespace, settings.node_name)
+    try:
+        await server.get(path, Lease)
+        if not dry_run:
+            await server.delete(path)
+    except NotFound:
+        return Pruned(what, "was not there")
+    except KubeError as error:
+        return Pruned(what, f"not removed: {error}", failed=True)
+    return Pruned(what, "would be removed" if dry_run else "removed")
+
+
+async def _files(settings: AdvertiserSettings, _: ApiServer, *, dry_run: bool) -> Pruned:
+    root = settings.root
+    what = f"{root / INVENTORY_FILE} and our file in {root / PAUSE_FOLDER}"
+    try:
+        if dry_run:
+            return Pruned(what, "would be removed")
+        gone = [InventoryFile(root).remove(), PauseFile(root).say(None)]
+    except OSError as error:
+        return Pruned(what, f"not removed: {error}", failed=True)
+    return Pruned(what, "removed" if any(gone) else "were not there")
 
 
 main = daemon_command(

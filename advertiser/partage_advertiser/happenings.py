@@ -49,7 +49,8 @@ def _of_card(before: Card | None, card: Card, *, is_first: bool) -> Iterator[Hap
     if before is None and not is_first and card.health == "ok":
         yield Happening("Normal", "CardFound", f"{_named(card)} is new on this node.")
     if before is not None and before.pool != card.pool:
-        yield Happening("Normal", "CardPoolChanged", f"{_named(card)} is handed out by {_whose(card)} now.")
+        owner = "partage" if card.pool == "shared" else "kubelet"
+        yield Happening("Normal", "CardPoolChanged", f"{_named(card)} is handed out by {owner} now.")
 
 
 def _of_health(card: Card) -> Happening:
@@ -88,7 +89,3 @@ def _of_ready(before: Ready, after: Ready) -> Iterator[Happening]:
 
 def _named(card: Card) -> str:
     return f"Card {card.index} ({card.model}, {card.id})"
-
-
-def _whose(card: Card) -> str:
-    return "partage" if card.pool == "shared" else "kubelet"

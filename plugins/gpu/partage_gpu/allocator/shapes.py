@@ -53,7 +53,7 @@ GUESSED: Final[Typical] = (
 def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float], popular: float = _POPULAR) -> Typical:
     """All shapes, the most frequent first; those that together are `popular` of all have the fractions, others 0."""
     counted: Mapping[Shape, float] = shapes if isinstance(shapes, Mapping) else Counter(shapes)
-    ordered = sorted(counted.items(), key=_by_popularity)
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     total, reached, kept = sum(counted.values()), 0.0, 0
     while kept < len(ordered) and reached < popular * total:
         reached += ordered[kept][1]
@@ -62,10 +62,6 @@ def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float], popular: flo
         TypicalShape(shape, number / reached if place < kept else 0.0, number / total)
         for place, (shape, number) in enumerate(ordered)
     )
-
-
-def _by_popularity(item: tuple[Shape, float]) -> tuple[float, Shape]:
-    return -item[1], item[0]
 
 
 _STEPS: Final = 50

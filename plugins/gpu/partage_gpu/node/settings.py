@@ -41,25 +41,14 @@ class GpuSettings:
 
 def settings_from(environment: Mapping[str, str]) -> GpuSettings:
     """The settings, or one `ValueError` with all that is wrong in them."""
-    attach, capabilities = environment.get(ATTACH, "auto"), _listed(environment.get(CAPABILITIES, ""))
-    mistakes = [
-        *_wrong_attach(attach),
-        *_wrong_capabilities(capabilities),
+    attach, listed = environment.get(ATTACH, "auto"), environment.get(CAPABILITIES, "").split(",")
+    capabilities = tuple(dict.fromkeys(part.strip() for part in listed if part.strip()))
+    mistakes = [] if attach in _WAYS else [f"{ATTACH} is {attach!r:.80}; allowed: one of {', '.join(_WAYS)}"]
+    mistakes += [
+        f"{CAPABILITIES} has {name!r:.80}; allowed: a list of {', '.join(KNOWN_CAPABILITIES)}"
+        for name in capabilities
+        if name not in KNOWN_CAPABILITIES
     ]
     if mistakes:
         raise ValueError("; ".join(mistakes))
     return GpuSettings(attach=_WAYS[attach], capabilities=capabilities)
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-
-
-def _wrong_attach(attach: str) -> list[str]:
-    return [] if attach in _WAYS else [f"{ATTACH} is {attach!r:.80}; allowed: one of {', '.join(_WAYS)}"]
-
-
-def _wrong_capabilities(capabilities: tuple[str, ...]) -> list[str]:
-    allowed = ", ".join(KNOWN_CAPABILITIES)
-    unknown = [name for name in capabilities if name not in KNOWN_CAPABILITIES]
-    return [f"{CAPABILITIES} has {name!r:.80}; allowed: a list of {allowed}" for name in unknown]

@@ -91,11 +91,6 @@ def _own_memory(handle: Handle) -> Memory | None:
         raise
 
 
-def _tells_use(handle: Handle) -> bool | None:
-    """Of a card that answers with another error it is not known."""
-    return optional(nvml.tells_use, handle)
-
-
 def _how_is(handle: Handle, index: int, card: CardFacts) -> CardFacts:
     condition, is_mig = optional(condition_of, handle) or Condition(), bool(optional(nvml.is_mig, handle))
     return replace(
@@ -103,7 +98,7 @@ def _how_is(handle: Handle, index: int, card: CardFacts) -> CardFacts:
         index=index,
         is_mig=is_mig,
         instances=_instances(handle) if is_mig else (),
-        tells_use=_tells_use(handle) if card.has_own_memory else False,
+        tells_use=optional(nvml.tells_use, handle) if card.has_own_memory else False,
         ecc_uncorrected=condition.ecc_uncorrected,
         row_remap_failed=condition.row_remap_failed,
         needs_reset=condition.needs_reset,

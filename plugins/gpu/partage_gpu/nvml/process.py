@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, Final, Generic, TypeVar, cast
 
 from partage_gpu.nvml.wire import MAX_BYTES
@@ -192,7 +192,7 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.so
             stdin=theirs.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=_reduced(os.environ),
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
             start_new_session=True,  # a terminal's signals are for us, and what the library starts ends with it
         )
     except BaseException:
@@ -201,7 +201,3 @@ def _started(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.so
     finally:
         theirs.close()
     return process, ours
-
-
-def _reduced(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: environment[name] for name in _KEPT if name in environment}

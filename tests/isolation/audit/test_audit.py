@@ -76,7 +76,7 @@ class Stage:
 
     def facts(self) -> Sequence[ContainerFacts]:
         alive = [one for one in self.rows if Path(f"/proc/{one.pid}").exists()]
-        plain = container(*alive, limit=8192 * MIB)
+        plain = container(*alive, limit=65536 * MIB)
         (limits,) = plain.cards.values()
         return (ContainerFacts(KEY, plain.pod, plain.container, 1, {CARD: limits}, tuple(alive)),)
 
@@ -131,11 +131,11 @@ async def ticks(auditor: Auditor, times: int) -> list[set[str]]:
 
 def test_honest_processes_are_left_alone(stage: Stage) -> None:
     async def story(auditor: Auditor, _: NvmlChild) -> None:
-        with holders(stage.node, count=5, library=stage.library) as pids:
+        with holders(stage.node, count=50, library=stage.library) as pids:
             stage.put_inside(*pids)
             for pid in pids:
                 stage.lend(pid, 1024)
-            assert await ticks(auditor, 10) == [set()] * 10
+            assert await ticks(auditor, 5) == [set()] * 5
         assert await ticks(auditor, 3) == [set()] * 3
 
     stage.audited(story)

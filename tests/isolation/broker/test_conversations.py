@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 from uuid import UUID
 
 import pytest
 
 from isolation.broker.workers import Worker, workers
-from partage_isolation.leases.line import LineState, unpack
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.packets import Result, What
+from partage_isolation.wire.packets import What
 from partage_simgpu.description import card_uuid
 from support.isolated import Contained, Isolated, until
 from support.simgpu import NODE
@@ -29,13 +26,6 @@ def test_a_container_sees_its_cards_and_their_limits(place: Isolated) -> None:
             assert (told.memory, told.share, told.limit, told.is_mig) == (memory, 100, 1000, 0)
 
 
-def test_a_card_that_was_not_granted_is_unknown(container: Contained) -> None:
-    with container.client() as client:
-        for what in (What.CARD, What.LEND, What.VIEW, What.CONTEXT, What.PROCESSES_OF):
-            for card in (1, 500, wire.NO_CARD):
-                assert client.ask(what, card=card).result == Result.UNKNOWN
-
-
 def test_memory_is_lent_up_to_the_limit_and_seen_by_all(container: Contained) -> None:
     with workers(container, 2) as (one, other):
         assert one.do("client.take(700 << 20)")
@@ -43,20 +33,6 @@ def test_memory_is_lent_up_to_the_limit_and_seen_by_all(container: Contained) ->
         assert other.do("client.view()[0]") == 1024 * MIB
         assert other.do("client.view()[1]") >= 700 * MIB
     assert container.told().cards[0].refused >= 1
-
-
-def test_the_page_is_there_and_nobody_who_gets_it_can_write_it(container: Contained) -> None:
-    with container.client() as client:
-        assert client.page is not None
-        with mmap.mmap(client.page, 64, prot=mmap.PROT_READ) as seen:
-            assert unpack(int.from_bytes(seen[:8], "little"))[0] is LineState.CLOSED
-            assert not any(seen[12:])
-        with pytest.raises(PermissionError):
-            mmap.mmap(client.page, 64, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        with pytest.raises(PermissionError):
-            os.pwrite(client.page, b"x", 0)
-        with pytest.raises(PermissionError):
-            os.ftruncate(client.page, 0)
 
 
 def test_a_context_is_measured_before_its_process_looks(container: Contained) -> None:

@@ -6,7 +6,6 @@ someone could who has read the library's source.
 
 from __future__ import annotations
 
-import array
 import json
 import os
 import random
@@ -24,7 +23,6 @@ from partage_simgpu.client import Cuda
 
 _ANSWER_S: Final = 5.0
 _MOST: Final = (1 << 64) - 1
-_MOST_DESCRIPTORS: Final = 253
 _LEAST: Final = 1000
 _SEED: Final = 8
 Told = dict[str, Any]
@@ -109,35 +107,6 @@ def forge(path: str) -> Told:
     return {"sent": sent, "connections": closed}
 
 
-def lengths(path: str) -> Told:
-    """Packets that are too short and too long."""
-    sent = 0
-    while goes_on(sent):
-        for size in (1, 8, 63, 65, 128, 4096, 100_000):
-            with suppress(OSError), client(path) as one:
-                one.socket.setblocking(False)
-                one.socket.send(os.urandom(size))
-                sent += 1
-                one.hello()
-                one.socket.send(os.urandom(size))
-    return {"sent": sent}
-
-
-def descriptors(path: str) -> Told:
-    """Packets with as many descriptors as there can be."""
-    sent = 0
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 (a descriptor is all that matters)
-        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [nothing.fileno()] * _MOST_DESCRIPTORS))
-        while goes_on(sent):
-            with suppress(OSError), client(path) as one:
-                one.socket.sendmsg([wire.question(What.HELLO, body=wire.hello_body(wire.NO_TOKEN))], [rights])
-                for _ in range(10):
-                    one.socket.sendmsg([wire.question(What.VIEW, card=0)], [rights])
-                    sent += 1
-                one.socket.recv(4096)
-    return {"sent": sent}
-
-
 def flood(path: str) -> Told:
     """Questions as fast as they can be sent, of which no answer is read."""
     sent = 0
@@ -162,9 +131,7 @@ def take_past(path: str, mib: str) -> Told:
     return {}
 
 
-ATTACKS: Final[dict[str, Callable[..., Told]]] = {
-    attack.__name__: attack for attack in (forge, lengths, descriptors, flood, take_past)
-}
+ATTACKS: Final[dict[str, Callable[..., Told]]] = {attack.__name__: attack for attack in (forge, flood, take_past)}
 
 
 def main() -> None:

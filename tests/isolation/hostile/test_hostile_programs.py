@@ -24,7 +24,7 @@ CONTEXT_MIB: Final = 64
 LIMIT_MIB: Final = 1024
 ATTACKS: Final = Path(__file__).with_name("attacks.py")
 OK, NO, UNKNOWN = 0, 1, 3
-ROUNDS: Final = 8
+ROUNDS: Final = 4
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]
     place.until("the broker has closed what it had open", lambda: descriptors_of(place) <= before)
 
 
-@pytest.mark.parametrize("name", ["forge", "lengths", "descriptors", "flood"])
+@pytest.mark.parametrize("name", ["forge", "flood"])
 def test_noise_harms_nobody(place: Place, tmp_path: Path, name: str) -> None:
     victim, hostile = place.container(memory_mib=LIMIT_MIB), place.container(memory_mib=LIMIT_MIB)
     with unharmed(place, tmp_path, victim), attacking(place, hostile, name) as attack:

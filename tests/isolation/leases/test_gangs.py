@@ -16,14 +16,6 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
-def test_gangs_and_those_with_one_card_all_have_turns(place: Isolated) -> None:
-    with ExitStack() as stack:
-        gangs = [stack.enter_context(Flooder(place.prepare([MIB, MIB], share=300), "gang 2")) for _ in range(2)]
-        single = stack.enter_context(Flooder(place.prepare([MIB], share=300)))
-        for each in (*gangs, single):
-            each.more_turns(5)
-
-
 def test_a_gang_whose_process_is_killed_leaves_all_its_cards(place: Isolated) -> None:
     with ExitStack() as stack:
         one, other = (stack.enter_context(Flooder(place.prepare([MIB, MIB], share=500), "gang 2")) for _ in range(2))
@@ -35,9 +27,8 @@ def test_a_gang_whose_process_is_killed_leaves_all_its_cards(place: Isolated) ->
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(2))
-def test_gangs_killed_and_stopped_at_any_moment_never_wait_for_each_other(place: Isolated, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311  chooses what happens
+def test_gangs_killed_and_stopped_at_any_moment_never_wait_for_each_other(place: Isolated) -> None:
+    chance = random.Random(7)  # noqa: S311  chooses what happens
     some = [(place.prepare([MIB, MIB], share=250), "gang 2") for _ in range(3)]
     some.append((place.prepare([MIB], share=250), "flood"))
     with ExitStack() as stack:

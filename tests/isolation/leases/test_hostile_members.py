@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 import pytest
@@ -29,29 +28,6 @@ def test_one_that_never_says_that_it_is_done_is_not_waited_for(place: Isolated) 
     with Flooder(silent, "silent"), Flooder(container) as flooder:
         flooder.more_turns(10)
         until(lambda: time_of(silent).overlaps > 0)
-
-
-def test_one_that_is_killed_while_it_has_the_card_leaves_it_at_once(place: Isolated) -> None:
-    killed, container = place.prepare(share=500), place.prepare(share=500)
-    with flooders(killed, container) as (victim, flooder):
-        flooder.more_turns(3)
-        victim.kill()
-        until(lambda: time_of(killed).processes == 0)
-        until(lambda: time_of(container).state == "free")
-        assert time_of(killed).state == "closed"
-
-
-def test_a_forked_child_that_keeps_the_connections_open_keeps_no_lease(place: Isolated) -> None:
-    killed, container = place.prepare(share=500), place.prepare(share=500)
-    child, flooder = Flooder(killed, "forked"), Flooder(container)
-    with child, flooder:
-        flooder.more_turns(2)
-        child.kill()
-        try:
-            until(lambda: time_of(killed).processes == 0)
-            until(lambda: time_of(container).state == "free")
-        finally:
-            os.kill(child.child, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("what", [What.JOIN, What.WANT, What.DRAINED, What.IDLE])

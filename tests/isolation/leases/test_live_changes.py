@@ -12,7 +12,6 @@ from isolation.leases.members import Member
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import CardHeld, LimitsSet, SetLimits
 from partage_isolation.wire.packets import Loss, Result, What
-from partage_plugins.errors import Refused
 from partage_simgpu.description import card_uuid
 from support.isolated import Contained, Isolated, isolated
 from support.simgpu import NODE, card
@@ -50,39 +49,6 @@ def test_share_and_limit_are_lowered_and_given_back_and_memory_stays(place: Isol
     assert held(container).limit_bytes == 512 * MIB
 
 
-def test_a_share_goes_down_with_its_limit(place: Isolated) -> None:
-    container = place.prepare(share=500)
-    lower(container, limit_milli=200)
-    assert milli(container) == (200, 200, 500, 1000)
-
-
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ({"share_milli": 501}, "was granted 500 milli as its share of card .*; 501 is more, which only an allocation"),
-        ({"limit_milli": 801}, "was granted 800 milli as its limit of card .*; 801 is more, which only an allocation"),
-        ({"share_milli": 300, "limit_milli": 200}, "share 300 of card .* would be above its limit 200; lower both"),
-    ],
-)
-def test_more_than_was_granted_is_refused_and_nothing_changes(
-    place: Isolated, said: dict[str, int | None], why: str
-) -> None:
-    container = place.prepare(share=500, limit=800)
-    with pytest.raises(Refused, match=why):
-        lower(container, **said)
-    assert milli(container) == (500, 800, 500, 800)
-
-
-def test_what_was_lowered_holds_after_a_restart_and_until_a_higher_gen(place: Isolated) -> None:
-    container = place.prepare(share=500, limit=800)
-    lower(container, share_milli=100, limit_milli=150)
-    place.broker.kill()
-    place.broker.start()
-    assert milli(container) == (100, 150, 500, 800)
-    place.prepare(share=600, limit=700, gen=2, key=container.key)
-    assert milli(container) == (600, 700, 600, 700)
-
-
 @pytest.fixture(scope="module")
 def mixed() -> Iterator[Isolated]:
     """The second card is not metered."""
@@ -105,12 +71,6 @@ def test_a_card_of_its_own_policy_is_not_metered(mixed: Isolated) -> None:
         assert one.client.lend(0)
         assert not one.line(1).is_open
     assert [card.time is None for card in container.told().cards] == [False, True]
-
-
-def test_what_is_enforced_goes_by_the_cards_that_a_container_has(mixed: Isolated) -> None:
-    assert mixed.prepare([MIB]).prepared.enforces == ("memory", "share", "limit")
-    assert mixed.prepare([MIB, MIB]).prepared.enforces == ("memory",)
-    assert mixed.told().enforces == ("memory",)
 
 
 def test_metrics_have_what_was_wanted_and_got_by_window(mixed: Isolated) -> None:

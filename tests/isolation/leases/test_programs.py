@@ -15,7 +15,7 @@ from typing import Final, Self
 import pytest
 
 from partage_isolation.library.objects import built as built_library
-from partage_isolation.wire.messages import SetLimits, TimeTold
+from partage_isolation.wire.messages import TimeTold
 from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, isolated, until
 from support.simgpu import card
@@ -87,7 +87,7 @@ def shared(one: Program, other: Program, seconds: float) -> float:
     return (one.busy_ns - before[0]) / (other.busy_ns - before[1])
 
 
-@pytest.mark.parametrize("words", [("flood", "--kernel-us", "1000"), ("launch-wait",), ("graph-replay",)], ids=str)
+@pytest.mark.parametrize("words", [("flood", "--kernel-us", "1000"), ("graph-replay",)], ids=str)
 def test_two_that_want_all_get_what_they_were_promised(place: Isolated, words: tuple[str, ...]) -> None:
     some = [place.prepare(share=share) for share in (250, 750)]
     with Program(some[0], *words) as small, Program(some[1], *words) as large:
@@ -105,26 +105,6 @@ def test_ordinary_calls_lead_around_no_lease(place: Isolated, way: str) -> None:
         assert shared(hostile, other, 1.5) < 0.3  # 1 to 9
 
 
-def test_what_is_lowered_while_they_run_counts_from_then_on(place: Isolated) -> None:
-    some = [place.prepare(share=500) for _ in range(2)]
-    with Program(some[0], "flood") as one, Program(some[1], "flood") as other:
-        other.more(1)
-        card_id = some[0].question.grants[0].card
-        place.broker.client.set_limits(SetLimits(key=some[0].key, card=card_id, share_milli=100))
-        other.more(0.3)
-        assert shared(one, other, 1.5) < 0.45
-
-
-def test_a_stopped_one_keeps_nobody_waiting_and_comes_back(place: Isolated) -> None:
-    some = [place.prepare(share=500) for _ in range(2)]
-    with Program(some[0], "flood") as one, Program(some[1], "flood") as other:
-        one.more(0.1)
-        one.send(signal.SIGSTOP)
-        other.more(1)
-        one.send(signal.SIGCONT)
-        one.more(0.5)
-
-
 def test_the_broker_may_be_killed_under_them(place: Isolated) -> None:
     some = [place.prepare(share=share) for share in (250, 750)]
     with ExitStack() as stack:
@@ -138,15 +118,3 @@ def test_the_broker_may_be_killed_under_them(place: Isolated) -> None:
                 each.more(0.05)
         large.more(2)  # what was launched while nobody was there is under way
         assert 0.2 < shared(small, large, 2) < 0.55
-
-
-def test_a_kernel_that_does_not_end_is_its_own_container_s_loss(place: Isolated) -> None:
-    """The card divides itself between it and whose turn it is; among those all is as promised."""
-    endless, one, other = (place.prepare(share=300) for _ in range(3))
-    with Program(one, "flood") as first, Program(other, "flood") as second:
-        with Program(endless, "flood", "--kernel-us", "600000000") as hog:
-            until(lambda: hog.time.overlaps > 0)
-            second.more(0.3)
-            assert 0.6 < shared(first, second, 1) < 1.7
-        until(lambda: hog.time.processes == 0)
-        assert 0.6 < shared(first, second, 1) < 1.7

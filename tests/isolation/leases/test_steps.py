@@ -51,7 +51,7 @@ def test_one_that_stops_there_keeps_nobody_from_turns(place: Isolated, step: str
         assert processes(stopped) == 1
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", ["wants", "holds"])
 def test_a_child_that_is_left_there_with_the_connections_is_nobody(place: Isolated, step: str) -> None:
     killed, container, rival = (place.prepare(share=300) for _ in range(3))
     with flooders(container, rival) as (one, other), Flooder(killed, f"forked step {step}") as victim:

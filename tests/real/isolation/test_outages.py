@@ -53,16 +53,6 @@ def test_a_broker_that_was_killed_finds_everything_as_it_was(stage: IsolationSta
     assert [(each.pid, each.connected) for each in after.processes] == [(before.processes[0].pid, True)]
 
 
-def test_a_new_broker_takes_over_while_the_old_one_still_runs(stage: IsolationStage) -> None:
-    pod = stage.limited_pod(memory(2048))
-    pod.wait_running()
-    assert ask(pod, "take 1000") == "took 1000"
-    stage.brokers[-1].stop()
-    stage.start_broker()
-    assert ask(pod, "take 1000") == NO_MEMORY
-    assert seen(pod)["total"] == 2048
-
-
 def test_without_a_broker_nothing_more_is_given_and_no_program_ends(
     stage: IsolationStage, broker_afterwards: None
 ) -> None:
@@ -90,15 +80,6 @@ def test_without_a_broker_a_limited_container_is_refused_until_it_is_back(
     stage.start_broker()
     pod.wait_running()
     assert seen(pod)["total"] == 1024
-
-
-def test_a_container_that_crashed_starts_anew_with_nothing_held(stage: IsolationStage) -> None:
-    pod = stage.limited_pod(memory(2048), restart="Always")
-    pod.wait_running()
-    assert ask(pod, "take 1400") == "took 1400"
-    stage.kill_container(pod)
-    pod.wait_running()
-    assert ask(pod, "take 1400") == "took 1400"
 
 
 def test_a_new_library_is_for_new_containers_and_who_runs_keeps_the_old_one(

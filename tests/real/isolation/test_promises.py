@@ -23,13 +23,6 @@ def strict(stage: IsolationStage) -> Iterator[IsolationStage]:
     stage.replace()
 
 
-def test_a_slice_of_memory_alone_needs_no_advisory_promises(strict: IsolationStage) -> None:
-    pod = strict.limited_pod(memory(2048, share=1000))
-    pod.wait_running()
-    assert seen(pod)["total"] == 2048
-    assert ask(pod, "take 3000") == NO_MEMORY
-
-
 def test_a_share_of_compute_is_promised_where_time_is_metered(strict: IsolationStage) -> None:
     pod = strict.limited_pod(memory(2048, share=500))
     pod.wait_running()
@@ -69,21 +62,6 @@ def test_root_on_the_node_lowers_a_limit_while_the_container_runs(stage: Isolati
     stage.partage("limits", pod.name, "--reset")
     assert seen(pod)["total"] == 4096
     assert ask(pod, "take 2000") == "took 2000"
-
-
-def test_more_than_was_granted_is_not_to_be_had_by_command(stage: IsolationStage) -> None:
-    pod = stage.limited_pod(memory(1024))
-    pod.wait_running()
-    with pytest.raises(Exception, match="partage: "):
-        stage.partage("limits", pod.name, "--memory", "4Gi")
-    assert seen(pod)["total"] == 1024
-
-
-def test_the_command_shows_what_containers_hold(stage: IsolationStage) -> None:
-    pod = stage.limited_pod(memory(4096))
-    pod.wait_running()
-    assert ask(pod, "take 1000") == "took 1000"
-    assert f"team-a/{pod.name}" in stage.partage("top", "--once")
 
 
 def test_the_doctor_finds_broker_and_library_well(stage: IsolationStage) -> None:

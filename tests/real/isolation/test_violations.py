@@ -76,18 +76,3 @@ def test_an_image_whose_run_is_a_link_is_left_alone_and_who_covers_its_place_is_
     assert ask(pod, "take 100") == "took 100"
     cover(stage, pod)
     pod.wait_failed()
-
-
-def test_who_only_reports_stops_nobody(stage: IsolationStage) -> None:
-    pod = idle(stage)
-    stage.kill_broker()
-    stage.start_broker("--on-violation", "report")
-    try:
-        cover(stage, pod)
-        found = told(stage, pod)
-        assert "it is stopped" not in found[0].message
-        pod.wait_running()
-    finally:
-        stage.kill_broker()
-        stage.start_broker()
-    pod.wait_failed()

@@ -72,22 +72,6 @@ def test_several_grants_of_one_card_add_up() -> None:
     assert (card.memory, card.share, card.limit) == (2 * GIB, 1000, 1000)
 
 
-def test_root_can_lower_and_take_that_back_but_not_raise() -> None:
-    first = spec(grant("a", GIB))
-    assert lower(first, "a", GIB // 2).cards[0].book().limit == GIB // 2
-    assert lower(lower(first, "a", 1), "a", None) == first
-    with pytest.raises(SpecRefused, match="only an allocation can give"):
-        lower(first, "a", 2 * GIB)
-    with pytest.raises(SpecRefused, match="has no card b"):
-        lower(first, "b", 1)
-
-
-def test_what_root_lowered_stays_until_a_new_allocation() -> None:
-    low = lower(spec(grant("a", GIB)), "a", 5)
-    assert spec(grant("a", GIB), known=low) is low
-    assert spec(grant("a", 2 * GIB), gen=2, known=low).cards[0].book().limit == 2 * GIB
-
-
 def test_the_highest_grant_is_remembered() -> None:
     first = spec(grant("a", 4 * GIB))
     assert spec(grant("a", GIB), gen=2, known=first).cards[0].book().most == 4 * GIB

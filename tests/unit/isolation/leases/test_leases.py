@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from partage_isolation.leases.arbiter import Silent
 from partage_isolation.leases.line import Hint, LineState, Write, pack
-from partage_isolation.ledger.container import Process
 from partage_isolation.store.specs import CardSpec, Spec
 from partage_isolation.wire.connection import LEASE_COSTS
 from partage_isolation.wire.packets import Loss, Result, What, line_hint
-from partage_isolation.wire.served import Session
 from partage_plugins.vocabulary.names import ContainerName
 from support.broker import pod
 from unit.isolation.leases.scene import CARDS, KEY, OTHER, FakeConnection, Scene
@@ -34,25 +32,6 @@ def test_who_joins_hears_the_epoch_and_the_terms() -> None:
     assert answer.result == Result.OK
     assert answer.lease == (0, 7, 0, 500, Loss.FREE, 1_000_000_000)
     assert [said[:3] for said in scene.take_said()] == [("joined", KEY, CARDS[1])]
-
-
-def test_a_card_that_nobody_meters_is_not_gated() -> None:
-    scene = Scene()
-    answer = scene.say(scene.session(), What.JOIN, 2)
-    assert answer is not None
-    assert answer.result == Result.NO
-    assert not scene.take_said()
-
-
-def test_joining_twice_is_joining_once() -> None:
-    scene = Scene()
-    session = scene.session()
-    for _ in range(3):
-        answer = scene.say(session, What.JOIN)
-        assert answer is not None
-        assert answer.result == Result.OK
-    assert len(scene.take_said()) == 1
-    assert len(fake(session.calls).ends) == 1
 
 
 @pytest.mark.parametrize("what", [What.WANT, What.DRAINED, What.IDLE])
@@ -105,20 +84,6 @@ def test_a_member_leaves_with_either_of_its_connections_and_once(which: str) -> 
     fake(session.signals).close()
     assert not scene.take_said()
     assert not fake(session.calls).ends | fake(session.signals).ends
-
-
-def test_whoever_comes_again_is_another_member() -> None:
-    scene = Scene()
-    session = scene.session()
-    scene.say(session, What.JOIN)
-    old = scene.take_said()[0][3]
-    fake(session.signals).close()
-    again = Session(session.process, session.calls, scene.session().signals)
-    scene.say(again, What.JOIN)
-    left, joined = scene.take_said()
-    assert left[:4] == ("left", KEY, CARDS[0], old)
-    assert joined[0] == "joined"
-    assert joined[3] is not old
 
 
 def test_lines_are_written_in_order_before_members_are_told() -> None:
@@ -237,15 +202,6 @@ def test_whatever_processes_say_the_arbiter_hears_of_members_alone(
         fake(session.calls).close()
         fake(session.signals).close()
     assert {said[3] for said in scene.take_said()} == there
-
-
-def test_a_process_s_key_and_card_say_which_line_is_its_own() -> None:
-    scene = Scene()
-    session = Session(Process(OTHER, 1, 1, b""), None, scene.session().signals)
-    scene.say(session, What.JOIN)
-    scene.arbiter.acts = [Hint(KEY, CARDS[0], 1)]
-    scene.alarms[0].ring()
-    assert not fake(session.signals).hints
 
 
 def test_what_is_said_costs_its_own_container_whatever_it_is_worth() -> None:

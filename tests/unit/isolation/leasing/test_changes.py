@@ -53,15 +53,6 @@ def test_a_container_that_ends_frees_its_card_and_nothing_is_written_for_it() ->
     desk.arbiter.left(A, CARD, (A, "p"), desk.now)
 
 
-def test_a_death_frees_the_card_at_once() -> None:
-    desk = Desk(a=500, b=500)
-    desk.want(A)
-    desk.want(B)
-    desk.leave(A)
-    assert desk.state(B) is FREE
-    assert desk.line(A).state is CLOSED
-
-
 def test_who_alone_waited_and_dies_is_not_waited_for() -> None:
     desk = Desk(a=500, b=500, c=500)
     desk.join(B, "q")

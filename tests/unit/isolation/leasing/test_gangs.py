@@ -118,27 +118,3 @@ def test_it_is_free_only_where_it_is_alone_on_all_its_cards() -> None:
     assert desk.state(A, CARD) is SOLE
     desk.leave(C, card=OTHER)
     assert desk.state(A, CARD) is FREE
-
-
-def test_two_gangs_that_cross_take_turns() -> None:
-    desk = Desk()
-    for key in (A, B):
-        for card in (CARD, OTHER):
-            desk.put(key, share=500, card=card)
-            desk.join(key, card=card)
-    desk.want(A, card=CARD)
-    desk.want(B, card=OTHER)
-    desk.want(B, card=CARD)
-    desk.want(A, card=OTHER)
-    turns: set[ContainerKey] = set()
-    for _ in range(100):
-        desk.wait(1)
-        for key in (A, B):
-            states = both(desk, key)
-            turns |= {key} if LEASE in states else set()
-            for card in (CARD, OTHER):
-                seat = desk.arbiter.node.seats[key, card]
-                if desk.state(key, card) is CLOSED and seat.card.holder is seat:
-                    desk.drain(key, card=card)
-    assert turns == {A, B}
-    assert LEASE not in both(desk, A) or LEASE not in both(desk, B)

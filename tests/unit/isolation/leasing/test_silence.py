@@ -132,32 +132,3 @@ def test_once_it_speaks_it_is_waited_for_again() -> None:
     assert desk.state(B) is CLOSED
     desk.drain(A)
     assert LEASE in (desk.state(A), desk.state(B))
-
-
-def test_how_long_is_waited_follows_what_its_work_needs() -> None:
-    desk = Desk(a=500, b=500)
-    for key in (A, B):
-        desk.want(key)
-    desk.run(5000, A, B)
-    assert desk.arbiter.node.seats[A, CARD].drain_ns < 2 * MS
-    assert desk.shares(A).overlaps == 0
-
-
-def test_who_dies_silently_is_not_charged_any_more() -> None:
-    desk = waited_for_in_vain()
-    desk.leave(A)
-    before = virtual_ms(desk)
-    desk.wait(100)
-    assert virtual_ms(desk) == before
-
-
-def test_whoever_has_a_share_gets_a_turn_after_some_seconds_whatever_it_owes() -> None:
-    desk = waited_for_in_vain()
-    desk.join(A, "q")
-    desk.want(A, "q")
-    seat = desk.arbiter.node.seats[A, CARD]
-    seat.account.virtual += 3600 * 1000 * MS
-    desk.stopped(A)
-    turns = desk.shares(A).leases
-    desk.run(6000, B)
-    assert desk.shares(A).leases > turns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_isolation.leases.line import LineState
-from unit.isolation.leasing.desk import CARD, A, B, Desk
+from unit.isolation.leasing.desk import A, B, Desk
 
 CLOSED, LEASE, SOLE, FREE = LineState
 
@@ -102,23 +102,3 @@ def test_a_turn_that_its_holder_ends_himself_is_over() -> None:
     desk.wait(12)
     desk.drain(A)
     assert (desk.state(A), desk.state(B)) == (CLOSED, LEASE)
-
-
-def test_words_about_another_epoch_say_nothing() -> None:
-    desk = held_by_a()
-    desk.wait(25)
-    for epoch in (desk.line(A).epoch - 1, desk.line(A).epoch + 1):
-        desk.arbiter.drained(A, CARD, (A, "p"), epoch, desk.now, True, desk.now)
-        desk.arbiter.idle(A, CARD, (A, "p"), epoch, desk.now)
-    assert not desk.arbiter.take()
-    assert desk.state(B) is CLOSED
-
-
-def test_what_time_is_charged_is_what_was_held() -> None:
-    desk = held_by_a()
-    desk.wait(24)
-    desk.drain(A)
-    desk.wait(1)
-    seat = desk.arbiter.node.seats[A, CARD]
-    desk.shares(A)
-    assert seat.got.total == 25_000_000

@@ -53,15 +53,6 @@ def test_all_of_the_limit_can_be_lent_and_no_byte_more() -> None:
     assert charged(ledger) == GIB
 
 
-def test_a_question_that_is_repeated_changes_nothing() -> None:
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    first = lend(ledger, process, 100 * MIB)
-    before = charged(ledger)
-    assert [lend(ledger, process, 100 * MIB) for _ in range(5)] == [first] * 5
-    assert charged(ledger) == before
-
-
 def test_a_refusal_where_nobody_could_give_anything_back_is_at_once() -> None:
     ledger = ledger_of(GIB)
     assert lend(ledger, process_of(ledger), 2 * GIB) == Refused(0)
@@ -87,17 +78,6 @@ def test_credit_of_siblings_is_recalled_before_anything_is_refused() -> None:
     assert verdict.recall == (one,)
 
 
-def test_what_was_recalled_is_lent_once_a_sample_agrees() -> None:
-    ledger = ledger_of(GIB)
-    one, other = process_of(ledger, 10), process_of(ledger, 11)
-    lend(ledger, one, 100 * MIB)
-    lend(ledger, other, GIB - 110 * MIB)
-    assert ledger.lending.returned(one, 0, Amounts(100 * MIB, 100 * MIB))
-    assert isinstance(lend(ledger, other, GIB - 110 * MIB), Park)
-    sample(ledger, {10: 100 * MIB})
-    assert lend(ledger, other, GIB - 110 * MIB) == Lent(GIB - 110 * MIB)
-
-
 def test_a_silent_sibling_is_not_waited_for() -> None:
     ledger = ledger_of(GIB)
     one, other = process_of(ledger, 10), process_of(ledger, 11)
@@ -106,41 +86,6 @@ def test_a_silent_sibling_is_not_waited_for() -> None:
     assert lend(ledger, other, GIB - 110 * MIB) == Refused(0)
     ledger.lending.told(one, 0, Amounts(100 * MIB, 132 * MIB))
     assert isinstance(lend(ledger, other, GIB - 110 * MIB), Park)
-
-
-def test_freed_memory_stays_charged_until_the_card_shows_less() -> None:
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    lend(ledger, process, 900 * MIB)
-    ledger.lending.returned(process, 0, Amounts(0, 0))
-    assert charged(ledger) >= 900 * MIB
-    sample(ledger, {10: 900 * MIB})
-    assert charged(ledger) == 900 * MIB  # it lied
-    sample(ledger, {10: 0})
-    assert charged(ledger) == 0
-
-
-def test_a_sample_that_began_before_a_return_proves_nothing_of_it() -> None:
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    lend(ledger, process, GIB)
-    early = rules.begin(ledger, CARD, 10)
-    ledger.lending.returned(process, 0, Amounts(0, 0))
-    rules.apply(ledger, early, rules.Shown({}, {}))
-    assert charged(ledger) == GIB
-
-
-def test_what_is_lent_again_between_two_moments_of_a_sample_is_not_taken_for_free() -> None:
-    """Else the same bytes would be lent twice."""
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    lend(ledger, process, 500 * MIB)
-    lent = process.accounts[0].lent
-    ledger.lending.returned(process, 0, Amounts(0, 0))
-    beginning = rules.begin(ledger, CARD, 10)
-    lend(ledger, process, 400 * MIB)
-    rules.apply(ledger, beginning, rules.Shown({10: lent}, {10: 1}))
-    assert process.accounts[0].unproved == lent
 
 
 def test_overhead_rises_at_once_and_falls_after_three_equal_samples() -> None:
@@ -187,14 +132,6 @@ def test_where_no_context_was_seen_yet_one_may_be_made_even_in_a_small_container
     assert charged(ledger) == 128 * MIB
 
 
-def test_a_context_asked_for_twice_is_one() -> None:
-    ledger = ledger_of(GIB, context=300 * MIB)
-    process = process_of(ledger)
-    ledger.lending.context(process, 0, Amounts(0, 0))
-    ledger.lending.context(process, 0, Amounts(0, 0))
-    assert charged(ledger) == 300 * MIB
-
-
 def test_contexts_count_only_where_they_shall() -> None:
     ledger = ledger_of(GIB, context=300 * MIB, in_limit=False)
     process = process_of(ledger)
@@ -213,22 +150,6 @@ def test_a_context_that_failed_is_free_once_a_sample_agrees() -> None:
     assert charged(ledger) == 0
 
 
-def test_the_dead_are_charged_until_a_later_sample_does_not_show_them() -> None:
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    lend(ledger, process, GIB)
-    early = rules.begin(ledger, CARD, 10)
-    ledger.lives.died(process, 20)
-    rules.apply(ledger, early, rules.Shown({}, {}))
-    assert charged(ledger) == GIB
-    late = rules.begin(ledger, CARD, 30)
-    rules.apply(ledger, late, rules.Shown({10: GIB}, {}))
-    assert charged(ledger) == GIB
-    rules.apply(ledger, late, rules.Shown({}, {}))
-    assert charged(ledger) == 0
-    assert not ledger.containers[KEY].processes
-
-
 def test_who_outlives_a_forgotten_container_is_none_of_the_next_one_of_its_key() -> None:
     ledger = ledger_of(GIB)
     old = process_of(ledger)
@@ -239,28 +160,6 @@ def test_who_outlives_a_forgotten_container_is_none_of_the_next_one_of_its_key()
     before = charged(ledger)
     ledger.lives.died(old, 1)
     assert (charged(ledger), list(ledger.containers[KEY].processes.values())) == (before, [process])
-
-
-def test_another_process_of_the_same_pid_does_not_keep_the_dead_charged() -> None:
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    lend(ledger, process, GIB)
-    ledger.lives.died(process, 1)
-    rules.apply(ledger, rules.begin(ledger, CARD, 10), rules.Shown({10: GIB}, {10: 99}))
-    assert charged(ledger) == 0
-
-
-def test_an_executed_program_begins_with_nothing_lent_and_the_old_one_s_memory_unproved() -> None:
-    ledger = ledger_of(GIB)
-    process = process_of(ledger)
-    lend(ledger, process, 900 * MIB)
-    again = ledger.lives.begin(ledger.containers[KEY], process.id, b"n" * 16)
-    assert again is process
-    assert charged(ledger) >= 900 * MIB
-    assert process.accounts[0].lent == 0
-    assert isinstance(lend(ledger, process, 500 * MIB), Park)
-    sample(ledger, {})
-    assert isinstance(lend(ledger, process, 500 * MIB), Lent)
 
 
 def test_a_token_is_good_only_for_its_process_and_its_life() -> None:

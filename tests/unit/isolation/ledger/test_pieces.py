@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import Ledger
-from partage_isolation.ledger.loans import Patience, Refused
+from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of
 
 GIB = 1 << 30
 NAME, OTHER_NAME, NUMBER = 4711, 4712, 7
@@ -48,67 +46,11 @@ def shared(ledger: Ledger) -> int:
     return ledger.containers[KEY].shared(0)
 
 
-def test_opening_costs_nothing_while_the_maker_has_it() -> None:
-    ledger = ledger_of(GIB)
-    maker_of(ledger)
-    assert ledger.sharing.opened(process_of(ledger, 11), 0, OPENED) == SIZE
-    assert (charged(ledger), shared(ledger)) == (SIZE, 0)
-
-
 def test_what_nobody_has_open_is_its_maker_s_credit_when_he_frees_it() -> None:
     ledger = ledger_of(GIB)
     maker = maker_of(ledger)
     assert ledger.sharing.left(maker, 0, GIVEN) == SIZE
     assert (charged(ledger), shared(ledger)) == (SIZE, 0)
-
-
-def test_what_others_have_open_is_charged_to_the_container_until_the_last_closed_it() -> None:
-    ledger = ledger_of(GIB)
-    maker, one, two = maker_of(ledger), process_of(ledger, 11), process_of(ledger, 12)
-    ledger.sharing.opened(one, 0, OPENED)
-    assert ledger.sharing.left(maker, 0, GIVEN) == 0
-    assert (charged(ledger), shared(ledger)) == (SIZE, SIZE)
-    ledger.sharing.opened(two, 0, OPENED)
-    ledger.sharing.closed(one, OPENED)
-    assert charged(ledger) == SIZE
-    assert isinstance(ledger.lending.lend(maker, 0, Amounts(0, GIB - SIZE + 1), patience=Patience.NONE), Refused)
-    ledger.sharing.closed(two, OPENED)
-    assert charged(ledger) == 0
-
-
-def test_everything_may_be_said_twice() -> None:
-    ledger = ledger_of(GIB)
-    maker, one = maker_of(ledger), process_of(ledger, 11)
-    for _ in range(2):
-        assert ledger.sharing.exported(maker, 0, PIECE)
-        assert ledger.sharing.opened(one, 0, OPENED) == SIZE
-    for _ in range(2):
-        assert ledger.sharing.left(maker, 0, GIVEN) == 0
-        assert charged(ledger) == SIZE
-    for _ in range(2):
-        ledger.sharing.closed(one, OPENED)
-        assert charged(ledger) == 0
-
-
-def test_what_a_dead_maker_had_stays_charged_while_it_is_open_and_no_longer() -> None:
-    ledger = ledger_of(GIB)
-    maker, one = maker_of(ledger, lent=3 * SIZE), process_of(ledger, 11)
-    ledger.sharing.opened(one, 0, OPENED)
-    ledger.lives.died(maker, 1)
-    assert charged(ledger) == 3 * SIZE
-    sample(ledger, {})
-    assert charged(ledger) == shared(ledger) == SIZE
-    ledger.lives.died(one, 2)
-    assert charged(ledger) == 0
-
-
-def test_what_nobody_opened_goes_with_its_dead_maker() -> None:
-    ledger = ledger_of(GIB)
-    maker = maker_of(ledger)
-    process_of(ledger, 11)
-    ledger.lives.died(maker, 1)
-    sample(ledger, {})
-    assert charged(ledger) == 0
 
 
 def test_a_dead_opener_has_it_until_the_card_shows_nothing_of_it() -> None:
@@ -123,20 +65,6 @@ def test_a_dead_opener_has_it_until_the_card_shows_nothing_of_it() -> None:
     assert shared(ledger) == SIZE
     sample(ledger, {})
     assert shared(ledger) == 0
-
-
-def test_one_piece_under_two_names_is_charged_once() -> None:
-    ledger = ledger_of(GIB)
-    maker, one, two = maker_of(ledger), process_of(ledger, 11), process_of(ledger, 12)
-    ledger.sharing.exported(maker, 0, PIECE._replace(name=OTHER_NAME))
-    ledger.sharing.opened(one, 0, OPENED)
-    ledger.sharing.opened(two, 0, Shared(OTHER_NAME))
-    ledger.sharing.left(maker, 0, GIVEN)
-    assert charged(ledger) == SIZE
-    ledger.sharing.closed(two, Shared(OTHER_NAME))
-    assert charged(ledger) == SIZE
-    ledger.sharing.closed(one, OPENED)
-    assert charged(ledger) == 0
 
 
 def test_of_a_piece_that_shrinks_only_what_went_is_left() -> None:
@@ -202,30 +130,6 @@ def test_no_more_names_than_there_is_room_for() -> None:
     assert not ledger.sharing.exported(maker, 0, Shared(1 << 40, 1 << 40, MIB))
     assert ledger.sharing.opened(process_of(ledger, 11), 0, Shared(1)) is None
     assert ledger.sharing.exported(maker, 0, Shared(1, 1, MIB))
-
-
-@pytest.mark.parametrize("when", ["made", "open", "left", "dead"])
-def test_a_broker_that_is_killed_forgets_nothing_of_it(when: str) -> None:
-    kept = Kept()
-    ledger = ledger_of(GIB, kept)
-    maker, one = maker_of(ledger), process_of(ledger, 11)
-    if when != "made":
-        ledger.sharing.opened(one, 0, OPENED)
-    if when == "left":
-        ledger.sharing.left(maker, 0, GIVEN)
-    if when == "dead":
-        ledger.lives.died(maker, 1)
-        sample(ledger, {})
-    before = charged(ledger), shared(ledger)
-    ledger = restarted(kept, GIB)
-    assert (charged(ledger), shared(ledger)) == before
-    processes = ledger.containers[KEY].processes
-    ledger.sharing.opened(processes[one.id], 0, OPENED)
-    if when != "dead":
-        ledger.sharing.left(processes[maker.id], 0, GIVEN)
-    assert shared(ledger) == SIZE
-    ledger.sharing.closed(processes[one.id], OPENED)
-    assert shared(ledger) == 0
 
 
 def test_all_that_was_kept_of_it_goes_with_the_container() -> None:

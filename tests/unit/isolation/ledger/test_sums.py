@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from partage_isolation.ledger import samples as rules
-from partage_isolation.ledger.account import NOTHING, Amounts, Charge, Charges
+from partage_isolation.ledger.account import Amounts, Charge
 from partage_isolation.ledger.container import Container, Process
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import Shared
@@ -118,20 +118,3 @@ class World(RuleBasedStateMachine):
 
 World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
 TestSums = pytest.mark.slow(World.TestCase)
-
-
-def test_what_is_counted_anew_takes_the_place_of_what_was_counted_before() -> None:
-    charges = Charges()
-    charges.count((1, 1), 0, Charge(10, 1))
-    charges.count((1, 2), 0, Charge(20, 2))
-    charges.count((1, 1), 1, Charge(40, 4))
-    charges.count((1, 1), 0, Charge(5, 0))
-    assert (charges.on(0), charges.on(1), charges.on(2)) == (Charge(25, 2), Charge(40, 4), NOTHING)
-
-
-def test_who_is_gone_is_counted_no_more() -> None:
-    charges = Charges()
-    charges.count((1, 1), 0, Charge(10, 1))
-    charges.count((1, 1), 0, NOTHING)
-    charges.count((1, 1), 0, NOTHING)
-    assert charges.on(0) == NOTHING

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from partage_base.version import VERSION
-from partage_isolation.library import Installed, install, installation
-from partage_isolation.library.current import CURRENT
+from partage_isolation.library import install, installation
 from partage_isolation.library.errors import FileRefused, LibraryError, NotInstalled
 from support.shared_objects import shared_object, spare_name
 
@@ -101,24 +97,6 @@ def test_every_user_may_read_it_whatever_the_umask_is(tmp_path: Path, objects: P
     assert {path.stat().st_mode & 0o777 for path in done.folder.iterdir()} == {0o644}
 
 
-def test_several_at_once_install_one_version(tmp_path: Path, objects: Path, root: Path) -> None:
-    done: list[Installed] = []
-    begin = threading.Barrier(8)
-
-    def one() -> None:
-        begin.wait()
-        done.append(install(tmp_path / "lib", root, objects=objects))
-
-    threads = [threading.Thread(target=one) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == 8
-    assert len(set(done)) == 1
-    assert {path.name for path in (tmp_path / "lib").iterdir()} == {done[0].version, CURRENT}
-
-
 @pytest.mark.parametrize("broken", ["write", "fsync", "rename"])
 def test_a_full_disk_leaves_nothing(
     tmp_path: Path, objects: Path, root: Path, monkeypatch: pytest.MonkeyPatch, broken: str
@@ -135,27 +113,6 @@ def test_a_full_disk_leaves_nothing(
             install(tmp_path / "lib", root, objects=objects)
     assert list((tmp_path / "lib").iterdir()) == []
     assert contents(install(tmp_path / "lib", root, objects=objects).folder) == OBJECTS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", ["fsync", "rename"])
-def test_one_that_is_killed_leaves_no_version_and_its_rest_goes_in_time(
-    tmp_path: Path, objects: Path, root: Path, step: str
-) -> None:
-    killed = f"""
-import os, signal, sys
-from pathlib import Path
-from partage_isolation.library import install
-def die(*_): os.kill(os.getpid(), signal.SIGKILL)
-setattr(os if {step!r} == "fsync" else Path, {step!r}, die)
-install(Path({str(tmp_path / "lib")!r}), Path({str(root)!r}), objects=Path({str(objects)!r}))
-"""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run([sys.executable, "-c", killed], env=env, check=False).returncode == -9
-    (left,) = (tmp_path / "lib").iterdir()
-    os.utime(left, (0, 0))
-    done = install(tmp_path / "lib", root, objects=objects)
-    assert {path.name for path in (tmp_path / "lib").iterdir()} == {done.version, CURRENT}
 
 
 def test_files_that_somebody_changed_are_told_and_left(tmp_path: Path, objects: Path, root: Path) -> None:

@@ -14,7 +14,7 @@ from isolation.broker.load import broker_killed_under_load
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="soak limits", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="soak limits")
     parser.add_argument("--kills", type=int, default=100)
     broker_killed_under_load(parser.parse_args().kills)
     print("no limit was exceeded")  # noqa: T201

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
-import sys
 import urllib.request
-from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from isolation.broker.workers import workers
-from partage_base.version import VERSION
-from partage_isolation.wire.messages import Prepare
-from partage_plugins.errors import Refused
 from partage_simgpu.description import card_uuid
 from support.isolated import isolated, until
 from support.simgpu import NODE, card
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-P", "-m", "partage_isolation", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
 
 
 def free_port() -> int:
@@ -67,38 +55,3 @@ def test_its_figures_are_there_for_each_container_and_card() -> None:
         assert (sample.labels, sample.value) == (labels, value), name
     states = {sample.labels["state"]: sample.value for sample in families["partage_broker_sessions"].samples}
     assert states == {"live": 1, "detached": 0, "unconfirmed": 0, "dead": 0}
-
-
-def test_check_finds_that_the_library_is_missing(tmp_path: Path) -> None:
-    done = command(f"--root={tmp_path}", "--check")
-    assert done.returncode == 78
-    assert "no preload library is installed" in done.stderr
-
-
-def test_a_container_is_refused_where_the_library_is_missing() -> None:
-    with isolated() as place:
-        shutil.rmtree(place.root / "library" / VERSION)
-        with pytest.raises(Refused, match="no preload library"):
-            place.prepare(MIB)
-
-
-def test_an_older_allocation_and_other_grants_are_refused_and_a_newer_one_is_in_force() -> None:
-    with isolated() as place:
-        container = place.prepare(100 * MIB, gen=2)
-
-        def again(memory: int, gen: int) -> Prepare:
-            key = container.key
-            return place.prepare(memory, gen=gen, key=key).question
-
-        with container.client() as client:
-            with pytest.raises(Refused, match="is older"):
-                again(900 * MIB, gen=1)
-            with pytest.raises(Refused, match="needs a higher gen"):
-                again(900 * MIB, gen=2)
-            assert client.view().limit == 100 * MIB
-            again(900 * MIB, gen=3)
-            assert client.view().limit == 900 * MIB
-            place.broker.kill()
-            place.broker.start()
-            client.resume()
-            assert client.view().limit == 900 * MIB

@@ -41,11 +41,10 @@ class Crowd:
         return self._stack.enter_context(Flooder(container, "forever"))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_stopped_and_let_go_on_at_any_moment(place: Isolated, seed: int) -> None:
+def test_killed_stopped_and_let_go_on_at_any_moment(place: Isolated) -> None:
     containers = [place.prepare(share=share) for share in (100, 300, 600)]
     with ExitStack() as stack:
-        crowd = Crowd(containers, stack, seed)
+        crowd = Crowd(containers, stack, seed=1)
         for step in range(40):
             crowd.happens()
             time.sleep(crowd.chance.random() * 0.05)

@@ -69,15 +69,11 @@ def test_the_doctor_finds_broker_and_library_well(stage: IsolationStage) -> None
     assert statuses(found, "broker", "library") == {"broker": "ok", "library": "ok"}
 
 
-@pytest.mark.parametrize(
-    ("place", "met"),
-    [("/etc", "/etc/ld.so.preload"), ("/var/run", "/run/partage"), ("/run/partage/lib/x", "/run/partage")],
-)
-def test_no_volume_may_hide_what_holds_the_limits(stage: IsolationStage, place: str, met: str) -> None:
-    volume = {"volumeMounts": [{"name": "own", "mountPath": place}]}
+def test_no_volume_may_hide_what_holds_the_limits(stage: IsolationStage) -> None:
+    volume = {"volumeMounts": [{"name": "own", "mountPath": "/var/run"}]}
     pod = stage.limited_pod(memory(1024), more=volume, spec={"volumes": [{"name": "own", "emptyDir": {}}]})
     assert stage.refused(pod) == (
-        f"partage: the container mounts a volume at {place!r}, which meets {met} of its grant; "
+        "partage: the container mounts a volume at '/var/run', which meets /run/partage of its grant; "
         "mount the volume elsewhere"
     )
 

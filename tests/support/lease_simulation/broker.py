@@ -10,10 +10,9 @@ from partage_isolation.leases.line import Hint, Write
 from partage_isolation.leases.node import Place
 from partage_isolation.leases.policies import by_name
 from support.lease_simulation.cases import Case
-from support.lease_simulation.chance import Chance
-from support.lease_simulation.events import Events
+from support.lease_simulation.events import Chance, Events
 from support.lease_simulation.process import Process
-from support.lease_simulation.window import Line
+from support.lease_simulation.standing import Line
 
 _LOOKS_NS = SECOND // 10
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from partage_isolation.leases.durations import MS, SECOND
@@ -26,7 +26,6 @@ KINDS: Final[Mapping[str, tuple[Workload, int]]] = {
 class Judged(NamedTuple):
     """One case, and what came out of it."""
 
-    name: str
     worst: float
     """How far the worst share is from what it should be."""
     sigma: float
@@ -46,14 +45,14 @@ def split(shares: tuple[int, ...], kind: str, *, policy: str = "virtual-time", s
     """Containers with those shares that all launch the same."""
     workload, processes = KINDS[kind]
     containers = tuple(Container(share, workload, processes=processes) for share in shares)
-    return judged(f"{_named(shares)} {kind}", Case(containers, policy, seconds * SECOND), alone(kind))
+    return judged(Case(containers, policy, seconds * SECOND), alone(kind))
 
 
 def long_beside_short(shares: tuple[int, ...], *, policy: str = "virtual-time", seconds: int = 16) -> Judged:
     """The first has kernels of 30 ms, the others of 1 ms."""
     first, *others = shares
     containers = (Container(first, flood(30 * MS)), *(Container(share, flood(MS)) for share in others))
-    return judged(f"{_named(shares)} 30 ms beside 1 ms", Case(containers, policy, seconds * SECOND), 1.0)
+    return judged(Case(containers, policy, seconds * SECOND), 1.0)
 
 
 def answers(policy: str = "virtual-time", seconds: int = 20) -> Figures:
@@ -62,20 +61,9 @@ def answers(policy: str = "virtual-time", seconds: int = 20) -> Figures:
     return run(Case(containers, policy, seconds * SECOND))
 
 
-def judged(name: str, case: Case, reachable: float) -> Judged:
+def judged(case: Case, reachable: float) -> Judged:
     """Shares against what was promised, of what can be reached."""
     figures, promised = run(case), sum(each.share for each in case.containers)
     both = zip(case.containers, figures.shares, strict=True)
     off = [abs(got - each.share / promised * reachable) for each, got in both]
-    return Judged(name, max(off), max(figures.sigmas), figures.total / reachable, figures)
-
-
-def everything(policy: str = "virtual-time") -> Iterator[Judged]:
-    """All splits of all kinds."""
-    for shares in SPLITS:
-        yield from (split(shares, kind, policy=policy) for kind in KINDS)
-        yield long_beside_short(shares, policy=policy)
-
-
-def _named(shares: tuple[int, ...]) -> str:
-    return "/".join(str(round(share / 10)) for share in shares)
+    return Judged(max(off), max(figures.sigmas), figures.total / reachable, figures)

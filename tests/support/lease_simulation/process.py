@@ -13,8 +13,7 @@ from support.lease_simulation.cases import Case
 from support.lease_simulation.events import Events
 from support.lease_simulation.gpu import Gpu, Meeting, Queue
 from support.lease_simulation.helper import Helper
-from support.lease_simulation.standing import Standing
-from support.lease_simulation.window import Line, Window
+from support.lease_simulation.standing import Line, Standing, Window
 from support.lease_simulation.workloads import Launch, Meet, Program, Step, Took, Until, Wait
 
 

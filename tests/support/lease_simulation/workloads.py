@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
 from partage_isolation.leases.durations import MS
-from support.lease_simulation.chance import Chance
+from support.lease_simulation.events import Chance
 
 US: Final = 1000
 _BATCH: Final = 200 * US

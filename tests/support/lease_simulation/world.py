@@ -10,8 +10,7 @@ from partage_isolation.leases.durations import SECOND
 from partage_plugins.vocabulary.names import CardId, ContainerKey
 from support.lease_simulation.broker import SimulatedBroker
 from support.lease_simulation.cases import Case, Container, Trouble, What
-from support.lease_simulation.chance import Chance
-from support.lease_simulation.events import Events
+from support.lease_simulation.events import Chance, Events
 from support.lease_simulation.figures import Figures, seconds_of
 from support.lease_simulation.gpu import BIN_NS, Gpu, Meeting
 from support.lease_simulation.process import Process

@@ -68,10 +68,6 @@ def test_while_no_broker_answers_a_limited_container_is_refused_with_a_stable_se
         host.adjust(container(), granted(SLICE))
 
 
-def test_a_container_that_owes_nothing_starts_without_a_broker(host: RunningHost) -> None:
-    assert not host.adjust(container(), granted(WHOLE)).adjustment.mounts
-
-
 def test_the_brokers_own_refusal_reaches_the_user(root: Path, host: RunningHost) -> None:
     why = "partage: the library is not installed at /usr/local/lib/partage/0.1.0; reinstall partage on the node"
     with serving(root, lambda _: No(why=why)), pytest.raises(Refused) as refused:

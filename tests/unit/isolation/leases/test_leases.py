@@ -15,7 +15,7 @@ from partage_isolation.leases.arbiter import Silent
 from partage_isolation.leases.line import Hint, LineState, Write, pack
 from partage_isolation.store.specs import CardSpec, Spec
 from partage_isolation.wire.connection import LEASE_COSTS
-from partage_isolation.wire.packets import Loss, Result, What, line_hint
+from partage_isolation.wire.packets import What, line_hint
 from partage_plugins.vocabulary.names import ContainerName
 from support.broker import pod
 from unit.isolation.leases.scene import CARDS, KEY, OTHER, FakeConnection, Scene
@@ -23,15 +23,6 @@ from unit.isolation.leases.scene import CARDS, KEY, OTHER, FakeConnection, Scene
 
 def fake(connection: object) -> FakeConnection:
     return cast("FakeConnection", connection)
-
-
-def test_who_joins_hears_the_epoch_and_the_terms() -> None:
-    scene = Scene()
-    answer = scene.say(scene.session(), What.JOIN, 1)
-    assert answer is not None
-    assert answer.result == Result.OK
-    assert answer.lease == (0, 7, 0, 500, Loss.FREE, 1_000_000_000)
-    assert [said[:3] for said in scene.take_said()] == [("joined", KEY, CARDS[1])]
 
 
 @pytest.mark.parametrize("what", [What.WANT, What.DRAINED, What.IDLE])
@@ -118,18 +109,6 @@ def test_a_connection_that_breaks_while_it_is_told_leaves_and_what_follows_is_do
     assert [said[0] for said in scene.take_said()] == ["wanted", "left"]
     assert fake(two.signals).hints == [line_hint(0, 8)]
     assert [word for _, word, _ in scene.served[KEY].page.written] == [pack(LineState.FREE, 9, 0)]
-
-
-def test_the_alarm_is_set_to_what_is_due_after_all_is_done() -> None:
-    scene = Scene()
-    for due in (5, None, 7):
-        scene.arbiter.due = due
-        scene.say(scene.session(pid=due or 1), What.JOIN)
-        assert scene.alarms[0].at_ns == due
-    scene.alarms[0].ring()
-    assert scene.take_said()[-1][0] == "tick"
-    scene.leases.close()
-    assert scene.alarms[0].is_closed
 
 
 def test_what_is_decided_for_a_container_that_is_gone_goes_nowhere() -> None:

@@ -23,13 +23,6 @@ def test_each_is_chosen_by_its_name() -> None:
         by_name("fair")
 
 
-def test_who_held_the_card_as_long_as_his_share_says_stands_level() -> None:
-    small, large = Tally(300, 1000), Tally(700, 1000)
-    OURS.charge(small, 30 * MS, NOW)
-    OURS.charge(large, 70 * MS, NOW)
-    assert OURS.rank(small, NOW) == OURS.rank(large, NOW)
-
-
 def test_without_a_share_one_is_behind_everybody_with_one() -> None:
     none, tiny = Tally(0, 1000), Tally(1, 1000)
     OURS.charge(tiny, 3600 * SECOND, NOW)
@@ -41,13 +34,6 @@ def test_debt_stays_and_credit_ends() -> None:
     OURS.came(owing, SECOND)
     OURS.came(rested, SECOND)
     assert (owing.virtual, rested.virtual) == (10 * SECOND, 700 * MS)
-
-
-def test_only_who_is_behind_may_end_a_turn() -> None:
-    behind, ahead = Tally(500, 1000, virtual=1), Tally(500, 1000, virtual=2)
-    assert OURS.may_end(behind, ahead, NOW)
-    assert not OURS.may_end(ahead, behind, NOW)
-    assert not OURS.may_end(behind, behind, NOW)
 
 
 @given(st.integers(1, 999), st.lists(st.integers(0, 20), min_size=1, max_size=30))

@@ -102,10 +102,16 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def told(auditor: Auditor, story: Callable[[], Awaitable[None]]) -> None:
+def told(auditor: Auditor, story: Callable[[], Awaitable[None]] | None = None, *, times: int = 1) -> None:
+    """So many rounds, or a story of them."""
+
     async def whole() -> None:
         try:
-            await story()
+            for _ in range(0 if story else times):
+                await auditor.tick()
+                await asyncio.sleep(0)  # stops are asked for meanwhile
+            if story:
+                await story()
         finally:
             await auditor.close()
 
@@ -118,7 +124,7 @@ def covered(world: World) -> None:
 
 def test_books_come_before_and_after_cards_and_processes_last(world: World) -> None:
     auditor = world.auditor()
-    told(auditor, auditor.tick)
+    told(auditor)
     assert world.log[0] == "books"
     assert sorted(world.log[1:3]) == ["card", "runtime"]
     assert world.log[3:] == ["books", "processes"]
@@ -127,12 +133,7 @@ def test_books_come_before_and_after_cards_and_processes_last(world: World) -> N
 
 def test_an_honest_container_hears_nothing(world: World) -> None:
     auditor = world.auditor()
-
-    async def story() -> None:
-        for _ in range(5):
-            await auditor.tick()
-
-    told(auditor, story)
+    told(auditor, times=5)
     assert (world.stopped, world.forgotten, auditor.findings) == ([], [], ())
     assert not (world.root / FINDINGS_FOLDER).exists()
 
@@ -140,13 +141,7 @@ def test_an_honest_container_hears_nothing(world: World) -> None:
 def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(world: World) -> None:
     auditor = world.auditor()
     covered(world)
-
-    async def story() -> None:
-        for _ in range(4):
-            await auditor.tick()
-            await asyncio.sleep(0)
-
-    told(auditor, story)
+    told(auditor, times=4)
     assert world.stopped == ["c1"], "once, while the runtime says that it was done"
     assert [one.kind for one in auditor.findings] == ["CoveredMounts"]
     assert (world.root / FINDINGS_FOLDER / f"{KEY}.json").exists()
@@ -158,12 +153,7 @@ def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(world:
 def test_who_only_reports_stops_nobody(world: World) -> None:
     auditor = world.auditor(report=True)
     covered(world)
-
-    async def story() -> None:
-        for _ in range(4):
-            await auditor.tick()
-
-    told(auditor, story)
+    told(auditor, times=4)
     assert world.stopped == []
     assert auditor.findings
 
@@ -172,13 +162,7 @@ def test_a_stop_that_fails_is_repeated_and_counted(world: World) -> None:
     auditor = world.auditor()
     covered(world)
     world.fault = PeerAway("s", "gone")
-
-    async def story() -> None:
-        for _ in range(4):
-            await auditor.tick()
-            await asyncio.sleep(0)
-
-    told(auditor, story)
+    told(auditor, times=4)
     assert len(world.stopped) >= 2
     assert 'outcome="failed"' in world.page
 
@@ -187,12 +171,7 @@ def test_a_stop_that_takes_its_time_holds_up_no_audit(world: World) -> None:
     auditor = world.auditor()
     covered(world)
     world.stops_hang = True
-
-    async def story() -> None:
-        for _ in range(5):
-            await auditor.tick()
-
-    told(auditor, story)
+    told(auditor, times=5)
     assert world.stopped == ["c1"]
 
 
@@ -200,12 +179,7 @@ def test_a_container_that_has_ended_is_not_stopped(world: World) -> None:
     auditor = world.auditor()
     covered(world)
     world.listing = {KEY: RuntimeContainer("c1", None, running=False)}
-
-    async def story() -> None:
-        for _ in range(4):
-            await auditor.tick()
-
-    told(auditor, story)
+    told(auditor, times=4)
     assert world.stopped == []
 
 

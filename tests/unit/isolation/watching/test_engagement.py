@@ -108,21 +108,6 @@ def test_a_file_of_the_same_name_is_not_the_library(stage: Stage) -> None:
         assert stage.look(os.getpid()).sights[os.getpid()].has_library is False
 
 
-def test_a_library_that_is_only_read_is_not_in_force(stage: Stage) -> None:
-    stage.show(os.getpid())
-    with stage.library.open("rb") as file, mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ):
-        assert stage.look(os.getpid()).sights[os.getpid()].has_library is False
-
-
-@pytest.mark.usefixtures("mapped")
-def test_an_older_version_that_is_still_installed_counts(stage: Stage) -> None:
-    newer = stage.root / "library/2.0" / OBJECTS[0]
-    newer.parent.mkdir()
-    newer.write_bytes(b"another one")
-    stage.show(os.getpid())
-    assert stage.look(os.getpid()).sights[os.getpid()].has_library is True
-
-
 def test_without_an_installed_library_nothing_is_said_of_anybody(stage: Stage) -> None:
     stage.library.unlink()
     stage.show(os.getpid())
@@ -178,12 +163,6 @@ def test_of_a_container_whose_pid_the_runtime_does_not_tell_any_process_stands_f
     assert stage.look().firsts[KEY].pid == pid
 
 
-def test_containers_that_owe_nothing_are_not_looked_at(stage: Stage) -> None:
-    stage.show(os.getpid())
-    containers = {KEY: RuntimeContainer(ID, os.getpid(), running=True)}
-    assert stage.engagement.look(Wanted((), containers, frozenset(), {})).firsts == {}
-
-
 @pytest.mark.usefixtures("mapped")
 def test_maps_are_read_again_only_now_and_then_of_who_is_connected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
@@ -237,14 +216,6 @@ def test_who_has_a_device_open_is_looked_at_before_a_card_shows_it(stage: Stage)
     for _ in range(3):
         seen = stage.look().sights[pid]
         assert (seen.has_library, bool(seen.wrong_places)) == (None, True)
-
-
-def test_who_has_a_device_open_and_is_in_no_container_of_ours_is_nobodys_business(stage: Stage) -> None:
-    pid = os.getpid()
-    stage.show(pid, container=None)
-    (stage.root / f"proc/{pid}/fd").mkdir()
-    (stage.root / f"proc/{pid}/fd/3").symlink_to("/dev/nvidiactl")
-    assert stage.look().sights == {}
 
 
 def test_all_processes_come_in_turn(stage: Stage) -> None:

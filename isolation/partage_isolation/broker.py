@@ -163,7 +163,6 @@ class Broker:
         self._nvml.tidy()
 
     def tell(self) -> Told:
-        """How things are, for people's tools."""
         try:
             library = str(library_for_new(self._library))
         except PartageError:

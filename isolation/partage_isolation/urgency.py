@@ -55,7 +55,6 @@ def _surrender(tell: Callable[[], None]) -> None:
 
 
 def _all_threads(policy: int, priority: int) -> None:
-    """Those that they start later have it too."""
     for thread in Path("/proc/self/task").iterdir():
         with suppress(ProcessLookupError):
             os.sched_setscheduler(int(thread.name), policy, os.sched_param(priority))

@@ -26,8 +26,6 @@ _log: Final = structlog.get_logger()
 
 
 class Board:
-    """The files of one node."""
-
     def __init__(self, root: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._clock = root / FINDINGS_FOLDER, clock
         self._written: dict[str, Findings] = {}

@@ -134,7 +134,6 @@ class Engagement:
         return Looked(sights, firsts, frozenset(self._gone(wanted.rows)))
 
     def _some_pid(self, container: RuntimeContainer) -> int | None:
-        """Of its first process; of any where the runtime does not say."""
         return container.pid or self._holders.members.get(container.id)
 
     def _first(self, key: ContainerKey, pid: int, keys: Mapping[str, ContainerKey]) -> Sight | None:

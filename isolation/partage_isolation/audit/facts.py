@@ -18,8 +18,6 @@ StateName = Literal["live", "detached", "unconfirmed", "dead"]
 
 @dataclass(frozen=True)
 class AmountFacts:
-    """What one process has of one card."""
-
     used: int
     """By its own account, when it last spoke."""
     lent: int
@@ -32,14 +30,11 @@ class AmountFacts:
 
     @property
     def charged(self) -> int:
-        """To its container, whatever is counted."""
         return self.lent + self.unproved + self.overhead
 
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """One process of a container."""
-
     pid: int
     start: int
     """When it began, in clock ticks since boot: tells it from another of the same pid."""
@@ -75,8 +70,6 @@ class CardLimits:
 
 @dataclass(frozen=True)
 class ContainerFacts:
-    """One container that the broker serves."""
-
     key: ContainerKey
     pod: PodRef
     container: ContainerName

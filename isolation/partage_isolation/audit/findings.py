@@ -17,12 +17,10 @@ class Finding:
 
     @property
     def kind(self) -> str:
-        """Its name, for metrics and events."""
         return type(self).__name__
 
     @property
     def subject(self) -> str:
-        """The container or card that it is about."""
         raise NotImplementedError
 
     @property

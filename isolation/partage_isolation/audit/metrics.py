@@ -50,11 +50,7 @@ _COUNTED: Final[tuple[tuple[str, str, Callable[[Shares], float]], ...]] = (
 
 
 class Labelled(Protocol):
-    """Makes a sample of one container on one card."""
-
-    def __call__(self, facts: ContainerFacts, card: CardId, value: float, **more: str) -> Sample:
-        """With its labels, and these."""
-        ...
+    def __call__(self, facts: ContainerFacts, card: CardId, value: float, **more: str) -> Sample: ...
 
 
 def times(containers: Iterable[ContainerFacts], sample: Labelled) -> Iterator[Family]:
@@ -113,7 +109,6 @@ class BrokerFigures:
         _count(metrics, counters)
 
     def _of_containers_and_contexts(self) -> Iterator[Family]:
-        """From one look at the containers."""
         facts = self._facts()
         yield from self._of_containers(facts)
         yield from times(facts, self._sample)

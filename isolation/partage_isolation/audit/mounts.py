@@ -68,7 +68,6 @@ class InstalledFiles:
         return frozenset(self._known.values())
 
     def expected(self, key: ContainerKey) -> tuple[Expected, ...]:
-        """What a container sees of us."""
         (device, parent), libraries, versions = self._sources
         return (
             Expected(INSIDE, frozenset({(device, f"{parent}/{key}")})),

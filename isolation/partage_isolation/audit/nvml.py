@@ -69,7 +69,6 @@ class NvmlChild:
 
     @property
     def pid(self) -> int | None:
-        """The child's, while there is one."""
         return self._child.pid if self._child else None
 
     async def use(self, card: CardId) -> Sample | None:
@@ -90,7 +89,6 @@ class NvmlChild:
             self._let_go()
 
     async def close(self) -> None:
-        """Ends it for good, and waits for that."""
         self._is_closed = True
         self._let_go()
         await asyncio.gather(*(asyncio.to_thread(child.end) for child in self._left))

@@ -53,8 +53,6 @@ class NoDriver(Exception):
 
 
 class NoNvml(NoDriver):
-    """There is no NVML here."""
-
     has_library = False
 
 

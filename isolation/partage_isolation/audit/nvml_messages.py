@@ -68,7 +68,6 @@ Told = Ready | Used | Unseen | CardRefused | Ended
 
 
 def asked(question: AskUse) -> bytes:
-    """A question as a packet."""
     return _packed(_ASK, question.card)
 
 
@@ -80,7 +79,6 @@ def question(packet: bytes) -> AskUse:
 
 
 def encoded(message: Told) -> bytes:
-    """What the child says, as a packet."""
     if isinstance(message, Used):
         return _packed(_USED, message.card, message.processes, message.taken_ns)
     if isinstance(message, Unseen):

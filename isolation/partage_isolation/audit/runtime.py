@@ -26,8 +26,6 @@ _log: Final = structlog.get_logger()
 
 @dataclass(frozen=True)
 class RuntimeContainer:
-    """A container as the runtime has it."""
-
     id: str
     pid: int | None
     """Of its first process, as the node has it; None where it does not run, or the runtime does not say."""
@@ -96,8 +94,6 @@ class Stopper(Protocol):
 
 
 class Stopping:
-    """All stops of one broker."""
-
     def __init__(
         self,
         runtime: Stopper,
@@ -120,7 +116,6 @@ class Stopping:
         task.add_done_callback(lambda _: self._running.pop(container_id, None))
 
     async def close(self) -> None:
-        """Lets go of what is under way: the next broker finds what still runs."""
         tasks = tuple(self._running.values())
         for task in tasks:
             task.cancel()

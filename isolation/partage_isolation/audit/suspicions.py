@@ -45,8 +45,6 @@ class Sight:
 
 @dataclass(frozen=True)
 class Round:
-    """All that one audit saw."""
-
     now_s: float
     before: Facts
     after: Facts
@@ -71,7 +69,6 @@ class Round:
 
     @cached_property
     def rows(self) -> Mapping[int, tuple[ProcessFacts, ...]]:
-        """All rows that the books had or have of a pid."""
         found = dict[int, tuple[ProcessFacts, ...]]()
         for row in (*rows_of(self.before), *rows_of(self.after)):
             found[row.pid] = (*found.get(row.pid, ()), row)
@@ -84,7 +81,6 @@ class Round:
         return {place: max(before.get(place, 0), after.get(place, 0)) for place in before.keys() | after.keys()}
 
     def first_mounts(self, key: ContainerKey) -> tuple[str, ...] | None:
-        """The wrong places of a container's first process, if that was seen."""
         first = self.firsts.get(key)
         return None if first is None else first.wrong_places
 

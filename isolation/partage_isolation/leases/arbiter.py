@@ -149,14 +149,12 @@ class Arbiter:
         self.due = self.node.due()
 
     def take(self) -> list[Write | Hint]:
-        """What is to be done since it was last asked, in that order."""
         return self.node.lines.take()
 
     def epoch(self, key: ContainerKey, card: CardId) -> int:
         return self.node.seats[key, card].epoch
 
     def shares(self, now: int) -> Mapping[Place, Shares]:
-        """What each container wanted and got."""
         self._now = max(self._now, now)
         for card in self.node.cards.values():
             card.charge(self._now)

@@ -49,8 +49,6 @@ class Lines:
 
 
 class Closing:
-    """Of all leases of a node."""
-
     __slots__ = ("_lines", "_timing")
 
     def __init__(self, lines: Lines, timing: Timing) -> None:
@@ -69,7 +67,6 @@ class Closing:
             self.close(seat, now, is_written=not is_told)
 
     def close(self, seat: Seat, now: int, *, is_written: bool) -> None:
-        """One card; its work may still be under way."""
         seat.happens(ENDED, now)
         seat.closing_at = now
         seat.ended_at = now if is_written else seat.deadline
@@ -88,7 +85,6 @@ class Closing:
             seat.counts.drained(0)
 
     def patience_ns(self, seat: Seat) -> int:
-        """How long its work is waited for."""
         timing = self._timing
         return min(max(2 * seat.drain_ns, timing.drain_least_ns), timing.drain_quanta * timing.quantum_ns)
 
@@ -162,8 +158,6 @@ _RENEWALS: Final = 4
 
 
 class Granting:
-    """Of all leases of a node."""
-
     __slots__ = ("_closing", "_lines", "_timing")
 
     def __init__(self, closing: Closing, lines: Lines, timing: Timing) -> None:

@@ -34,8 +34,6 @@ class Life(Enum):
 
 
 class LeaseEvent(Enum):
-    """What happens to a lease."""
-
     JOINED = "first process joins"
     LEFT = "last process leaves"
     WANTED = "a thread finds the gate closed"
@@ -126,12 +124,10 @@ LINES: Final[Mapping[Life, LineState]] = {
 
 
 def after(life: Life, event: LeaseEvent) -> Life:
-    """What a lease is after that."""
     return TRANSITIONS[life, event]
 
 
 def mermaid() -> str:
-    """A state diagram, as documents show it."""
     arrows: dict[tuple[Life, Life], list[str]] = {}
     for (state, event), then in TRANSITIONS.items():
         if event is not LeaseEvent.LEFT:

@@ -39,7 +39,6 @@ def pack(state: LineState, epoch: int, deadline_ns: int) -> int:
 
 
 def unpack(word: int) -> tuple[LineState, int, int]:
-    """State, epoch and deadline in nanoseconds."""
     state = LineState(word & ((1 << _EPOCH_SHIFT) - 1))
     epoch = word >> _EPOCH_SHIFT & (EPOCHS - 1)
     return state, epoch, word >> _DEADLINE_SHIFT << _UNIT_SHIFT

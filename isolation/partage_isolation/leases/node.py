@@ -26,12 +26,10 @@ class Island:
         self._turns = Turns(cards, self._granting, timing)
 
     def charge(self, now: int) -> None:
-        """All its time until now."""
         for card in self.cards:
             card.charge(now)
 
     def go_on(self, now: int) -> None:
-        """Does all that it is time for."""
         while True:
             for card in self.cards:
                 if card.holder:
@@ -64,7 +62,6 @@ class Island:
         self._closing.go_on(demander, now)
 
     def _next(self, now: int) -> int:
-        """When something is to be done next."""
         due = self._turns.opens_at
         for card in self.cards:
             holder = card.holder
@@ -118,7 +115,6 @@ class Node:
         return self._island_of[card]
 
     def due(self) -> int | None:
-        """When the first of them is."""
         first = min([island.due for island in self.islands], default=NEVER)
         return first if first < NEVER else None
 

@@ -129,7 +129,6 @@ class Slots:
         self._map[at : at + size] = pack(number, place_bytes=size)
 
     def empty(self, slot: int) -> None:
-        """Nothing is in it any more."""
         self.write(slot, pack_empty)
         self._free.append(slot)
 
@@ -298,7 +297,6 @@ class RowsFile:
         return None not in slots
 
     def erase_piece(self, name: PieceName) -> None:
-        """Forgets one row of a piece."""
         self._emptied(name)
 
     # ---- Slots -------------------------------------------------------------------------------------------------------
@@ -315,7 +313,6 @@ class RowsFile:
         return slot
 
     def _emptied(self, name: Name | PieceName) -> bool:
-        """Whether there was such a row."""
         slot = self._slots.pop(name, None)
         if slot is not None:
             self._file.empty(slot)

@@ -49,7 +49,6 @@ class CardSpec(Struct, frozen=True, kw_only=True):
         return min(share, self.limit_in_force)
 
     def book(self) -> CardBook:
-        """As the ledger has it."""
         most = max(self.most, self.memory)
         return CardBook(self.id, self.memory, self.share_in_force, self.limit_in_force, self.lowered, most)
 
@@ -67,7 +66,6 @@ class Spec(Struct, frozen=True, kw_only=True):
     """The folder whose library it has."""
 
     def card(self, card: CardId) -> CardSpec | None:
-        """What it says of that card."""
         return next((each for each in self.cards if each.id == card), None)
 
 

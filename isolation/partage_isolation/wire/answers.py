@@ -80,7 +80,6 @@ class Answering:
         }
 
     def knows_card(self, session: Session, card: int) -> bool:
-        """Whether its container has it."""
         container = self._ledger.containers.get(session.process.key)
         return container is not None and card < len(container.cards)
 

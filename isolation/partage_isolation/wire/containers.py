@@ -108,7 +108,6 @@ class Containers:
         return tuple(found)
 
     def forget(self, key: ContainerKey) -> None:
-        """The container is gone from the runtime."""
         served = self._registry.served.pop(key, None)
         if served is not None:
             served.close()
@@ -156,7 +155,6 @@ class Containers:
         return tuple(picture(served, times) for served in self._registry.served.values())
 
     def cards(self) -> frozenset[CardId]:
-        """Those that any container has."""
         return frozenset(card.id for served in self._registry.served.values() for card in served.container.cards)
 
     def runtime_has(self, ids: Mapping[ContainerKey, str]) -> None:

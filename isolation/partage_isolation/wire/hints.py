@@ -29,8 +29,6 @@ Reply = asyncio.Future[Amounts | None]
 
 
 class Hints:
-    """All that wait for a reply."""
-
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self._numbers: Iterator[int] = itertools.cycle(range(_FIRST, 1 << 32))
@@ -60,7 +58,6 @@ class Hints:
             reply.set_result(None)
 
     def told(self, process: Process, number: int, amounts: Amounts) -> None:
-        """It said what it uses."""
         asked, reply = self._reports.get(number, (None, None))
         if asked is process and reply is not None and not reply.done():
             reply.set_result(amounts)

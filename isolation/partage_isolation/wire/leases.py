@@ -43,14 +43,12 @@ class Terms:
     loss: Loss = Loss.FREE
 
     def policy_of(self, card: CardId) -> Policy:
-        """Who gets a card's time."""
         return by_name(self.name_of(card), self.timing)
 
     def name_of(self, card: CardId) -> str:
         return self.policies.get(card, self.policy)
 
     def are_for(self, card: CardId) -> bool:
-        """Whether its time is metered."""
         return self.policy_of(card).is_metering
 
     def enforced_on(self, cards: Iterable[CardId]) -> tuple[Promise, ...]:
@@ -70,8 +68,6 @@ class Terms:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One process on one card."""
-
     session: Session
     number: int
     """Of the card, to its container."""
@@ -154,7 +150,6 @@ class Leases:
         self._do()
 
     def shares(self) -> Mapping[Place, Shares]:
-        """What each container wanted and got."""
         return self._arbiter.shares(_now_ns())
 
     # ---- What processes say ------------------------------------------------------------------------------------------

@@ -111,8 +111,6 @@ class Parts(Struct, frozen=True, kw_only=True):
 
 
 class TimeTold(Struct, frozen=True, kw_only=True):
-    """What one container wanted and got of one card's time."""
-
     wanted: Parts
     """It held the card or waited for it."""
     got: Parts
@@ -153,8 +151,6 @@ class CardHeld(Struct, frozen=True, kw_only=True):
 
 
 class ContainerTold(Struct, frozen=True, kw_only=True):
-    """One container that the broker serves."""
-
     key: ContainerKeyText
     pod: PodRef
     container: ContainerNameText

@@ -115,12 +115,10 @@ class Packet(NamedTuple):
 
     @property
     def shared(self) -> Shared:
-        """Of EXPORT, LEAVE, OPEN and CLOSE."""
         return Shared._make(_SHARED.unpack_from(self.data, _BODY))
 
     @property
     def lease(self) -> Lease:
-        """Of everything that is about leases."""
         return Lease._make(_LEASE.unpack_from(self.data, _BODY))
 
     @property
@@ -148,7 +146,6 @@ def read(data: bytes) -> Packet | None:
 
 
 def answer(to: Packet, result: int, body: bytes = b"", *, flags: int = 0) -> bytes:
-    """The answer to a question."""
     head = _HEAD.pack(VERSION, to.what | ANSWER, to.card, result, to.number, flags)
     return (head + body).ljust(BYTES, b"\0")
 
@@ -173,27 +170,22 @@ def question(what: int, *, card: int = NO_CARD, number: int = 0, flags: int = 0,
 
 
 def hello_body(token: bytes, cards: int = 0) -> bytes:
-    """Of HELLO and of its answer."""
     return _HELLO.pack(token, cards, 0)
 
 
 def amounts_body(amounts: Amounts) -> bytes:
-    """Of everything that carries amounts."""
     return _AMOUNTS.pack(*amounts)
 
 
 def shared_body(shared: Shared) -> bytes:
-    """Of EXPORT, LEAVE, OPEN and CLOSE, and of the answer to OPEN."""
     return _SHARED.pack(*shared)
 
 
 def card_body(uuid: bytes, memory: int, *, share: int, limit: int, is_mig: bool) -> bytes:
-    """Of the answer to CARD."""
     return _CARD.pack(uuid, memory, share, limit, is_mig, 0)
 
 
 def view_body(limit: int, charged: int, fixed: int) -> bytes:
-    """Of the answer to VIEW."""
     return _VIEW.pack(limit, charged, fixed)
 
 
@@ -203,13 +195,10 @@ def processes_body(processes: Sequence[tuple[int, int]]) -> bytes:
 
 
 def lease_body(lease: Lease) -> bytes:
-    """Of everything that is about leases."""
     return _LEASE.pack(*lease)
 
 
 class CardAnswer(NamedTuple):
-    """What the answer to CARD says."""
-
     uuid: bytes
     memory: int
     share: int
@@ -218,30 +207,24 @@ class CardAnswer(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the answer to VIEW says."""
-
     limit: int
     charged: int
     fixed: int
 
 
 def read_hello(packet: Packet) -> tuple[bytes, int]:
-    """Token and number of cards, of an answer."""
     token, cards, _ = _HELLO.unpack_from(packet.data, _BODY)
     return token, cards
 
 
 def read_card(packet: Packet) -> CardAnswer:
-    """Of the answer to CARD."""
     return CardAnswer._make(_CARD.unpack_from(packet.data, _BODY)[:5])
 
 
 def read_view(packet: Packet) -> View:
-    """Of the answer to VIEW."""
     return View._make(_VIEW.unpack_from(packet.data, _BODY))
 
 
 def read_processes(packet: Packet) -> tuple[tuple[int, int], ...]:
-    """Pids and bytes, of the answer to PROCESSES_OF."""
     found = (_PROCESS.unpack_from(packet.data, _BODY + number * _PROCESS.size) for number in range(PROCESSES_AT_ONCE))
     return tuple((pid, amount) for pid, _, amount in found if pid)

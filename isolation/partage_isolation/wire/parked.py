@@ -105,7 +105,6 @@ class ParkedQuestions:
         return decide(patience=Patience.NONE)
 
     async def _sample(self, card: CardId, until: float) -> Sample | None:
-        """None where NVML does not answer in time."""
         try:
             async with asyncio.timeout(max(_SHORTEST_S, until - time.monotonic())):
                 return await self._sampler.sample(card, exact_of=self._sampler.unmeasured(card))

@@ -55,7 +55,6 @@ def peer_with(pid: int, pidfd: int) -> Peer:
 
 
 def peer_named(pid: int) -> Peer:
-    """A process by its number."""
     try:
         return peer_with(pid, os.pidfd_open(pid))
     except (OSError, ValueError):
@@ -77,7 +76,6 @@ def _pidfd_of(connection: socket.socket, pid: int) -> int:
 
 
 def has_ended(pidfd: int) -> bool:
-    """Whether the process behind the descriptor has."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))

@@ -75,7 +75,6 @@ class Sampler:
         return tuple(process for _, _, process, account in self._ledger.on_card(card) if account.is_made)
 
     def has_dead(self, card: CardId) -> bool:
-        """Whether a dead process is still charged for that card."""
         return any(process.state is State.DEAD for _, _, process, _ in self._ledger.on_card(card))
 
     def _asked(self, card: CardId, only: set[Process] | None) -> Iterator[tuple[Process, Connection, int]]:
@@ -108,7 +107,6 @@ class Unannounced:
         self._ledger, self._registry = ledger, registry
 
     def seen(self, card: CardId, use: Sample | None) -> None:
-        """What a card says of everybody on it."""
         for pid, amount in use.processes.items() if isinstance(use, CardUse) else ():
             if amount is not None and not self._is_known(pid, card) and (start := start_of(pid)) is not None:
                 self.charge((pid, start), card, amount)

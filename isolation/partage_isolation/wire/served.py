@@ -75,13 +75,11 @@ class Registry:
         self._ids: dict[ContainerKey, str] = {}
 
     def signals_of(self, process: Process) -> Connection | None:
-        """Where the process takes hints."""
         served = self.served.get(process.key)
         session = served.sessions.get(process.id) if served else None
         return session.signals if session is not None and session.process is process else None
 
     def ended(self, process: Process) -> None:
-        """The process is no more."""
         served = self.served.get(process.key)
         session = served.sessions.pop(process.id, None) if served else None
         if session is not None:
@@ -103,12 +101,10 @@ class Registry:
                     yield served, session
 
     def may_be(self, key: ContainerKey, pid: int) -> bool:
-        """Whether that process may be of that container."""
         runtime_id = self._ids.get(key)
         return not runtime_id or is_within(cgroup_components(pid), runtime_id)
 
     def container_of(self, pid: int) -> ContainerKey | None:
-        """Which container a process is of, where that is known."""
         components = cgroup_components(pid)
         return next((key for key, runtime_id in self._ids.items() if is_within(components, runtime_id)), None)
 

@@ -24,7 +24,6 @@ def uuid_of(card: CardId) -> bytes:
 
 
 def is_mig(card: CardId) -> bool:
-    """Whether it is an instance."""
     return card.startswith("MIG-")
 
 
@@ -33,7 +32,6 @@ _OK: Final = int(Result.OK)
 
 
 def verdict_answer(packet: Packet, verdict: Verdict) -> bytes:
-    """Whether it may take what it asked for."""
     if isinstance(verdict, Lent):
         return wire.lent_answer(packet, _OK, verdict.lent)
     if isinstance(verdict, NoRoom):
@@ -49,7 +47,6 @@ def card_answer(packet: Packet, book: CardBook) -> bytes:
 
 
 def view_answer(packet: Packet, container: Container) -> bytes:
-    """How a card looks to the whole container."""
     limit, charged = container.cards[packet.card].limit, believed(container, packet.card)
     return wire.answer(packet, Result.OK, wire.view_body(limit, charged, container.fixed(packet.card)))
 

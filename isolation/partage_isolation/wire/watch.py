@@ -25,7 +25,6 @@ class Chores:
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does it beside everything else."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
@@ -64,7 +63,6 @@ class Watch:
         self._measuring: dict[tuple[Process, int], list[Callable[[], None]]] = {}
 
     def close(self) -> None:
-        """Watches no process any more."""
         for process in list(self._pidfds):
             self._forget(process)
 

@@ -14,7 +14,7 @@ __all__ = ["DEFAULT", "NAMES", "Policy", "by_name"]
 
 _MADE: Final[Mapping[str, Callable[[Timing], Policy]]] = {
     "virtual-time": VirtualTime,
-    "caps": lambda timing: Caps(timing, order=VirtualTime(timing)),
+    "caps": Caps,
     "gemini": lambda _: Gemini(),
     "free-run": lambda _: FreeRun(),
 }
@@ -24,5 +24,4 @@ NAMES: Final = tuple(_MADE)
 
 
 def by_name(name: str, timing: Timing = Timing()) -> Policy:  # noqa: B008 - it is frozen
-    """The policy of that name; a `KeyError` where there is none."""
     return _MADE[name](timing)

@@ -11,7 +11,7 @@ turn of `on_ns`: shorter ones cost more than they give. Debt stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from partage_isolation.leases.durations import Timing
 from partage_isolation.leases.policies.policy import Tally
@@ -89,20 +89,10 @@ class VirtualTime:
         return self.timing.ceiling_most_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(VirtualTime):
     """For those who sell time by the milli: what one gets does not depend on what others do."""
 
-    timing: Timing = Timing()  # noqa: RUF009 - it is frozen
-    is_metering: bool = True
-    renews: bool = True
-    order: VirtualTime = field(default=VirtualTime())
-
-    def rank(self, account: Tally, now: int, ahead_ns: int = 0) -> int:
-        return self.order.rank(account, now, ahead_ns)
-
-    def came(self, account: Tally, least: int) -> None:
-        self.order.came(account, least)
+    __slots__ = ()
 
     def opens_at(self, account: Tally, now: int) -> int:
         """When a turn fits below its share."""
@@ -118,20 +108,10 @@ class Caps:
             return self.timing.quantum_ns if is_contended else None
         return min(self.timing.quantum_ns, _lasts_ns(account, cap, now, self._most))
 
-    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:
-        return self.order.may_end(wanter, holder, now)
-
     def charge(self, account: Tally, held_ns: int, now: int) -> None:
         account.virtual += held_ns * WHOLE // (account.share or 1)
         _fill(account, _cap(account), now, self._most)
         account.room -= held_ns
-
-    def ended(self, account: Tally, now: int) -> None:
-        pass
-
-    @property
-    def _most(self) -> int:
-        return self.timing.ceiling_most_ns
 
 
 def _cap(account: Tally) -> int:

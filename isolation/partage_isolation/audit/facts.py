@@ -77,6 +77,12 @@ class ContainerFacts:
     cards: Mapping[CardId, CardLimits]
     processes: tuple[ProcessFacts, ...] = field(default=())
 
+    def used(self, card: CardId) -> int:
+        return sum(process.cards[card].used for process in self.processes if card in process.cards)
+
+    def overhead(self, card: CardId) -> int:
+        return sum(process.cards[card].overhead for process in self.processes if card in process.cards)
+
 
 @dataclass(frozen=True)
 class CardUse:

@@ -120,8 +120,8 @@ class BrokerFigures:
         rows = [(each, card, limits) for each in facts for card, limits in each.cards.items()]
         limit = [self._sample(each, card, limits.memory) for each, card, limits in rows]
         charged = [self._sample(each, card, limits.charged) for each, card, limits in rows]
-        used = [self._sample(each, card, _used(each, card)) for each, card, _ in rows]
-        overhead = [self._sample(each, card, _overhead(each, card)) for each, card, _ in rows]
+        used = [self._sample(each, card, each.used(card)) for each, card, _ in rows]
+        overhead = [self._sample(each, card, each.overhead(card)) for each, card, _ in rows]
         refused = [self._sample(each, card, limits.refused) for each, card, limits in rows]
         yield Family("partage_container_memory_limit_bytes", "gauge", "What it may hold of a card.", tuple(limit))
         yield Family(
@@ -156,14 +156,6 @@ class BrokerFigures:
                 **more,
             },
         )
-
-
-def _used(facts: ContainerFacts, card: CardId) -> int:
-    return sum(process.cards[card].used for process in facts.processes if card in process.cards)
-
-
-def _overhead(facts: ContainerFacts, card: CardId) -> int:
-    return sum(process.cards[card].overhead for process in facts.processes if card in process.cards)
 
 
 def _count(metrics: Metrics, seen: Counters) -> None:

@@ -175,13 +175,9 @@ def _beyond_limits(seen: Round, rules: Rules, use: CardUse, allowed: Allowed) ->
         if amount is not None and key is not None and key in seen.after:
             held.setdefault(key, []).append(amount)
     for key, amounts in held.items():
-        on_top = 0 if rules.context_in_limit else _overhead(seen, key, use.card)
+        on_top = 0 if rules.context_in_limit else seen.after[key].overhead(use.card)
         if sum(amounts) > allowed.get((key, use.card), 0) + on_top + len(amounts) * rules.tolerance_bytes:
             yield _suspicion(BytesBeyondLimit(key, use.card), None, use.card, rules.rounds)
-
-
-def _overhead(seen: Round, key: ContainerKey, card: CardId) -> int:
-    return sum(row.cards[card].overhead for row in seen.after[key].processes if card in row.cards)
 
 
 def _of_mounts(seen: Round, rules: Rules) -> Iterator[Suspicion]:

@@ -136,14 +136,13 @@ def _container(facts: ContainerFacts) -> ContainerTold:
 
 def _cards(facts: ContainerFacts) -> Iterable[CardHeld]:
     for card, limits in facts.cards.items():
-        mine = [process.cards[card] for process in facts.processes if card in process.cards]
         yield CardHeld(
             card=card,
             granted_bytes=limits.granted,
             limit_bytes=limits.memory,
             charged_bytes=limits.charged,
-            used_bytes=sum(amounts.used for amounts in mine),
-            overhead_bytes=sum(amounts.overhead for amounts in mine),
+            used_bytes=facts.used(card),
+            overhead_bytes=facts.overhead(card),
             refused=limits.refused,
             share_milli=limits.share,
             limit_milli=limits.limit,

@@ -10,59 +10,21 @@ import json
 import os
 import random
 import select
-import socket
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
-from partage_isolation.ledger.account import Amounts
 from partage_isolation.wire import packets as wire
-from partage_isolation.wire.packets import Packet, What
+from partage_isolation.wire.packets import What
 from partage_simgpu.client import Cuda
+from support.broker_client import Client, connected
 
-_ANSWER_S: Final = 5.0
 _MOST: Final = (1 << 64) - 1
 _LEAST: Final = 1000
 _SEED: Final = 8
 Told = dict[str, Any]
-
-
-class Client:
-    def __init__(self, path: str) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(_ANSWER_S)
-        self.socket.connect(path)
-
-    def ask(self, what: int, body: bytes = b"", *, card: int = wire.NO_CARD, flags: int = 0) -> Packet:
-        """One question and its answer."""
-        self.socket.send(wire.question(what, card=card, flags=flags, body=body))
-        while True:
-            packet = wire.read(self.socket.recv(4096))
-            if packet is None:
-                raise ConnectionError("the broker closed the connection")
-            if packet.what == what | wire.ANSWER:
-                return packet
-
-    def hello(self, token: bytes = wire.NO_TOKEN, flags: int = 0) -> Packet:
-        return self.ask(What.HELLO, wire.hello_body(token), flags=flags)
-
-    def lend(self, lent: int, used: int = 0, card: int = 0) -> Packet:
-        return self.ask(What.LEND, wire.amounts_body(Amounts(used, lent)), card=card)
-
-    def view(self, card: int = 0) -> wire.View:
-        """How full its container is."""
-        return wire.read_view(self.ask(What.VIEW, card=card))
-
-
-@contextmanager
-def client(path: str) -> Generator[Client]:
-    """One connection, closed at the end."""
-    one = Client(path)
-    try:
-        yield one
-    finally:
-        one.socket.close()
 
 
 def _say(told: Told) -> None:
@@ -89,21 +51,21 @@ def forge(path: str) -> Told:
     chance, sent, closed = random.Random(_SEED), 0, 0  # noqa: S311 (choices that can be repeated)
     numbers = (0, 1, 2, 63, 1 << 21, 1 << 32, 1 << 62, 1 << 63, _MOST - 1, _MOST)
     while goes_on(sent):
-        with suppress(OSError), client(path) as one:
-            one.socket.setblocking(False)
+        with suppress(OSError), connected(Path(path)) as one:
+            one.setblocking(False)
             closed += 1
             if chance.random() < 0.5:
-                one.socket.send(wire.question(What.HELLO))
+                one.send(wire.question(What.HELLO))
             for _ in range(200):
                 what = chance.choice([*What, 0, 99, 0x8001, 0xFFFF])
                 words = b"".join(chance.choice(numbers).to_bytes(8, "little") for _ in range(6))
                 packet = wire.question(
                     what, card=chance.choice((0, 0, 1, 7, 0xFFFF)), flags=chance.randrange(8), body=words
                 )
-                one.socket.send(packet if chance.random() < 0.9 else os.urandom(wire.BYTES))
+                one.send(packet if chance.random() < 0.9 else os.urandom(wire.BYTES))
                 sent += 1
                 with suppress(BlockingIOError):
-                    one.socket.recv(4096)
+                    one.recv(4096)
     return {"sent": sent, "connections": closed}
 
 
@@ -111,19 +73,20 @@ def flood(path: str) -> Told:
     """Questions as fast as they can be sent, of which no answer is read."""
     sent = 0
     while goes_on(sent):
-        with suppress(OSError), client(path) as one:
-            one.hello()
-            one.socket.setblocking(False)
+        with suppress(OSError), connected(Path(path)) as one:
+            one.send(wire.question(What.HELLO, body=wire.hello_body(wire.NO_TOKEN)))
+            one.recv(4096)
+            one.setblocking(False)
             while goes_on(sent):
                 with suppress(BlockingIOError):
-                    one.socket.send(wire.question(What.VIEW, card=0))
+                    one.send(wire.question(What.VIEW, card=0))
                     sent += 1
     return {"sent": sent}
 
 
 def take_past(path: str, mib: str) -> Told:
     """Takes memory past the library and the broker, of whom it only wants to be known."""
-    with client(path) as one, Cuda() as cuda:
+    with Client(Path(path)) as one, Cuda() as cuda:
         one.hello()
         cuda.allocate(int(mib) << 20)
         _say({})

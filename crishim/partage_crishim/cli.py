@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import uvloop
 
@@ -19,24 +18,16 @@ from partage_plugins.host.messages import Started
 
 def mistakes(settings: CrishimSettings) -> list[str]:
     """What is wrong, a line each. That the runtime or kubelet is away is no mistake: they may come later."""
-    return [*_of_keys(settings), *_of_plugins(settings)]
-
-
-def _of_keys(settings: CrishimSettings) -> Iterator[str]:
     loaded = load_public_keys(settings.below_root(settings.keys))
-    yield from map(str, loaded.faults)
-    if not loaded.keys and not loaded.faults:
-        yield f"{settings.keys} holds no key, so no allocation would be believed; see docs/keys.md"
-
-
-def _of_plugins(settings: CrishimSettings) -> Iterator[str]:
+    wrong = [str(fault) for fault in loaded.faults]
+    if not loaded.keys and not wrong:
+        wrong.append(f"{settings.keys} holds no key, so no allocation would be believed; see docs/keys.md")
     try:
         started = asyncio.run(_started(settings))
     except PartageError as error:
-        yield str(error)
-        return
-    yield from started.faults
-    yield from (f"plugin {name} is blocked and not installed" for name in started.unknown_blocked)
+        return [*wrong, str(error)]
+    unknown = [f"plugin {name} is blocked and not installed" for name in started.unknown_blocked]
+    return [*wrong, *started.faults, *unknown]
 
 
 async def _started(settings: CrishimSettings) -> Started:

@@ -1,10 +1,9 @@
 """Tells plugins of containers that are gone, at least once each.
 
-That is after a failed create, and when the runtime no longer lists one. What is to be told is on record, so nothing is
-lost when this process ends; what fails is told again later.
+A container is gone after a failed create, and when the runtime no longer lists it. Every container that plugins
+prepared something for is on record, so nothing is lost when this process ends. A call that fails is made again later.
 
-One pass asks the runtime twice and is cheap; it comes every `every_s`, and soon after something failed. Its owner
-ends it before another crishim on this node begins its own.
+One pass asks the runtime twice and is cheap. It comes every `EVERY_S`, and soon after something failed.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ class Collector:
         ledger: CardLedger,
         host: PluginHost,
         tell: Callable[[PartageError | OSError], None],
-        every_s: float = EVERY_S,
     ) -> None:
         self._reservations = reservations
         self._records = records
@@ -46,7 +44,6 @@ class Collector:
         self._ledger = ledger
         self._host = host
         self._tell = tell
-        self._every_s = every_s
         self._soon = asyncio.Event()
         self._stubborn: set[ContainerKey] = set()
 
@@ -58,13 +55,13 @@ class Collector:
         """For ever; the caller cancels it."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._soon.wait(), self._every_s)
+                await asyncio.wait_for(self._soon.wait(), EVERY_S)
             self._soon.clear()
             try:
                 await self.once()
             except (NodeNotReady, OSError) as error:
                 self._tell(error)
-            await asyncio.sleep(min(_SOONEST_S, self._every_s))
+            await asyncio.sleep(_SOONEST_S)
 
     async def once(self) -> None:
         """One pass; raises `NodeNotReady` where the runtime or the lock is away."""

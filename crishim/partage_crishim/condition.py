@@ -1,12 +1,11 @@
-"""Looks whether everything is there that crishim needs, writes down what is not, and mends what it can by itself.
+"""Looks whether everything is there that crishim needs, and writes down what is not.
 
-What is wrong keeps crishim from honouring allocations and never from serving, so it would not be seen without this. The
-file is for the advertiser and the doctor; who cannot write it takes the old one away, since none is not in force.
+A fault keeps crishim from honouring allocations and never from serving, so without this nothing would show it. The file
+is for the advertiser and the doctor. A crishim that cannot write it removes the old one: no file means not in force.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ from partage_base.files import write_whole
 from partage_crishim.parts import Parts
 from partage_crishim.plugins import MeasuredHost
 from partage_crishim.rules.errors import NodeNotReady
-from partage_crishim.splice import Counters
+from partage_crishim.splice import Counters, answers
 
 LOOK_EVERY_S: Final = 1.0
 _WRITE_EVERY_S: Final = 5.0
@@ -77,17 +76,8 @@ class RuntimeProbe:
         """One fault while the runtime does not answer, else none."""
         if self._is_away or self._counters.turned_away != self._turned_away:
             self._turned_away = self._counters.turned_away
-            self._is_away = not await self._answers()
+            self._is_away = not await answers(self._path, _KNOCK_WITHIN_S)
         return (fault("runtime", _NO_RUNTIME.format(self._path)),) if self._is_away else ()
-
-    async def _answers(self) -> bool:
-        try:
-            async with asyncio.timeout(_KNOCK_WITHIN_S):
-                knock, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, self._path)
-        except OSError:
-            return False
-        knock.abort()
-        return True
 
 
 class ConditionFile:

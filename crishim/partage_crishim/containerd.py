@@ -1,16 +1,17 @@
 """What the runtime says: who holds grants, and under which handler a sandbox runs.
 
-A container's annotations and a sandbox's handler never change, so each is read once. When a listing may be used again
-is `deciding.books`' to say; `max_age_s` only bounds how many reservations pile up on an old one. It is longer than the
-collector's pause, which lists anyway: so hardly a create waits for a listing.
+A container's annotations and a sandbox's handler never change, so each is read once. `rules.holdings` says when a
+listing may be used again; its age only bounds how many reservations pile up on an old one. The collector lists more
+often than that, so a create hardly ever waits for a listing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
-from partage_base.cri import CriError, ListedContainer, ListedSandbox, RuntimeClient
+from partage_base.cri import CriError, ListedContainer, RuntimeClient
 from partage_crishim.reservations import since_boot
 from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import NodeNotReady
@@ -20,15 +21,13 @@ from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import GPU, ContainerKey
 from partage_plugins.vocabulary.keys import CONTAINER
 
+_MAX_AGE_S: Final = 60.0
 _MOST_HANDLERS: Final = 4096
 
 
 class Containerd:
-    def __init__(
-        self, client: RuntimeClient, *, max_age_s: float = 60.0, clock: Callable[[], float] = since_boot
-    ) -> None:
+    def __init__(self, client: RuntimeClient, *, clock: Callable[[], float] = since_boot) -> None:
         self._client = client
-        self._max_age_s = max_age_s
         self._clock = clock
         self._listing: Listing | None = None
         self._held: Mapping[str, Holding | None] = {}
@@ -37,7 +36,7 @@ class Containerd:
     async def listing(self, *, fresh: bool) -> Listing:
         """Who holds grants; one that began before this call only where `fresh` is not asked for."""
         known = self._listing
-        if fresh or known is None or known.began_s <= self._clock() - self._max_age_s:
+        if fresh or known is None or known.began_s <= self._clock() - _MAX_AGE_S:
             return await self._listed()
         return known
 
@@ -48,7 +47,12 @@ class Containerd:
     async def handler(self, sandbox_id: str) -> str:
         """The runtime handler of a sandbox; empty for the default one."""
         if sandbox_id not in self._handlers:
-            sandbox = await self._sandbox(sandbox_id)
+            with _asking():
+                sandbox = await self._client.sandbox(sandbox_id)
+            if sandbox is None:
+                raise NodeNotReady(
+                    "partage: the container runtime does not know this pod's sandbox; kubelet tries again"
+                )
             if len(self._handlers) >= _MOST_HANDLERS:
                 del self._handlers[next(iter(self._handlers))]
             self._handlers[sandbox_id] = sandbox.runtime_handler
@@ -61,10 +65,8 @@ class Containerd:
 
     async def capabilities(self, container: ListedContainer) -> frozenset[str]:
         """All that its processes may have."""
-        try:
+        with _asking():
             found = await self._client.capabilities(container.id)
-        except CriError:
-            raise _away() from None
         if found is None:
             raise NodeNotReady(
                 "partage: the container runtime does not say what the other containers of this pod may do, and they "
@@ -78,25 +80,12 @@ class Containerd:
 
     async def pods(self) -> frozenset[str]:
         """The uids of all pods that have a sandbox."""
-        try:
+        with _asking():
             return frozenset(each.pod_uid for each in await self._client.sandboxes())
-        except CriError:
-            raise _away() from None
-
-    async def _sandbox(self, sandbox_id: str) -> ListedSandbox:
-        try:
-            sandbox = await self._client.sandbox(sandbox_id)
-        except CriError:
-            raise _away() from None
-        if sandbox is None:
-            raise NodeNotReady("partage: the container runtime does not know this pod's sandbox; kubelet tries again")
-        return sandbox
 
     async def _containers(self) -> tuple[ListedContainer, ...]:
-        try:
+        with _asking():
             return await self._client.containers()
-        except CriError:
-            raise _away() from None
 
     async def _listed(self) -> Listing:
         began_s = self._clock()
@@ -121,8 +110,12 @@ def _held(container: ListedContainer) -> Holding | None:
     return Holding(key=record.key, pod=container.pod_uid, container=container.name, gen=record.gen, cards=cards)
 
 
-def _away() -> NodeNotReady:
-    return NodeNotReady(
-        "partage: the container runtime does not answer crishim, so nobody knows what this node's cards carry; "
-        "kubelet tries again"
-    )
+@contextmanager
+def _asking() -> Generator[None]:
+    try:
+        yield
+    except CriError:
+        raise NodeNotReady(
+            "partage: the container runtime does not answer crishim, so it is unknown what this node's cards carry; "
+            "kubelet tries again"
+        ) from None

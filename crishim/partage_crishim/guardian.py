@@ -1,11 +1,12 @@
-"""The guard at work: asks kubelet and the runtime only what a request makes necessary; `deciding.guarding` says.
+"""The guard at work: asks kubelet and the runtime only what a request makes necessary, and lets `rules.guard` decide.
 
-Every container meets it, those with a grant too.
+Every container meets it, also one with a grant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import dataclass
 
 from partage_base.cri import Changes, CreateRequest
 from partage_crishim.containerd import Containerd
@@ -27,46 +28,37 @@ from partage_plugins.vocabulary import CardId, GpuPart
 from partage_plugins.vocabulary.nvidia import VISIBLE
 
 
+@dataclass(frozen=True, kw_only=True)
 class Guardian:
-    """Keeps cards from those who were not given them."""
+    """Keeps cards from containers that were not given them."""
 
-    def __init__(  # noqa: PLR0913  those whom it asks
-        self,
-        *,
-        policy: GuardPolicy,
-        inventory: InventoryFile,
-        containerd: Containerd,
-        kubelet: Kubelet,
-        ledger: CardLedger,
-        siblings: Siblings,
-    ) -> None:
-        self._policy = policy
-        self._inventory = inventory
-        self._containerd = containerd
-        self._kubelet = kubelet
-        self._ledger = ledger
-        self._siblings = siblings
+    policy: GuardPolicy
+    inventory: InventoryFile
+    containerd: Containerd
+    kubelet: Kubelet
+    ledger: CardLedger
+    siblings: Siblings
 
     @property
     def is_on(self) -> bool:
         """Whether there is anything here to guard."""
-        return self._policy.mode == "on" or (self._policy.mode == "auto" and self._inventory.has_cards())
+        return self.policy.mode == "on" or (self.policy.mode == "auto" and self.inventory.has_cards())
 
     async def changes(self, request: CreateRequest, replaced: Container[str] = ()) -> Changes:
         """What to change in a request; nothing for most. Raises a refusal for what can only be refused.
 
         `replaced` are the variables that plugins set, of which nothing is left to guard.
         """
-        known = self._inventory.current()
+        known = self.inventory.current()
         part = known.gpu if known is not None else None
-        is_guarded = self.is_on and request.namespace not in self._policy.trusted
+        is_guarded = self.is_on and request.namespace not in self.policy.trusted
         if is_guarded:
             require_no_annotations(request)
-        await self._siblings.require_no_part(request, part)
+        await self.siblings.require_no_part(request, part)
         if not is_guarded:
             return Changes()
         asked = asked_by(request).without(replaced)
-        served = await self._kubelet.served(request) if _may_be_served(request, asked) else None
+        served = await self.kubelet.served(request) if _may_be_served(request, asked) else None
         await self._require_unshared(native_cards(request, served or frozenset(), part), part)
         adds_void = not asked.visible and VISIBLE not in replaced and await self._runs_nvidia(request)
         return guarded(asked, served, part, adds_void=adds_void)
@@ -75,16 +67,16 @@ class Guardian:
         if not native:
             return
         try:
-            require_unshared(native, await self._ledger.held(fresh=False), part)
+            require_unshared(native, await self.ledger.held(fresh=False), part)
         except CardsBesideUs:  # as far as an old listing can say
-            require_unshared(native, await self._ledger.held(fresh=True), part)
+            require_unshared(native, await self.ledger.held(fresh=True), part)
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
         """Whether NVIDIA's runtime will see this container; yes where that is unknown."""
-        if not self._policy.nvidia_handlers and not self._policy.nvidia_is_default:
+        if not self.policy.nvidia_handlers and not self.policy.nvidia_is_default:
             return False
         try:
-            return self._policy.runs_nvidia(await self._containerd.handler(request.sandbox_id))
+            return self.policy.runs_nvidia(await self.containerd.handler(request.sandbox_id))
         except NodeNotReady:
             return True
 

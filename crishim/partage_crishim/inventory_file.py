@@ -1,7 +1,7 @@
 """What exists on this node, as the advertiser wrote it: read again when the file changed. No driver is asked here.
 
-A file that is missing or cannot be read gives nothing, and says why: grants are refused then. Whether the node has
-cards at all must be known even so, for the guard: then the driver's own control device tells.
+While the file is missing or cannot be read, grants are refused. The guard must know even then whether the node has
+cards: the driver's own control device tells.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class InventoryFile:
         self._driver = root / _DRIVER
         self._facts: Facts | None = None
         self._known: NodeInventory | None = None
-        self.fault: str | None = None
-        """Why there is nothing; for logs."""
 
     def current(self) -> NodeInventory | None:
         """What exists now; None where that is unknown."""
@@ -45,10 +43,10 @@ class InventoryFile:
             status = self._path.stat()
             facts = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if facts != self._facts:
-                self._known, self.fault = self._read(), None
+                self._known = self._read()
                 self._facts = facts
-        except (OSError, DecodeError) as error:
-            self._facts, self._known, self.fault = None, None, str(error)
+        except (OSError, DecodeError):
+            self._facts = self._known = None
         return self._known
 
     def has_cards(self) -> bool:

@@ -1,8 +1,8 @@
 """The judge: says of every held call whether it passes, is rewritten, or is refused.
 
-What is not ours passes as it came, whatever state our own parts are in: without an allocation in its bytes and without
-cards on the node, a request is not even parsed. Only where an allocation is claimed does everything that goes wrong
-refuse. The guard is between: where it cannot tell, it closes the way to cards and lets the container start.
+A request without an allocation in its bytes, on a node without cards, is not parsed. It passes as it came, whatever
+state our own parts are in. A request that claims an allocation is refused when anything goes wrong. The guard stands
+between: where it cannot tell, it closes the way to cards and lets the container start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEFECT: Final = "partage: crishim met a defect of its own on this container; it
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """Something that a log should have: who was concerned, as far as known, and why."""
+    """What a log should have: the container, as far as it is known, and the error."""
 
     namespace: str
     pod: str
@@ -41,7 +41,7 @@ class Incident:
 
 
 class ContainerChange(Struct, frozen=True, kw_only=True):
-    """A container whose request was rewritten: to give it what was granted, or to guard cards from it."""
+    """A container whose request was rewritten: to give it its grant, or to guard cards from it."""
 
     namespace: str
     pod: str
@@ -49,10 +49,6 @@ class ContainerChange(Struct, frozen=True, kw_only=True):
     why: Literal["granted", "guarded"]
     gen: int = 0
     kinds: tuple[Kind, ...] = ()
-
-
-def nobody_listens(_: ContainerChange) -> None:
-    """For those who only want verdicts."""
 
 
 class Judge:
@@ -64,7 +60,7 @@ class Judge:
         guardian: Guardian,
         *,
         tell: Callable[[Incident], None],
-        changed: Callable[[ContainerChange], None] = nobody_listens,
+        changed: Callable[[ContainerChange], None],
     ) -> None:
         self._grants = grants
         self._guardian = guardian
@@ -88,7 +84,7 @@ class Judge:
             return Pass()
         try:
             request = read_create(message)
-        except MessageWrong:  # the runtime is to refuse what is no request, in its own words
+        except MessageWrong:  # the runtime refuses it in its own words
             return self._refused(None, AllocationRefused(_UNREAD), _UNREAD) if may_claim(message) else Pass()
         try:
             return await self._decided(message, request)
@@ -104,12 +100,12 @@ class Judge:
         claim = self._grants.claim(request)
         if claim is not None:
             verdict = await self._grants.rewrite(message, request, claim)
-            self._changed(_changed(request, "granted", gen=claim.allocation.gen, kinds=tuple(claim.raw)))
+            self._note(request, "granted", gen=claim.allocation.gen, kinds=tuple(claim.raw))
             return verdict
         changes = await self._guarded(request)
         if not changes:
             return Pass()
-        self._changed(_changed(request, "guarded"))
+        self._note(request, "guarded")
         return Rewrite(rewritten(message, changes))
 
     async def _guarded(self, request: CreateRequest) -> Changes:
@@ -121,6 +117,12 @@ class Judge:
             self._report(request, defect, is_defect=True)
             return void(request)
 
+    def _note(
+        self, request: CreateRequest, why: Literal["granted", "guarded"], gen: int = 0, kinds: tuple[Kind, ...] = ()
+    ) -> None:
+        who = {"namespace": request.namespace, "pod": request.pod, "container": request.container}
+        self._changed(ContainerChange(**who, why=why, gen=gen, kinds=kinds))
+
     def _refused(self, request: CreateRequest | None, error: Exception, sentence: str) -> Refuse:
         self._report(request, error)
         return Refuse(Code.FAILED_PRECONDITION, _line(sentence))
@@ -128,14 +130,6 @@ class Judge:
     def _report(self, request: CreateRequest | None, error: Exception, *, is_defect: bool = False) -> None:
         who = (request.namespace, request.pod, request.container) if request is not None else ("", "", "")
         self._tell(Incident(namespace=who[0], pod=who[1], container=who[2], error=error, is_defect=is_defect))
-
-
-def _changed(
-    request: CreateRequest, why: Literal["granted", "guarded"], gen: int = 0, kinds: tuple[Kind, ...] = ()
-) -> ContainerChange:
-    return ContainerChange(
-        namespace=request.namespace, pod=request.pod, container=request.container, why=why, gen=gen, kinds=kinds
-    )
 
 
 def _line(sentence: str) -> str:

@@ -1,9 +1,9 @@
-"""What must outlive this process for containers to be cleaned up after, and for old allocations to be known as old.
+"""What must outlive this process: which containers are to be cleaned up after, and which allocations are old.
 
-`containers/<key>`: a container that plugins were asked to adjust; it stays until they were told of its removal. Beside
-it `pods/<uid>`: the newest allocation that was acted on for a pod; it stays until the runtime has no sandbox of the
-pod. So an older allocation is refused even where every container that was made from the newer one is removed. Both live
-below /run and end with the node's boot; then the runtime's list, which does not, says what it still shows.
+`containers/<key>`: a container that plugins were asked to adjust. It stays until they were told of its removal.
+`pods/<uid>`: the newest allocation that was acted on for a pod. It stays until the runtime has no sandbox of the pod,
+so an older one is refused even after every container of the newer one is removed. Both live below /run and end with
+the node's boot; the runtime's list outlives it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ class Records:
 
     def raise_floor(self, uid: str, gen: int) -> None:
         """An allocation is acted on that is newer than the floor."""
-        self._written(self._pods, uid, str(gen).encode())
+        path, content = f"{self._pods}/{uid}", str(gen).encode()
+        with contextlib.suppress(FileNotFoundError):
+            write_whole(path, content)
+            return
+        _make(self._pods)
+        write_whole(path, content)
 
     def pods(self) -> tuple[str, ...]:
         """All pods with a floor."""
@@ -55,13 +60,6 @@ class Records:
     def forget_pod(self, uid: str) -> None:
         """The pod is gone for good."""
         Path(self._pods, uid).unlink(missing_ok=True)
-
-    def _written(self, folder: str, name: str, content: bytes) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            write_whole(f"{folder}/{name}", content)
-            return
-        _make(folder)
-        write_whole(f"{folder}/{name}", content)
 
 
 def _make(folder: str) -> None:

@@ -1,8 +1,8 @@
 """Reservations of creates in flight: one file for each container key, shared under flock with another crishim.
 
-What they mean is `deciding.books`' to say, what the files are `table`'s. The lock is held for a few file operations and
-never across an await, so in one process no task waits for it; a process that was stopped while it held the lock costs
-containers with grants, in words, and no others.
+`rules.holdings` says what they mean, and `table` what the files are. The lock is held for a few file operations and
+never across an await, so no task of this process waits for it. While another process is stopped with the lock,
+containers with grants are refused, in words, and no others.
 
 Times are of the clock since boot, which all processes of the node share, as the folder, which no reboot survives.
 """
@@ -36,11 +36,8 @@ def since_boot() -> float:
 class Reservations:
     """The folder, and what this process knows of how its own creates ended."""
 
-    def __init__(
-        self, folder: Path, *, lifetime_s: float = LIFETIME_S, clock: Callable[[], float] = since_boot
-    ) -> None:
+    def __init__(self, folder: Path, *, clock: Callable[[], float] = since_boot) -> None:
         self._folder = str(folder)
-        self._lifetime_s = lifetime_s
         self._clock = clock
         self._table = Table(self._folder, clock)
         self._ended_s: dict[str, float] = {}
@@ -76,7 +73,7 @@ class Reservations:
 
     def made(self, held: Holding) -> Reservation:
         """A new one of this process; `Table.write` puts it down."""
-        return Reservation(held=held, token=os.urandom(8).hex(), until_s=self._clock() + self._lifetime_s)
+        return Reservation(held=held, token=os.urandom(8).hex(), until_s=self._clock() + LIFETIME_S)
 
     def drop_over(self, table: Table, listing: Listing) -> None:
         """Takes out those for which this listing speaks."""
@@ -104,7 +101,7 @@ class Reservations:
     def _opened(self) -> int:
         try:
             return _opened(self._folder)
-        except FileNotFoundError:  # the first time, or somebody cleared /run
+        except FileNotFoundError:  # the first time, or /run was cleared
             Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             return _opened(self._folder)
 

@@ -1,10 +1,12 @@
-"""Containers that share their processes: none that can enter another stands beside one with part of a card.
+"""Containers that share their processes: one that can enter another is not started beside one with part of a card.
 
-Whichever comes second is refused. Of those that stand already the runtime says what they may do. kubelet makes the
-containers of one pod one after the other, so no two of them pass each other here.
+The second of the two is refused. The runtime says what running containers may do. kubelet creates the containers of a
+pod one after the other, so two of them are never checked at the same time.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from partage_base.cri import CreateRequest
 from partage_crishim.containerd import Containerd
@@ -14,20 +16,20 @@ from partage_crishim.rules.errors import NotConfinable
 from partage_plugins.vocabulary import GpuPart
 
 
+@dataclass(frozen=True)
 class Siblings:
     """The containers of one pod, as far as they see each other's processes."""
 
-    def __init__(self, containerd: Containerd, ledger: CardLedger, policy: Confinement) -> None:
-        self._containerd = containerd
-        self._ledger = ledger
-        self._policy = policy
+    containerd: Containerd
+    ledger: CardLedger
+    policy: Confinement
 
     async def require_harmless(self, request: CreateRequest) -> None:
         """For a container with part of a card that shares its processes: refused where another one can enter it."""
-        if self._policy.allow_unconfined:
+        if self.policy.allow_unconfined:
             return
-        for other in await self._containerd.living(request.sandbox_id):
-            if other.name != request.container and may_enter(await self._containerd.capabilities(other)):
+        for other in await self.containerd.living(request.sandbox_id):
+            if other.name != request.container and may_enter(await self.containerd.capabilities(other)):
                 raise not_confinable(
                     f"a container that shares its processes with {other.name!a:.80}, which can enter it,"
                 )
@@ -35,7 +37,7 @@ class Siblings:
     async def require_no_part(self, request: CreateRequest, part: GpuPart | None) -> None:
         """For any container: refused where it can enter one that has part of a card."""
         sees_others = request.pod_pid or request.target
-        if not sees_others or self._policy.allow_unconfined or not is_able_to_enter(request):
+        if not sees_others or self.policy.allow_unconfined or not is_able_to_enter(request):
             return
         if await self._has_part(request, part, fresh=False) and await self._has_part(request, part, fresh=True):
             raise NotConfinable(
@@ -45,12 +47,12 @@ class Siblings:
 
     async def _has_part(self, request: CreateRequest, part: GpuPart | None, *, fresh: bool) -> bool:
         """Whether a container that it would see has; of its own earlier attempts nothing is left."""
-        held = await self._ledger.held(fresh=fresh)
+        held = await self.ledger.held(fresh=fresh)
         found = {
             each.key
             for each in held
             if each.pod == request.uid and each.container != request.container and is_fractional(each.cards, part)
         }
         if found and fresh and request.target:
-            return not found.isdisjoint(self._containerd.keys_of(request.target))
+            return not found.isdisjoint(self.containerd.keys_of(request.target))
         return bool(found)

@@ -41,8 +41,7 @@ class Ending(Enum):
 Ended = Callable[[Ending], None]
 
 
-def nobody_cares(_: Ending) -> None:
-    """For calls that leave nothing to clean up."""
+def _ignored(_: Ending) -> None: ...
 
 
 class HeldCall(Struct, frozen=True):
@@ -55,14 +54,14 @@ class HeldCall(Struct, frozen=True):
 class Pass(Struct, frozen=True):
     """Goes on as it came, byte for byte."""
 
-    ended: Ended = nobody_cares
+    ended: Ended = _ignored
 
 
 class Rewrite(Struct, frozen=True):
     """Goes on with this request in place of its own."""
 
     message: bytes
-    ended: Ended = nobody_cares
+    ended: Ended = _ignored
 
 
 class Refuse(Struct, frozen=True):

@@ -13,9 +13,8 @@ from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed
-from partage_crishim.h2.answers import answer
 from partage_crishim.h2.held import HeldStream, State, Step
-from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, plain
+from partage_crishim.h2.messages import MAX_MESSAGE_BYTES, NO_MESSAGE, Message, Unreadable, answer, plain
 from partage_crishim.h2.outbox import CallEnded, Outbox, Rejected, VerdictUnwanted, VerdictWanted
 from partage_crishim.h2.quota import Quota
 from partage_crishim.h2.requests import Request

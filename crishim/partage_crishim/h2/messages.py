@@ -1,15 +1,20 @@
-"""A gRPC message: one byte that says whether it is compressed, four for its length, and itself.
+"""gRPC on the wire: messages that are read, and the status that we answer with ourselves.
 
-What can't be read is refused as grpc-go's own server refuses it, in its words where it has some.
+A message is one byte that says whether it is compressed, four for its length, and itself. What can't be read is refused
+as grpc-go's own server refuses it, in its words where it has some. An answer of ours has no message. All its fields are
+literals that touch no table, and `:status` is a reference into the static one, so the client's decoder stays as the
+runtime believes it to be.
 """
 
 from __future__ import annotations
 
 import zlib
 from typing import Final
+from urllib.parse import quote
 
 from msgspec import Struct
 
+from partage_base.http2 import frames
 from partage_crishim.verdicts import Code
 
 PREFIX_BYTES: Final = 5
@@ -17,6 +22,11 @@ MAX_MESSAGE_BYTES: Final = 16 << 20
 """As containerd's server has it."""
 _GZIP: Final = 31
 _PLAIN: Final = frozenset({"", "identity"})
+_OK: Final = b"\x88"
+"""`:status: 200`, by its number in the static table."""
+_AS_IT_IS: Final = "".join(chr(each) for each in range(0x20, 0x7F) if each != ord("%"))
+_LONG: Final = 127
+_MAX_SENTENCE: Final = 4096
 
 
 class Unreadable(Exception):
@@ -117,3 +127,28 @@ def _gunzipped(packed: bytes) -> bytes:
             raise EOFError("unexpected EOF")
         packed = member.unused_data
     return b"".join(parts)
+
+
+def answer(stream: int, code: int, sentence: str, *, is_begun: bool = False) -> bytes:
+    """Ends a call with this status; `is_begun` where its first headers have been passed already."""
+    shown = quote(sentence[:_MAX_SENTENCE], safe=_AS_IT_IS).encode()
+    begin = b"" if is_begun else _OK + _field(b"content-type", b"application/grpc")
+    block = b"".join((begin, _field(b"grpc-status", b"%d" % code), _field(b"grpc-message", shown)))
+    return frames.frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream, block)
+
+
+def _field(name: bytes, value: bytes) -> bytes:
+    return b"".join((b"\x00", _length(name), name, _length(value), value))
+
+
+def _length(text: bytes) -> bytes:
+    """HPACK's integer with a prefix of seven bits."""
+    size = len(text)
+    if size < _LONG:
+        return bytes((size,))
+    size -= _LONG
+    parts = [_LONG]
+    while size >= 1 << 7:
+        parts.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes((*parts, size))

@@ -46,11 +46,6 @@ class Outbox:
         self.happenings: list[Happening] = []
         self._early: list[bytes] | None = []
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the runtime's first frame has passed, which must be the client's first."""
-        return self._early is None
-
     def tell_client(self, *frames: bytes) -> None:
         (self.to_client if self._early is None else self._early).extend(frames)
 

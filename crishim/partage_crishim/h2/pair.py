@@ -22,14 +22,10 @@ from partage_crishim.h2.upward import DRAINING, Upward
 from partage_crishim.verdicts import Refuse, Verdict
 
 
-def nobody_waits() -> None:
-    """For pairs whose outbox is looked at after every call."""
-
-
 class Pair:
     """All state of the two. `wake` is called when there is something in the outbox after another pair made room."""
 
-    def __init__(self, quota: Quota, wake: Callable[[], None] = nobody_waits) -> None:
+    def __init__(self, quota: Quota, wake: Callable[[], None] = lambda: None) -> None:
         self.over: str | None = None
         """Why both connections are to be closed, once what is in the outbox has been written."""
         self.is_broken = False
@@ -45,11 +41,6 @@ class Pair:
     def is_blocked(self) -> bool:
         """Whether the client had better not be read."""
         return self._state.is_blocked
-
-    @property
-    def open_calls(self) -> int:
-        """How many have no answer yet."""
-        return len(self._state.open)
 
     @property
     def held_calls(self) -> int:

@@ -1,9 +1,9 @@
 """How much of held calls this process keeps in memory, over all connections.
 
-A call that is held asks for room as soon as the length of its message is known. There being room, it gets credits for
-all it sends, and so will end: nobody who was let in waits for anybody else. There being none, it stands in line, first
-come, first served, and its stream gets no credits; what it sent unasked, up to its first window, is counted apart and
-bounded as well. A call too many is refused at once.
+A held call asks for room as soon as the length of its message is known. With room it gets credits for all it sends, so
+it will end without waiting for another call. Without room it stands in line, first come, first served, and its stream
+gets no credits. What it sent unasked, up to its first window, is counted apart and bounded as well. A call too many is
+refused at once.
 """
 
 from __future__ import annotations
@@ -34,11 +34,6 @@ class Quota:
         self.room_taken = 0
         self.unasked = 0
         self._line: deque[Slot] = deque()
-
-    @property
-    def waiting(self) -> int:
-        """How many stand in line."""
-        return len(self._line)
 
     def enter(self, let_in: Callable[[], None]) -> Slot:
         """One more held call, perhaps one too many; `let_in` is called when it gets room after it had to wait."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from partage_base.http2 import frames
 from partage_base.http2.frames import ErrorCode, Malformed, Remainder
-from partage_crishim.h2.answers import answer
+from partage_crishim.h2.messages import answer
 from partage_crishim.verdicts import Code
 
 _HEADER: Final = frames.HEADER_BYTES

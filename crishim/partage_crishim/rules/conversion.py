@@ -7,7 +7,7 @@ Another driver than a proxy needs these two and no more: what it knows of a cont
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, get_args
 
 from partage_base.cri.create_request import Changes, CreateRequest, RequestDevice, RequestMount, resources_of
 from partage_crishim.rules.allocation import Claim
@@ -31,15 +31,7 @@ from partage_plugins.vocabulary import (
 from partage_plugins.vocabulary.containers import LONGEST_PATH, DevicePermissions
 from partage_plugins.vocabulary.keys import CONTAINER
 
-_PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {
-    "r": "r",
-    "w": "w",
-    "m": "m",
-    "rw": "rw",
-    "rm": "rm",
-    "wm": "wm",
-    "rwm": "rwm",
-}
+_PERMISSIONS: Final[Mapping[str, DevicePermissions]] = {each: each for each in get_args(DevicePermissions)}
 
 
 def key_of(request: CreateRequest) -> ContainerKey:

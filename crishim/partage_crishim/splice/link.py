@@ -1,15 +1,16 @@
 """One client and its connection to the runtime.
 
-The client is not read until the runtime has been reached, so nothing piles up that can't be passed. Afterwards
-whoever is slow to take makes us stop reading the other, and what we keep for either is bounded by the water marks of
-the transports. A client that takes nothing, but sends what we must answer ourselves, is not read either.
+The client is not read until the runtime has been reached, so nothing piles up that can't be passed. A side that is
+slow to take stops the reading of the other, so the transports' water marks bound what we keep for either. A client that
+takes nothing, but sends what we must answer ourselves, is not read either.
 
-Each side that ends takes the other along, after what was written has been taken or a moment has passed.
+When one side ends, the other is closed as well, after what was written has been taken or a moment has passed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,21 +20,59 @@ from partage_crishim.h2.outbox import CallEnded, Happening, Rejected, VerdictUnw
 from partage_crishim.h2.pair import Pair
 from partage_crishim.h2.quota import Quota
 from partage_crishim.splice.counters import Counters
-from partage_crishim.splice.verdict_tasks import PendingVerdicts
-from partage_crishim.verdicts import Decide, Ended, Ending, Verdict
+from partage_crishim.verdicts import Code, Decide, Ended, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
 
 CLOSE_WITHIN_S: Final = 1.0
 _MUCH_BYTES: Final = 1 << 20
+_DEFECT: Final = Refuse(Code.INTERNAL, "partage: crishim failed to judge this request; its log says why")
+_OUTCOMES: Final = {Pass: "passed", Rewrite: "rewritten", Refuse: "refused"}
 
 
 @dataclass(frozen=True)
 class SpliceContext:
-    """What all links of a splicer have in state."""
+    """What all links of a splicer share."""
 
     judge: Decide
     on_call: Callable[[str], None]
     counters: Counters
     quota: Quota
+
+
+class PendingVerdicts:
+    """The held calls of one connection: a task for each, cancelled when its verdict is no longer wanted."""
+
+    def __init__(self, judge: Decide, counters: Counters, deliver: Callable[[int, Verdict], None]) -> None:
+        self._judge = judge
+        self._counters = counters
+        self._deliver = deliver
+        self._tasks: dict[int, asyncio.Task[Verdict]] = {}
+
+    def start(self, stream: int, call: HeldCall) -> None:
+        task = asyncio.ensure_future(self._verdict(call))
+        self._tasks[stream] = task
+        task.add_done_callback(partial(self._done, stream, time.monotonic()))
+
+    def drop(self, stream: int) -> None:
+        """Its verdict is no longer wanted."""
+        task = self._tasks.get(stream)
+        if task is not None:
+            task.cancel()
+
+    async def _verdict(self, call: HeldCall) -> Verdict:
+        return await self._judge(call)
+
+    def _done(self, stream: int, started: float, task: asyncio.Task[Verdict]) -> None:
+        del self._tasks[stream]
+        if task.cancelled():
+            self._counters.held["dropped"] += 1
+            return
+        if (error := task.exception()) is not None:
+            why = {"message": "a judge raised, which it must not", "exception": error}
+            task.get_loop().call_exception_handler(why)
+        verdict = _DEFECT if error is not None else task.result()
+        self._counters.judging.observe(time.monotonic() - started)
+        self._counters.held[_OUTCOMES[type(verdict)]] += 1
+        self._deliver(stream, verdict)
 
 
 class Side(asyncio.Protocol):

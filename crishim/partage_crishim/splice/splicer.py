@@ -16,12 +16,12 @@ import errno
 import socket
 from collections.abc import Callable, Coroutine
 from os import PathLike, fspath, strerror
-from typing import Final
+from typing import Final, cast
 
 from partage_crishim.h2.quota import Quota, QuotaLimits
-from partage_crishim.splice.away import AwayClient
+from partage_crishim.h2.stand_in import StandIn
 from partage_crishim.splice.counters import Counters
-from partage_crishim.splice.link import Link, SpliceContext
+from partage_crishim.splice.link import CLOSE_WITHIN_S, Link, SpliceContext
 from partage_crishim.verdicts import Decide
 
 LOOK_EVERY_S: Final = 0.1
@@ -33,8 +33,65 @@ _AT_ONCE: Final = 64
 _GONE_BEFORE: Final = frozenset({errno.ECONNABORTED, errno.EPROTO, errno.EAGAIN, errno.EINTR})
 
 
-def nobody_listens(_: str) -> None:
-    """For those who don't care which calls are made."""
+class AwayClient(asyncio.Protocol):
+    """A client that came while the runtime did not answer; it is served until the runtime does."""
+
+    def __init__(self, sentence: str, on_gone: Callable[[AwayClient], None]) -> None:
+        self._stand_in = StandIn(sentence)
+        self._on_gone = on_gone
+        self._transport: asyncio.Transport | None = None
+        self._impatience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, and speak first."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
+        """Nothing can be sent any more."""
+        self._transport = None
+        if self._impatience is not None:
+            self._impatience.cancel()
+        self._on_gone(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._stand_in.from_client(data)
+        self._flush()
+
+    def pause_writing(self) -> None:
+        """It asks and does not listen: it isn't listened to either."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def leave(self) -> None:
+        """The runtime is back, or this process goes."""
+        self._stand_in.leave()
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._stand_in.to_client:
+            self._transport.write(b"".join(self._stand_in.to_client))
+            self._stand_in.to_client.clear()
+        if self._stand_in.is_over:
+            self._impatience = asyncio.get_running_loop().call_later(CLOSE_WITHIN_S, self._transport.abort)
+            self._transport.close()
+
+
+async def answers(path: str, within_s: float) -> bool:
+    """Whether a runtime listens there."""
+    try:
+        async with asyncio.timeout(within_s):
+            knock, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, path)
+    except OSError:
+        return False
+    knock.abort()
+    return True
 
 
 class Splicer:
@@ -44,7 +101,7 @@ class Splicer:
         self,
         upstream: str | PathLike[str],
         judge: Decide,
-        on_call: Callable[[str], None] = nobody_listens,
+        on_call: Callable[[str], None] = lambda _: None,
         limits: QuotaLimits | None = None,
         counters: Counters | None = None,
     ) -> None:
@@ -60,7 +117,7 @@ class Splicer:
         self._empty = asyncio.Event()
 
     def serve(self, listening: socket.socket) -> None:
-        """Accepts clients from a socket that listens, by a descriptor of its own; it no longer blocks anybody."""
+        """Accepts clients from a socket that listens, by a descriptor of its own that does not block."""
         own = listening.dup()
         own.setblocking(False)
         self._listening.append(own)
@@ -155,20 +212,11 @@ class Splicer:
     async def _watch(self) -> None:
         """Knocks until the runtime opens, and sends everyone to it."""
         while self._away and not self._is_draining:
-            if await self._is_back():
+            if await answers(self._upstream, _DIAL_WITHIN_S):
                 for away in list(self._away):
                     away.leave()
             await asyncio.sleep(LOOK_EVERY_S)
         self._watching = None
-
-    async def _is_back(self) -> bool:
-        try:
-            async with asyncio.timeout(_DIAL_WITHIN_S):
-                knock, _ = await asyncio.get_running_loop().create_unix_connection(asyncio.Protocol, self._upstream)
-        except OSError:
-            return False
-        knock.abort()
-        return True
 
     # The end.
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partage_crishim.guardian import Guardian
 from partage_crishim.verdicts import RESTORE_POD, STATUS, Code, Pass, Refuse
 from partage_plugins.errors import PluginHung
 from unit.crishim.rules import wire
@@ -92,7 +93,7 @@ def test_even_if_every_part_of_ours_is_broken(stage: Stage, monkeypatch: pytest.
     for part in (crishim.containerd, crishim.ledger, crishim.reservations, crishim.records, stage.host):
         for name in [name for name in dir(part) if not name.startswith("_")]:
             monkeypatch.setattr(part, name, broken)
-    monkeypatch.setattr(crishim.guardian, "changes", broken)
+    monkeypatch.setattr(Guardian, "changes", broken)
     for create in PLAIN:
         crishim.passes(create)
     monkeypatch.setattr(crishim.inventory, "has_cards", broken)

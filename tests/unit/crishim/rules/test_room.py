@@ -137,8 +137,8 @@ def test_a_container_whose_grants_are_unreadable_closes_the_cards(stage: Stage, 
 def test_without_the_runtime_grants_are_refused(stage: Stage, crishim: Crishim) -> None:
     stage.runtime.away = True
     assert crishim.refusal(pod("a")) == (
-        "partage: the container runtime does not answer crishim, so nobody knows what this node's cards carry; kubelet "
-        "tries again"
+        "partage: the container runtime does not answer crishim, so it is unknown what this node's cards carry; "
+        "kubelet tries again"
     )
     stage.runtime.away = False
     stage.runtime.gone.add("sandbox-1")

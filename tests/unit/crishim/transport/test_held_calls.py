@@ -125,7 +125,6 @@ def test_a_refused_call_is_a_reset_to_the_runtime_and_one_sentence_to_the_client
     said = talk.down()
     assert statuses(said) == [("9", "partage: 100 %25 no%0Afor %C3%A9")]
     assert [frame.kind for frame in said] == [wire.WINDOW, wire.HEADERS]
-    assert talk.pair.open_calls == 0
 
 
 def test_a_block_of_references_means_something_else_once_the_table_has_changed() -> None:

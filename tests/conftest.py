@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import leftovers
+from support.loops import LOOPS
 
 # Nothing depends on the clock or on earlier runs, so that a slow machine and a fresh checkout see the same tests.
 _SAME = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,6 +34,17 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run = os.environ[leftovers.MARK] = str(uuid.uuid4())
     leftovers.watch(os.getpid(), run)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
+    """An async test has a loop of its own: uvloop's where its parameter `loop` says so."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    run = LOOPS[str(pyfuncitem.funcargs.get("loop", "asyncio"))]
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    return True
 
 
 @pytest.fixture(autouse=True)

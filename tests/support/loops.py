@@ -1,15 +1,16 @@
-"""Tests that are coroutines."""
+"""The event loops that our daemons run on, and tests that are coroutines."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, Final, ParamSpec
 
 import uvloop
 
 P = ParamSpec("P")
+LOOPS: Final[dict[str, Callable[[Coroutine[Any, Any, None]], None]]] = {"asyncio": asyncio.run, "uvloop": uvloop.run}
 
 uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak
 

@@ -39,7 +39,7 @@ from rig.client.cluster import Cluster
 from rig.client.manifests import a_node
 from rig.control.plane import ControlPlane
 from rig.identity.people import OUR_NAMESPACE, Identity
-from support.kube import LOOPS
+from support.loops import LOOPS
 
 Whose = Callable[[Identity], Access]
 WITHIN_S = 60.0

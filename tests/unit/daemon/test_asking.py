@@ -18,7 +18,7 @@ from partage_base.daemon import web
 from partage_base.daemon.errors import CannotListen
 from partage_base.daemon.health import Health
 from partage_base.daemon.metrics import Metrics
-from support.kube import LOOPS
+from support.loops import LOOPS
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
 _ANY_PORT = ("--metrics-address", "127.0.0.1:0")
@@ -83,35 +83,28 @@ def test_a_port_in_use_ends_the_start_with_one_line_and_starts_nothing(tmp_path:
     assert "starting" not in done.stderr
 
 
-def test_one_that_takes_over_serves_as_soon_as_its_predecessor_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_takes_over_serves_as_soon_as_its_predecessor_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "_TRY_EVERY_S", 0.01)
-
-    async def it() -> None:
-        async with web.Web("127.0.0.1:0", metrics=Metrics("old"), health=Health()) as old:
-            address = f"127.0.0.1:{old.port}"
-            async with web.Web(address, metrics=Metrics("new"), health=Health(), waits=True) as new:
-                await asyncio.sleep(0.05)
-                assert new.port == 0
-                await old.__aexit__(None, None, None)
-                async with asyncio.timeout(GUARD_S):
-                    while not new.port:  # noqa: ASYNC110  nobody else needs to be told
-                        await asyncio.sleep(0.01)
-                reader, writer = await asyncio.open_connection("127.0.0.1", new.port)
-                writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-                assert b'daemon="new"' in await reader.read()
-                writer.close()
-
-    asyncio.run(it())
+    async with web.Web("127.0.0.1:0", metrics=Metrics("old"), health=Health()) as old:
+        address = f"127.0.0.1:{old.port}"
+        async with web.Web(address, metrics=Metrics("new"), health=Health(), waits=True) as new:
+            await asyncio.sleep(0.05)
+            assert new.port == 0
+            await old.__aexit__(None, None, None)
+            async with asyncio.timeout(GUARD_S):
+                while not new.port:  # noqa: ASYNC110  nobody else needs to be told
+                    await asyncio.sleep(0.01)
+            reader, writer = await asyncio.open_connection("127.0.0.1", new.port)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert b'daemon="new"' in await reader.read()
+            writer.close()
 
 
-def test_one_that_waits_for_its_port_ends_without_it() -> None:
-    async def it() -> None:
-        async with web.Web("127.0.0.1:0", metrics=Metrics("old"), health=Health()) as old:
-            address = f"127.0.0.1:{old.port}"
-            async with web.Web(address, metrics=Metrics("new"), health=Health(), waits=True):
-                pass
-
-    asyncio.run(it())
+async def test_one_that_waits_for_its_port_ends_without_it() -> None:
+    async with web.Web("127.0.0.1:0", metrics=Metrics("old"), health=Health()) as old:
+        address = f"127.0.0.1:{old.port}"
+        async with web.Web(address, metrics=Metrics("new"), health=Health(), waits=True):
+            pass
 
 
 @pytest.mark.parametrize("address", ["256.0.0.1:0", "é..é:1", "[::g]:1", "192.0.2.1:9400"])

@@ -28,29 +28,22 @@ def _hold_and_die(lock: Path) -> None:
     asyncio.run(_killed_with_it(lock))
 
 
-def test_a_second_daemon_is_refused_by_name_while_the_first_one_runs(tmp_path: Path) -> None:
+async def test_a_second_daemon_is_refused_by_name_while_the_first_one_runs(tmp_path: Path) -> None:
     lock = tmp_path / "run/lock"
-
-    async def both() -> None:
-        async with alone(lock, "broker", within_s=0):
-            with pytest.raises(AnotherRuns, match=f"another broker of this node holds {lock}; stop that one"):
-                await _held(lock)
-        await _held(lock)
-
-    asyncio.run(both())
+    async with alone(lock, "broker", within_s=0):
+        with pytest.raises(AnotherRuns, match=f"another broker of this node holds {lock}; stop that one"):
+            await _held(lock)
+    await _held(lock)
 
 
-def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
-    async def handed_over() -> None:
-        async with alone(tmp_path / "lock", "broker", within_s=0):
-            waiting = alone(tmp_path / "lock", "broker", within_s=60)
-            taking = asyncio.create_task(waiting.__aenter__())
-            await asyncio.sleep(0)
-            assert not taking.done()
-        await taking
-        await waiting.__aexit__(None, None, None)
-
-    asyncio.run(handed_over())
+async def test_a_successor_waits_for_its_predecessor(tmp_path: Path) -> None:
+    async with alone(tmp_path / "lock", "broker", within_s=0):
+        waiting = alone(tmp_path / "lock", "broker", within_s=60)
+        taking = asyncio.create_task(waiting.__aenter__())
+        await asyncio.sleep(0)
+        assert not taking.done()
+    await taking
+    await waiting.__aexit__(None, None, None)
 
 
 def test_the_lock_ends_with_a_killed_holder(tmp_path: Path) -> None:

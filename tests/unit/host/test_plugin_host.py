@@ -314,21 +314,18 @@ def test_killing_the_child_from_outside_is_survived_under_load(tmp_path: Path) -
     run(tmp_path, story)
 
 
-def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> None:
-    async def story() -> None:
-        parent = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "support.host_parent", str(tmp_path)),
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert parent.stdout is not None
-        child = int(await parent.stdout.readline())
-        assert alive(child)
-        parent.kill()
-        await parent.wait()
-        await gone(child)
-
-    asyncio.run(story())
+async def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> None:
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "support.host_parent", str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert parent.stdout is not None
+    child = int(await parent.stdout.readline())
+    assert alive(child)
+    parent.kill()
+    await parent.wait()
+    await gone(child)
 
 
 def test_grants_that_are_decoded_already_are_not_lost(tmp_path: Path) -> None:

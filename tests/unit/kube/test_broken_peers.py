@@ -26,7 +26,8 @@ from partage_base.kube import (
 )
 from rig.identity.certificates import Authority
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Flood, Hang, Refuse, Say
-from support.kube import LOOPS, access_to, serving_context, told, until
+from support.kube import access_to, serving_context, until, with_client
+from support.loops import LOOPS
 
 N1 = lease_path("s", "n1")
 VERBS: dict[str, Callable[[ApiServer], Awaitable[object]]] = {
@@ -47,90 +48,78 @@ async def failure(work: Awaitable[object]) -> KubeError:
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("fault", [Drop(), Drop(after_success=True), CutShort()])
-def test_a_call_whose_connection_breaks_is_not_sent_again_and_may_be_done(verb: str, fault: Fault, loop: str) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.objects.create(leases_path("s"), {"metadata": {"name": "n1"}})
-        await server.get(N1, dict[str, Any])  # so that the connection is one that was kept
-        api.expect(fault, method=verb)
-        error = await failure(VERBS[verb](server))
-        assert isinstance(error, Unreachable)
-        assert error.may_be_done
-        assert str(error).startswith(f"{verb} /apis/coordination.k8s.io/v1/namespaces/s/leases")
-        assert len(api.asked) == 2
-        await server.list(leases_path("s"), dict[str, Any])
-
-    told(story, loop=loop)
+@with_client()
+async def test_a_call_whose_connection_breaks_is_not_sent_again_and_may_be_done(
+    api: FakeApi, server: ApiServer, verb: str, fault: Fault, loop: str
+) -> None:
+    api.objects.create(leases_path("s"), {"metadata": {"name": "n1"}})
+    await server.get(N1, dict[str, Any])  # so that the connection is one that was kept
+    api.expect(fault, method=verb)
+    error = await failure(VERBS[verb](server))
+    assert isinstance(error, Unreachable)
+    assert error.may_be_done
+    assert str(error).startswith(f"{verb} /apis/coordination.k8s.io/v1/namespaces/s/leases")
+    assert len(api.asked) == 2
+    await server.list(leases_path("s"), dict[str, Any])
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_slow_answer_ends_at_the_deadline(loop: str) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Hang())
-        error = await failure(server.get(N1, Node))
-        assert isinstance(error, Unreachable)
-        assert "no whole answer within 0.2 s" in str(error)
-        assert error.may_be_done
-        api.release()
-
-    told(story, deadline_s=0.2, loop=loop)
+@with_client(deadline_s=0.2)
+async def test_a_slow_answer_ends_at_the_deadline(api: FakeApi, server: ApiServer, loop: str) -> None:
+    api.expect(Hang())
+    error = await failure(server.get(N1, Node))
+    assert isinstance(error, Unreachable)
+    assert "no whole answer within 0.2 s" in str(error)
+    assert error.may_be_done
+    api.release()
 
 
-def test_a_watch_that_never_begins_ends_at_the_deadline() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Hang(), method="WATCH")
-        error = await failure(anext(server.watch(nodes_path(), Node, since="1")))
-        assert isinstance(error, Unreachable)
-        api.release()
-
-    told(story, deadline_s=0.2)
+@with_client(deadline_s=0.2)
+async def test_a_watch_that_never_begins_ends_at_the_deadline(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Hang(), method="WATCH")
+    error = await failure(anext(server.watch(nodes_path(), Node, since="1")))
+    assert isinstance(error, Unreachable)
+    api.release()
 
 
-def test_a_server_that_is_away_was_asked_nothing() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        await api.stop()
-        error = await failure(server.get(node_path("n1"), Node))
-        assert isinstance(error, Unreachable)
-        assert not error.may_be_done
-        assert str(error).startswith("GET /api/v1/nodes/n1: no connection to 127.0.0.1:")
-        assert str(error).endswith(": Connection refused; is the API server up and reachable from here?")
-        await api.start()
-        api.expect(Say(b"{}"))
-        assert await server.get(node_path("n1"), Node) == Node()
-
-    told(story)
+@with_client()
+async def test_a_server_that_is_away_was_asked_nothing(api: FakeApi, server: ApiServer) -> None:
+    await api.stop()
+    error = await failure(server.get(node_path("n1"), Node))
+    assert isinstance(error, Unreachable)
+    assert not error.may_be_done
+    assert str(error).startswith("GET /api/v1/nodes/n1: no connection to 127.0.0.1:")
+    assert str(error).endswith(": Connection refused; is the API server up and reachable from here?")
+    await api.start()
+    api.expect(Say(b"{}"))
+    assert await server.get(node_path("n1"), Node) == Node()
 
 
-def test_an_endless_answer_is_given_up() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Flood())
-        assert "an answer of more than 1048576 bytes" in str(await failure(server.get(N1, Node)))
-        api.expect(Flood(), method="WATCH")
-        assert "a line of more than" in str(await failure(anext(server.watch(nodes_path(), Node, since="1"))))
-
-    told(story)
+@with_client()
+async def test_an_endless_answer_is_given_up(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Flood())
+    assert "an answer of more than 1048576 bytes" in str(await failure(server.get(N1, Node)))
+    api.expect(Flood(), method="WATCH")
+    assert "a line of more than" in str(await failure(anext(server.watch(nodes_path(), Node, since="1"))))
 
 
-def test_a_redirect_is_not_followed() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(302, headers={"Location": f"{api.url}/login"}))
-        error = await failure(server.get(N1, Node))
-        assert isinstance(error, Nonsense)
-        assert f"302 to {api.url}/login" in str(error)
-        assert len(api.asked) == 1
-
-    told(story)
+@with_client()
+async def test_a_redirect_is_not_followed(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Refuse(302, headers={"Location": f"{api.url}/login"}))
+    error = await failure(server.get(N1, Node))
+    assert isinstance(error, Nonsense)
+    assert f"302 to {api.url}/login" in str(error)
+    assert len(api.asked) == 1
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>login</html>", b"[]", b"\xff", b'{"metadata":', b"[" * 100_000])
-def test_what_is_no_object_is_nonsense(body: bytes) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Say(body), times=3)
-        assert isinstance(await failure(server.get(N1, Node)), Nonsense)
-        assert isinstance(await failure(server.list(nodes_path(), Node)), Nonsense)
-        if body:
-            assert isinstance(await failure(anext(server.watch(nodes_path(), Node, since="1"))), KubeError)
-
-    told(story)
+@with_client()
+async def test_what_is_no_object_is_nonsense(api: FakeApi, server: ApiServer, body: bytes) -> None:
+    api.expect(Say(body), times=3)
+    assert isinstance(await failure(server.get(N1, Node)), Nonsense)
+    assert isinstance(await failure(server.list(nodes_path(), Node)), Nonsense)
+    if body:
+        assert isinstance(await failure(anext(server.watch(nodes_path(), Node, since="1"))), KubeError)
 
 
 @asynccontextmanager
@@ -159,33 +148,28 @@ async def peer_that_says(raw: bytes) -> AsyncGenerator[str]:
         b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-def test_what_is_no_http_or_no_whole_answer_is_an_expected_error(raw: bytes) -> None:
-    async def whole() -> None:
-        async with (
-            peer_that_says(raw) as url,
-            ApiServer(access_to(url), user_agent="t", deadline_s=5) as server,
-        ):
-            error = await failure(server.get(N1, Node))
-            assert "\n" not in str(error)
-            assert isinstance(await failure(server.create(leases_path("s"), {}, Node)), KubeError)
-
-    asyncio.run(whole())
+async def test_what_is_no_http_or_no_whole_answer_is_an_expected_error(raw: bytes) -> None:
+    async with (
+        peer_that_says(raw) as url,
+        ApiServer(access_to(url), user_agent="t", deadline_s=5) as server,
+    ):
+        error = await failure(server.get(N1, Node))
+        assert "\n" not in str(error)
+        assert isinstance(await failure(server.create(leases_path("s"), {}, Node)), KubeError)
 
 
-def test_whoever_closes_ends_what_is_under_way_and_nothing_begins_after() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Hang())
-        call = asyncio.create_task(server.get(N1, Node))
-        await until(lambda: api.asked)
-        await server.close()
-        error = await failure(call)
-        assert isinstance(error, Unreachable)
-        later = await failure(server.get(N1, Node))
-        assert isinstance(later, Unreachable)
-        assert not later.may_be_done
-        api.release()
-
-    told(story)
+@with_client()
+async def test_whoever_closes_ends_what_is_under_way_and_nothing_begins_after(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Hang())
+    call = asyncio.create_task(server.get(N1, Node))
+    await until(lambda: api.asked)
+    await server.close()
+    error = await failure(call)
+    assert isinstance(error, Unreachable)
+    later = await failure(server.get(N1, Node))
+    assert isinstance(later, Unreachable)
+    assert not later.may_be_done
+    api.release()
 
 
 @contextmanager
@@ -234,25 +218,22 @@ def sockets_to(url: str) -> int:
     return count
 
 
-def test_a_proxy_is_gone_through_and_its_no_is_told() -> None:
-    async def whole() -> None:
-        async with FakeApi() as proxy:
-            proxy.expect(Say(b"{}"))
-            plain = access_to("http://api.example:1", proxy=proxy.url)
-            async with ApiServer(plain, user_agent="t") as server:
-                assert await server.get(N1, Node) == Node()
-                assert proxy.asked[0].headers["Host"] == "api.example:1"
-            tunnel = access_to("https://api.example:1", proxy=proxy.url)
-            async with ApiServer(tunnel, user_agent="t") as server:
-                error = await failure(server.get(N1, Node))
-                assert isinstance(error, Unreachable)
-                assert "the proxy answered 405" in str(error)
-
-    asyncio.run(whole())
+async def test_a_proxy_is_gone_through_and_its_no_is_told() -> None:
+    async with FakeApi() as proxy:
+        proxy.expect(Say(b"{}"))
+        plain = access_to("http://api.example:1", proxy=proxy.url)
+        async with ApiServer(plain, user_agent="t") as server:
+            assert await server.get(N1, Node) == Node()
+            assert proxy.asked[0].headers["Host"] == "api.example:1"
+        tunnel = access_to("https://api.example:1", proxy=proxy.url)
+        async with ApiServer(tunnel, user_agent="t") as server:
+            error = await failure(server.get(N1, Node))
+            assert isinstance(error, Unreachable)
+            assert "the proxy answered 405" in str(error)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_certificate_must_be_of_our_authority_and_for_this_name(tmp_path: Path, loop: str) -> None:
+async def test_a_certificate_must_be_of_our_authority_and_for_this_name(tmp_path: Path, loop: str) -> None:
     ours, theirs = Authority("ours"), Authority("theirs")
 
     async def asked(authority: Authority, name: str | None) -> None:
@@ -263,13 +244,10 @@ def test_a_certificate_must_be_of_our_authority_and_for_this_name(tmp_path: Path
             async with ApiServer(access, user_agent="t") as server:
                 await server.get(N1, Node)
 
-    async def whole() -> None:
-        await asked(ours, None)
-        await asked(ours, "localhost")
-        for error in (await failure(asked(theirs, None)), await failure(asked(ours, "other.example"))):
-            assert isinstance(error, Unreachable)
-            assert not error.may_be_done
-            assert "the certificate of 127.0.0.1:" in str(error)
-            assert "SSLContext" not in str(error)
-
-    LOOPS[loop](whole())
+    await asked(ours, None)
+    await asked(ours, "localhost")
+    for error in (await failure(asked(theirs, None)), await failure(asked(ours, "other.example"))):
+        assert isinstance(error, Unreachable)
+        assert not error.may_be_done
+        assert "the certificate of 127.0.0.1:" in str(error)
+        assert "SSLContext" not in str(error)

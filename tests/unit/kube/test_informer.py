@@ -32,7 +32,8 @@ from partage_base.kube import (
 from partage_base.kube import informer as following_module
 from partage_base.kube import lists as listing_module
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
-from support.kube import LOOPS, told, until
+from support.kube import told, until, with_client
+from support.loops import LOOPS
 
 
 class Waits:
@@ -72,67 +73,65 @@ async def next_value(seen: AsyncGenerator[Seen[Node]]) -> str:
 
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
 @pytest.mark.parametrize("loop", LOOPS)
-def test_all_are_told_and_then_every_change(loop: str, lists: Lists) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = lists
-        a_node(api)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            assert names(await anext(seen)) == ["n1"]
-            touch(api, "1")
-            assert await next_value(seen) == "1"
-            a_node(api, "n2")
-            assert isinstance(await anext(seen), Changed)
-            api.objects.delete(node_path("n2"))
-            assert isinstance(await anext(seen), Deleted)
-        assert waits.seconds == []
-        await until(lambda: not api.watchers)
-
-    told(story, loop=loop)
+@with_client()
+async def test_all_are_told_and_then_every_change(api: FakeApi, server: ApiServer, loop: str, lists: Lists) -> None:
+    api.lists = lists
+    a_node(api)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        assert names(await anext(seen)) == ["n1"]
+        touch(api, "1")
+        assert await next_value(seen) == "1"
+        a_node(api, "n2")
+        assert isinstance(await anext(seen), Changed)
+        api.objects.delete(node_path("n2"))
+        assert isinstance(await anext(seen), Deleted)
+    assert waits.seconds == []
+    await until(lambda: not api.watchers)
 
 
 @pytest.mark.parametrize(("lists", "calls"), [(Lists.STREAMED, 1), (Lists.REFUSED, 1 + 1 + 1)])
-def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_list(lists: Lists, calls: int) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = lists
-        a_node(api)
-        async with aclosing(following(server, Waits())) as seen:
-            await anext(seen)
-            ends: list[Callable[[], None]] = [
-                api.end_watches,
-                lambda: api.write_to_watches(b"", then_cut=True),
-                lambda: api.write_to_watches(b'{"', then_cut=True),
-            ]
-            for value, end in enumerate(ends):
-                touch(api, f"{value}")
-                assert await next_value(seen) == f"{value}"
-                end()
-                touch(api, f"{value}-missed")
-                assert await next_value(seen) == f"{value}-missed"
-        assert api.count("GET", nodes_path()) == calls + 3
-
-    told(story)
+@with_client()
+async def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_list(
+    api: FakeApi, server: ApiServer, lists: Lists, calls: int
+) -> None:
+    api.lists = lists
+    a_node(api)
+    async with aclosing(following(server, Waits())) as seen:
+        await anext(seen)
+        ends: list[Callable[[], None]] = [
+            api.end_watches,
+            lambda: api.write_to_watches(b"", then_cut=True),
+            lambda: api.write_to_watches(b'{"', then_cut=True),
+        ]
+        for value, end in enumerate(ends):
+            touch(api, f"{value}")
+            assert await next_value(seen) == f"{value}"
+            end()
+            touch(api, f"{value}-missed")
+            assert await next_value(seen) == f"{value}-missed"
+    assert api.count("GET", nodes_path()) == calls + 3
 
 
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
-def test_what_was_missed_while_too_old_comes_with_a_new_list(lists: Lists) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = lists
-        a_node(api)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            await anext(seen)
-            touch(api, "1")
-            await anext(seen)
-            api.objects.delete(node_path("n1"))
-            api.objects.create(nodes_path(), {"metadata": {"name": "n2"}})
-            await anext(seen)
-            await anext(seen)
-            api.expire_watches()
-            assert names(await anext(seen)) == ["n2"]
-        assert waits.seconds == [0.5]
-
-    told(story)
+@with_client()
+async def test_what_was_missed_while_too_old_comes_with_a_new_list(
+    api: FakeApi, server: ApiServer, lists: Lists
+) -> None:
+    api.lists = lists
+    a_node(api)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        await anext(seen)
+        touch(api, "1")
+        await anext(seen)
+        api.objects.delete(node_path("n1"))
+        api.objects.create(nodes_path(), {"metadata": {"name": "n2"}})
+        await anext(seen)
+        await anext(seen)
+        api.expire_watches()
+        assert names(await anext(seen)) == ["n2"]
+    assert waits.seconds == [0.5]
 
 
 @pytest.mark.parametrize(
@@ -146,130 +145,117 @@ def test_what_was_missed_while_too_old_comes_with_a_new_list(lists: Lists) -> No
         (Say(b"garbage"), Exception, 0.5),
     ],
 )
-def test_a_list_that_fails_is_told_once_and_tried_until_it_works(
-    fault: Fault, error: type[Exception], least_s: float
+@with_client()
+async def test_a_list_that_fails_is_told_once_and_tried_until_it_works(
+    api: FakeApi, server: ApiServer, fault: Fault, error: type[Exception], least_s: float
 ) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        api.expect(fault, times=4)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            lost = await anext(seen)
-            assert isinstance(lost, Lost)
-            assert isinstance(lost.error, error)
-            assert names(await anext(seen)) == ["n1"]
-        extra_s = least_s - 0.5 if least_s == 0.5 else least_s
-        assert waits.seconds == [extra_s + wait_s for wait_s in (0.5, 1, 2, 4)]
-
-    told(story)
+    a_node(api)
+    api.expect(fault, times=4)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        lost = await anext(seen)
+        assert isinstance(lost, Lost)
+        assert isinstance(lost.error, error)
+        assert names(await anext(seen)) == ["n1"]
+    extra_s = least_s - 0.5 if least_s == 0.5 else least_s
+    assert waits.seconds == [extra_s + wait_s for wait_s in (0.5, 1, 2, 4)]
 
 
-def test_an_outage_is_told_once_and_ends_with_the_whole_list() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
+@with_client()
+async def test_an_outage_is_told_once_and_ends_with_the_whole_list(api: FakeApi, server: ApiServer) -> None:
+    a_node(api)
 
-        async def sleep(_: float) -> None:
-            if len(waits) == 5:
-                a_node(api, "n2")
-                await api.start()
-            waits.append(_)
+    async def sleep(_: float) -> None:
+        if len(waits) == 5:
+            a_node(api, "n2")
+            await api.start()
+        waits.append(_)
 
-        waits: list[float] = []
-        async with aclosing(following(server, sleep)) as seen:
-            await anext(seen)
-            touch(api, "1")
-            await anext(seen)
-            await api.stop()
-            assert isinstance(await anext(seen), Lost)
-            assert names(await anext(seen)) == ["n1", "n2"]
-        assert len(waits) == 6
-
-    told(story)
-
-
-def test_a_server_whose_watches_all_fail_is_asked_ever_more_rarely() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = Lists.REFUSED
-        a_node(api)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            told_of = [await anext(seen)]
-            api.expect(Refuse(500), method="WATCH", times=6)
-            told_of += [await anext(seen) for _ in range(10)]
-            touch(api, "1")
-            assert await next_value(seen) == "1"
-        assert [type(each) for each in told_of] == [Listed, *5 * (Lost, Listed)]
-        assert waits.seconds == [0.5, 1, 2, 4, 4, 4]
-
-    told(story)
-
-
-def test_a_server_whose_watches_end_at_once_is_asked_ever_more_rarely() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = Lists.REFUSED
-        a_node(api)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            await anext(seen)
-            api.expect(Say(b""), method="WATCH", times=5)
-            touch(api, "1")
-            assert await next_value(seen) == "1"
-        assert waits.seconds == [0.5, 1, 2, 4, 4]
-        assert api.count("GET") == 2 + 6
-
-    told(story)
-
-
-def test_whatever_is_told_makes_the_next_wait_short_again() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        api.expect(Refuse(500), times=3)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            assert isinstance(await anext(seen), Lost)
-            assert names(await anext(seen)) == ["n1"]
-            touch(api, "1")
-            assert await next_value(seen) == "1"
-            api.expire_watches()
-            assert names(await anext(seen)) == ["n1"]
-        assert waits.seconds == [0.5, 1, 2, 0.5]
-
-    told(story)
-
-
-def test_a_watch_that_was_quiet_for_long_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following_module, "LONG_S", 0.0)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = Lists.REFUSED
-        a_node(api)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            await anext(seen)
-            api.expect(Say(b""), method="WATCH", times=5)
-            touch(api, "1")
-            assert await next_value(seen) == "1"
-        assert waits.seconds == []
-
-    told(story)
-
-
-def test_whoever_stops_following_ends_it_while_it_waits() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(500), times=9)
-
-        async def forever(_: float) -> None:
-            await asyncio.Event().wait()
-
-        seen = following(server, forever)
+    waits: list[float] = []
+    async with aclosing(following(server, sleep)) as seen:
+        await anext(seen)
+        touch(api, "1")
+        await anext(seen)
+        await api.stop()
         assert isinstance(await anext(seen), Lost)
-        waiting = asyncio.ensure_future(anext(seen))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+        assert names(await anext(seen)) == ["n1", "n2"]
+    assert len(waits) == 6
 
-    told(story)
+
+@with_client()
+async def test_a_server_whose_watches_all_fail_is_asked_ever_more_rarely(api: FakeApi, server: ApiServer) -> None:
+    api.lists = Lists.REFUSED
+    a_node(api)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        told_of = [await anext(seen)]
+        api.expect(Refuse(500), method="WATCH", times=6)
+        told_of += [await anext(seen) for _ in range(10)]
+        touch(api, "1")
+        assert await next_value(seen) == "1"
+    assert [type(each) for each in told_of] == [Listed, *5 * (Lost, Listed)]
+    assert waits.seconds == [0.5, 1, 2, 4, 4, 4]
+
+
+@with_client()
+async def test_a_server_whose_watches_end_at_once_is_asked_ever_more_rarely(api: FakeApi, server: ApiServer) -> None:
+    api.lists = Lists.REFUSED
+    a_node(api)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        await anext(seen)
+        api.expect(Say(b""), method="WATCH", times=5)
+        touch(api, "1")
+        assert await next_value(seen) == "1"
+    assert waits.seconds == [0.5, 1, 2, 4, 4]
+    assert api.count("GET") == 2 + 6
+
+
+@with_client()
+async def test_whatever_is_told_makes_the_next_wait_short_again(api: FakeApi, server: ApiServer) -> None:
+    a_node(api)
+    api.expect(Refuse(500), times=3)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        assert isinstance(await anext(seen), Lost)
+        assert names(await anext(seen)) == ["n1"]
+        touch(api, "1")
+        assert await next_value(seen) == "1"
+        api.expire_watches()
+        assert names(await anext(seen)) == ["n1"]
+    assert waits.seconds == [0.5, 1, 2, 0.5]
+
+
+@with_client()
+async def test_a_watch_that_was_quiet_for_long_goes_on_at_once(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following_module, "LONG_S", 0.0)
+    api.lists = Lists.REFUSED
+    a_node(api)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        await anext(seen)
+        api.expect(Say(b""), method="WATCH", times=5)
+        touch(api, "1")
+        assert await next_value(seen) == "1"
+    assert waits.seconds == []
+
+
+@with_client()
+async def test_whoever_stops_following_ends_it_while_it_waits(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Refuse(500), times=9)
+
+    async def forever(_: float) -> None:
+        await asyncio.Event().wait()
+
+    seen = following(server, forever)
+    assert isinstance(await anext(seen), Lost)
+    waiting = asyncio.ensure_future(anext(seen))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
 
 
 STEPS = st.lists(

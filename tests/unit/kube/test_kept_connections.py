@@ -10,7 +10,8 @@ import pytest
 
 from partage_base.kube import ApiServer, Node, Unreachable, node_path
 from partage_base.kube.connections import Connection
-from support.kube import LOOPS, access_to, until
+from support.kube import access_to, until
+from support.loops import LOOPS
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"

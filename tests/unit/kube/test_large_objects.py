@@ -143,16 +143,12 @@ def test_what_is_larger_than_any_line_and_any_page_is_passed_over_by_name(*, str
     assert len(server.pages) <= 20, "down to one and up again, not one by one"
 
 
-def test_pages_are_as_large_as_fits_and_not_asked_for_twice_for_ever() -> None:
+async def test_pages_are_as_large_as_fits_and_not_asked_for_twice_for_ever() -> None:
     server = Server([pod(f"p{place}", 200) for place in range(400)], streams=False)
-
-    async def whole() -> None:
-        async with server.asked(most_answer_bytes=1 << 16) as client:
-            listing = await client.list(pods_path(), Node, limit=1000)
-            assert len(listing.items) == 400
-        assert sum(1 for limit in server.pages if limit > 40) <= 5, "what is too large is tried at the beginning alone"
-
-    asyncio.run(whole())
+    async with server.asked(most_answer_bytes=1 << 16) as client:
+        listing = await client.list(pods_path(), Node, limit=1000)
+        assert len(listing.items) == 400
+    assert sum(1 for limit in server.pages if limit > 40) <= 5, "what is too large is tried at the beginning alone"
 
 
 def test_a_login_page_is_no_list_and_is_asked_for_once() -> None:

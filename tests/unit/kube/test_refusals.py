@@ -23,7 +23,7 @@ from partage_base.kube import (
 from partage_base.kube.answers import refusal
 from partage_base.kube.errors import LONGEST_WORDS
 from support.fake_api import FakeApi, Refuse
-from support.kube import told
+from support.kube import with_client
 
 CALL = "GET /api/v1/nodes/n1"
 DETAILS = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 7}}
@@ -46,16 +46,16 @@ DETAILS = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeco
         (504, ServerFailed),
     ],
 )
-def test_a_status_is_an_error_that_says_what_a_caller_does_about_it(status: int, error: type[Answered]) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(status, "Because", "of this"))
-        with pytest.raises(Answered) as raised:
-            await server.get(node_path("n1"), Node)
-        assert type(raised.value) is error
-        assert str(raised.value).startswith(f"GET /api/v1/nodes/n1: {status} Because: of this")
-        assert len(api.asked) == 1
-
-    told(story)
+@with_client()
+async def test_a_status_is_an_error_that_says_what_a_caller_does_about_it(
+    api: FakeApi, server: ApiServer, status: int, error: type[Answered]
+) -> None:
+    api.expect(Refuse(status, "Because", "of this"))
+    with pytest.raises(Answered) as raised:
+        await server.get(node_path("n1"), Node)
+    assert type(raised.value) is error
+    assert str(raised.value).startswith(f"GET /api/v1/nodes/n1: {status} Because: of this")
+    assert len(api.asked) == 1
 
 
 def test_one_learns_what_to_do_about_credentials_and_rights() -> None:
@@ -88,14 +88,12 @@ def test_how_long_to_wait_is_taken_from_the_header_or_the_details(
     assert error.retry_after_s == expected
 
 
-def test_the_wait_comes_over_the_wire() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(429, retry_after="2"))
-        with pytest.raises(Throttled) as raised:
-            await server.get(node_path("n1"), Node)
-        assert raised.value.retry_after_s == 2.0
-
-    told(story)
+@with_client()
+async def test_the_wait_comes_over_the_wire(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Refuse(429, retry_after="2"))
+    with pytest.raises(Throttled) as raised:
+        await server.get(node_path("n1"), Node)
+    assert raised.value.retry_after_s == 2.0
 
 
 def test_the_page_of_a_proxy_is_told_in_one_short_printable_line() -> None:
@@ -107,14 +105,12 @@ def test_the_page_of_a_proxy_is_told_in_one_short_printable_line() -> None:
     assert len(error.message) == LONGEST_WORDS
 
 
-def test_a_refusal_of_any_size_is_read_no_further_than_words_go() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(500, body=b"x" * (60 << 10)))
-        with pytest.raises(ServerFailed) as raised:
-            await server.get(node_path("n1"), Node)
-        assert len(raised.value.message) == LONGEST_WORDS
-
-    told(story)
+@with_client()
+async def test_a_refusal_of_any_size_is_read_no_further_than_words_go(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Refuse(500, body=b"x" * (60 << 10)))
+    with pytest.raises(ServerFailed) as raised:
+        await server.get(node_path("n1"), Node)
+    assert len(raised.value.message) == LONGEST_WORDS
 
 
 @given(status=st.integers(400, 599), body=st.binary(max_size=200), header=st.none() | st.text(max_size=12))

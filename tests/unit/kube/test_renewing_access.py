@@ -20,7 +20,8 @@ from rig.identity.certificates import Authority, Use
 from rig.identity.people import Person
 from support import kubeconfigs
 from support.fake_api import FakeApi
-from support.kube import LOOPS, stored
+from support.kube import stored
+from support.loops import LOOPS
 
 NEW = "2"
 LONG_AGO, FAR_AWAY = "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
@@ -79,106 +80,85 @@ def at_clock(clock: Clock) -> Callable[[Path], Access]:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_new_token_is_used_within_half_a_minute(clock: Clock, source: Source, loop: str) -> None:
-    async def whole() -> None:
-        access = Access("x", source.read, clock=clock)
-        source.token = NEW
-        assert await token_of(access) == "1"
+async def test_a_new_token_is_used_within_half_a_minute(clock: Clock, source: Source, loop: str) -> None:
+    access = Access("x", source.read, clock=clock)
+    source.token = NEW
+    assert await token_of(access) == "1"
+    clock.now += LOOK_EVERY_S
+    assert await token_of(access) == "2"
+    assert (source.reads, source.renewals) == (1, 1)
+
+
+async def test_nothing_new_keeps_the_very_credentials_and_so_the_connections(clock: Clock, source: Source) -> None:
+    access = Access("x", source.read, clock=clock)
+    before = await access.current()
+    clock.now += LOOK_EVERY_S
+    assert await access.current() is before
+    assert source.renewals == 1
+
+
+async def test_many_calls_at_once_look_once(clock: Clock, source: Source) -> None:
+    access = Access("x", source.read, clock=clock)
+    clock.now += LOOK_EVERY_S
+    await asyncio.gather(*(access.current() for _ in range(50)))
+    assert source.renewals == 1
+
+
+async def test_a_renewal_that_fails_is_told_and_the_old_credentials_go_on(clock: Clock, source: Source) -> None:
+    access = Access("x", source.read, clock=clock)
+    source.failure = BadAccess("the disk is gone")
+    for _ in range(2):
         clock.now += LOOK_EVERY_S
-        assert await token_of(access) == "2"
-        assert (source.reads, source.renewals) == (1, 1)
-
-    LOOPS[loop](whole())
-
-
-def test_nothing_new_keeps_the_very_credentials_and_so_the_connections(clock: Clock, source: Source) -> None:
-    async def whole() -> None:
-        access = Access("x", source.read, clock=clock)
-        before = await access.current()
-        clock.now += LOOK_EVERY_S
-        assert await access.current() is before
-        assert source.renewals == 1
-
-    asyncio.run(whole())
+        with capture_logs() as logs:
+            assert await token_of(access) == "1"
+        assert [(line["log_level"], line["why"]) for line in logs] == [("warning", "the disk is gone")]
+    source.failure, source.token = None, NEW
+    clock.now += LOOK_EVERY_S
+    assert await token_of(access) == "2"
 
 
-def test_many_calls_at_once_look_once(clock: Clock, source: Source) -> None:
-    async def whole() -> None:
-        access = Access("x", source.read, clock=clock)
-        clock.now += LOOK_EVERY_S
-        await asyncio.gather(*(access.current() for _ in range(50)))
-        assert source.renewals == 1
-
-    asyncio.run(whole())
-
-
-def test_a_renewal_that_fails_is_told_and_the_old_credentials_go_on(clock: Clock, source: Source) -> None:
-    async def whole() -> None:
-        access = Access("x", source.read, clock=clock)
-        source.failure = BadAccess("the disk is gone")
-        for _ in range(2):
-            clock.now += LOOK_EVERY_S
-            with capture_logs() as logs:
-                assert await token_of(access) == "1"
-            assert [(line["log_level"], line["why"]) for line in logs] == [("warning", "the disk is gone")]
-        source.failure, source.token = None, NEW
-        clock.now += LOOK_EVERY_S
-        assert await token_of(access) == "2"
-
-    asyncio.run(whole())
+async def test_after_a_refusal_all_is_read_anew_but_not_at_every_call(clock: Clock, source: Source) -> None:
+    access = Access("x", source.read, clock=clock)
+    old = await access.current()
+    source.token = NEW
+    access.refused(old)
+    assert await token_of(access) == "1"
+    clock.now += LOOK_AFTER_REFUSAL_S
+    assert await token_of(access) == "2"
+    access.refused(old)
+    clock.now += LOOK_AFTER_REFUSAL_S
+    assert await token_of(access) == "2"
+    assert source.reads == 2
 
 
-def test_after_a_refusal_all_is_read_anew_but_not_at_every_call(clock: Clock, source: Source) -> None:
-    async def whole() -> None:
-        access = Access("x", source.read, clock=clock)
-        old = await access.current()
-        source.token = NEW
-        access.refused(old)
-        assert await token_of(access) == "1"
-        clock.now += LOOK_AFTER_REFUSAL_S
-        assert await token_of(access) == "2"
-        access.refused(old)
-        clock.now += LOOK_AFTER_REFUSAL_S
-        assert await token_of(access) == "2"
-        assert source.reads == 2
-
-    asyncio.run(whole())
+async def test_whoever_was_refused_and_finds_nothing_else_is_told_why(clock: Clock, source: Source) -> None:
+    access = Access("x", source.read, clock=clock)
+    access.refused(await access.current())
+    source.failure = BadAccess("log in again")
+    clock.now += LOOK_AFTER_REFUSAL_S
+    for _ in range(2):
+        with capture_logs(), pytest.raises(BadAccess, match="log in again"):
+            await access.current()
+    assert source.reads == 2
+    source.failure, source.token = None, NEW
+    clock.now += LOOK_AFTER_REFUSAL_S
+    assert await token_of(access) == "2"
 
 
-def test_whoever_was_refused_and_finds_nothing_else_is_told_why(clock: Clock, source: Source) -> None:
-    async def whole() -> None:
-        access = Access("x", source.read, clock=clock)
-        access.refused(await access.current())
-        source.failure = BadAccess("log in again")
-        clock.now += LOOK_AFTER_REFUSAL_S
-        for _ in range(2):
-            with capture_logs(), pytest.raises(BadAccess, match="log in again"):
-                await access.current()
-        assert source.reads == 2
-        source.failure, source.token = None, NEW
-        clock.now += LOOK_AFTER_REFUSAL_S
-        assert await token_of(access) == "2"
+async def test_a_refusal_by_the_server_is_what_leads_to_it(clock: Clock, source: Source) -> None:
+    async with FakeApi() as api:
+        api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
+        api.accepts = {"2"}
 
-    asyncio.run(whole())
+        def read() -> Reading:
+            return replace(source.read(), credentials=Credentials(url=api.url, authorization=source.token))
 
-
-def test_a_refusal_by_the_server_is_what_leads_to_it(clock: Clock, source: Source) -> None:
-    async def whole() -> None:
-        async with FakeApi() as api:
-            api.objects.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
-            api.accepts = {"2"}
-
-            def read() -> Reading:
-                return replace(source.read(), credentials=Credentials(url=api.url, authorization=source.token))
-
-            async with ApiServer(Access("x", read, clock=clock), user_agent="t") as server:
-                source.token = NEW
-                clock.now += LOOK_AFTER_REFUSAL_S
-                with pytest.raises(NotAllowed, match="401 Unauthorized: Unauthorized; renew the credentials"):
-                    await server.get(node_path("n1"), Node)
-                assert (await server.get(node_path("n1"), Node)).metadata.name == "n1"
-
-    asyncio.run(whole())
+        async with ApiServer(Access("x", read, clock=clock), user_agent="t") as server:
+            source.token = NEW
+            clock.now += LOOK_AFTER_REFUSAL_S
+            with pytest.raises(NotAllowed, match="401 Unauthorized: Unauthorized; renew the credentials"):
+                await server.get(node_path("n1"), Node)
+            assert (await server.get(node_path("n1"), Node)).metadata.name == "n1"
 
 
 @pytest.fixture
@@ -187,28 +167,24 @@ def pipe(tmp_path: Path) -> Path:
     return tmp_path / "pipe"
 
 
-def test_a_plugin_that_hangs_costs_a_moment_and_no_call(
+async def test_a_plugin_that_hangs_costs_a_moment_and_no_call(
     tmp_path: Path, pipe: Path, at_clock: Callable[[Path], Access], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_module, "PATIENCE_S", 0.05)
     first, said = tmp_path / "first", kubeconfigs.credential("1", expires=LONG_AGO)
     script = f"test -e {first} && cat {pipe} && exit; touch {first}; echo '{said}'"
     path = kubeconfigs.write(tmp_path / "config", user=kubeconfigs.plugin("sh", "-c", script))
-
-    async def whole() -> None:
-        access = at_clock(path)
-        clock.now += LOOK_EVERY_S
-        for _ in range(3):
-            assert await token_of(access) == "Bearer 1"
-        await asyncio.to_thread(pipe.write_text, kubeconfigs.credential("2", expires=FAR_AWAY))
-        async with asyncio.timeout(10):
-            while await token_of(access) != "Bearer 2":  # noqa: ASYNC110  (no one would set an event)
-                await asyncio.sleep(0.005)
-
-    asyncio.run(whole())
+    access = at_clock(path)
+    clock.now += LOOK_EVERY_S
+    for _ in range(3):
+        assert await token_of(access) == "Bearer 1"
+    await asyncio.to_thread(pipe.write_text, kubeconfigs.credential("2", expires=FAR_AWAY))
+    async with asyncio.timeout(10):
+        while await token_of(access) != "Bearer 2":  # noqa: ASYNC110  (no one would set an event)
+            await asyncio.sleep(0.005)
 
 
-def test_whoever_was_refused_does_not_wait_for_a_plugin_for_ever(
+async def test_whoever_was_refused_does_not_wait_for_a_plugin_for_ever(
     clock: Clock, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_module, "PATIENCE_AFTER_REFUSAL_S", 0.05)
@@ -219,20 +195,17 @@ def test_whoever_was_refused_does_not_wait_for_a_plugin_for_ever(
             answered.wait(20)
         return source.read()
 
-    async def whole() -> None:
-        access = Access("kubeconfig x", read, clock=clock)
-        access.refused(await access.current())
-        clock.now += LOOK_AFTER_REFUSAL_S
-        for _ in range(2):
-            with pytest.raises(BadAccess, match="kubeconfig x: refused, and new ones take long"):
-                await access.current()
-        source.token = NEW
-        answered.set()
-        monkeypatch.setattr(access_module, "PATIENCE_AFTER_REFUSAL_S", 20)
-        assert await token_of(access) == NEW
-        assert source.reads == 2
-
-    asyncio.run(whole())
+    access = Access("kubeconfig x", read, clock=clock)
+    access.refused(await access.current())
+    clock.now += LOOK_AFTER_REFUSAL_S
+    for _ in range(2):
+        with pytest.raises(BadAccess, match="kubeconfig x: refused, and new ones take long"):
+            await access.current()
+    source.token = NEW
+    answered.set()
+    monkeypatch.setattr(access_module, "PATIENCE_AFTER_REFUSAL_S", 20)
+    assert await token_of(access) == NEW
+    assert source.reads == 2
 
 
 @pytest.mark.parametrize(("expires", "runs"), [(LONG_AGO, 3), (FAR_AWAY, 1), (None, 1)])
@@ -253,21 +226,17 @@ def test_a_plugin_is_asked_again_only_when_what_it_gave_expires(
     assert count.read_text() == runs * "\n"
 
 
-def test_a_plugin_that_fails_later_says_why_and_costs_nothing(
+async def test_a_plugin_that_fails_later_says_why_and_costs_nothing(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
 ) -> None:
     first, said = tmp_path / "first", kubeconfigs.credential("1", expires=LONG_AGO)
     script = f"test -e {first} && echo session over >&2 && exit 1; touch {first}; echo '{said}'"
     path = kubeconfigs.write(tmp_path / "config", user=kubeconfigs.plugin("sh", "-c", script))
-
-    async def whole() -> None:
-        access = at_clock(path)
-        clock.now += LOOK_EVERY_S
-        with capture_logs() as logs:
-            assert await token_of(access) == "Bearer 1"
-        assert "session over" in logs[0]["why"]
-
-    asyncio.run(whole())
+    access = at_clock(path)
+    clock.now += LOOK_EVERY_S
+    with capture_logs() as logs:
+        assert await token_of(access) == "Bearer 1"
+    assert "session over" in logs[0]["why"]
 
 
 def replaced(path: Path, content: str) -> None:
@@ -277,73 +246,57 @@ def replaced(path: Path, content: str) -> None:
     new.replace(path)
 
 
-def test_a_token_file_that_is_replaced_is_followed(
+async def test_a_token_file_that_is_replaced_is_followed(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
 ) -> None:
     (tmp_path / "token").write_text("1")
     path = kubeconfigs.write(tmp_path / "config", user={"tokenFile": "token"})
-
-    async def whole() -> None:
-        access = at_clock(path)
-        replaced(tmp_path / "token", "2\n")
-        clock.now += LOOK_EVERY_S
+    access = at_clock(path)
+    replaced(tmp_path / "token", "2\n")
+    clock.now += LOOK_EVERY_S
+    assert await token_of(access) == "Bearer 2"
+    (tmp_path / "token").unlink()
+    clock.now += LOOK_EVERY_S
+    with capture_logs() as logs:
         assert await token_of(access) == "Bearer 2"
-        (tmp_path / "token").unlink()
-        clock.now += LOOK_EVERY_S
-        with capture_logs() as logs:
-            assert await token_of(access) == "Bearer 2"
-        assert len(logs) == 1
-        (tmp_path / "token").write_text("3")
-        clock.now += LOOK_EVERY_S
-        assert await token_of(access) == "Bearer 3"
-
-    asyncio.run(whole())
+    assert len(logs) == 1
+    (tmp_path / "token").write_text("3")
+    clock.now += LOOK_EVERY_S
+    assert await token_of(access) == "Bearer 3"
 
 
-def test_a_service_account_whose_token_rotates_is_followed(tmp_path: Path, clock: Clock) -> None:
+async def test_a_service_account_whose_token_rotates_is_followed(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "token").write_text("1")
     (tmp_path / "ca.crt").write_bytes(Authority("a cluster").certificate)
     environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-
-    async def whole() -> None:
-        access = Access.find(None, environ=environ, account=tmp_path, clock=clock)
-        assert await token_of(access) == "bearer 1"
-        replaced(tmp_path / "token", "2")
-        clock.now += LOOK_EVERY_S
-        assert await token_of(access) == "bearer 2"
-
-    asyncio.run(whole())
+    access = Access.find(None, environ=environ, account=tmp_path, clock=clock)
+    assert await token_of(access) == "bearer 1"
+    replaced(tmp_path / "token", "2")
+    clock.now += LOOK_EVERY_S
+    assert await token_of(access) == "bearer 2"
 
 
-def test_a_client_certificate_that_is_replaced_is_followed(
+async def test_a_client_certificate_that_is_replaced_is_followed(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
 ) -> None:
     """As kubelet's own, which it renews in place."""
     authority = Authority("a cluster")
     stored(tmp_path, "client", authority.issue(Person("a"), Use.CLIENT))
     path = kubeconfigs.write(tmp_path / "config", user={"client-certificate": "client.crt", "client-key": "client.key"})
-
-    async def whole() -> None:
-        access = at_clock(path)
-        before = await access.current()
-        clock.now += LOOK_EVERY_S
-        assert await access.current() is before
-        stored(tmp_path, "client", authority.issue(Person("b"), Use.CLIENT))
-        clock.now += LOOK_EVERY_S
-        assert (await access.current()).tls is not before.tls
-
-    asyncio.run(whole())
+    access = at_clock(path)
+    before = await access.current()
+    clock.now += LOOK_EVERY_S
+    assert await access.current() is before
+    stored(tmp_path, "client", authority.issue(Person("b"), Use.CLIENT))
+    clock.now += LOOK_EVERY_S
+    assert (await access.current()).tls is not before.tls
 
 
-def test_a_kubeconfig_that_points_elsewhere_is_followed(
+async def test_a_kubeconfig_that_points_elsewhere_is_followed(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock
 ) -> None:
     path = kubeconfigs.write(tmp_path / "config", server="https://old:1")
-
-    async def whole() -> None:
-        access = at_clock(path)
-        kubeconfigs.write(path, server="https://newer:1")
-        clock.now += LOOK_EVERY_S
-        assert (await access.current()).url == "https://newer:1"
-
-    asyncio.run(whole())
+    access = at_clock(path)
+    kubeconfigs.write(path, server="https://newer:1")
+    clock.now += LOOK_EVERY_S
+    assert (await access.current()).url == "https://newer:1"

@@ -21,31 +21,28 @@ from partage_base.kube import (
 from partage_base.kube import lists as listing_module
 from support.fake_api import FakeApi, Lists
 from support.fake_faults import Storm
-from support.kube import told, until
+from support.kube import until, with_client
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "lists"), [*enumerate(Lists)])
-def test_who_follows_through_a_storm_knows_in_the_end_what_there_is(
-    seed: int, lists: Lists, monkeypatch: pytest.MonkeyPatch
+@with_client()
+async def test_who_follows_through_a_storm_knows_in_the_end_what_there_is(
+    api: FakeApi, server: ApiServer, seed: int, lists: Lists, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing_module, "SILENT_S", 0.05)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = lists
-        api.weather = storm = Storm(seed, strength=0.3)
-        known: dict[str, Node] = {}
-        backoff = Backoff(first_s=0.01, most_s=0.02, random=lambda: 0.5)
-        following = asyncio.create_task(_follow(server, known, backoff))
-        chance = random.Random(seed)  # noqa: S311
-        for _ in range(150):
-            _change(api, chance)
-            await asyncio.sleep(0.002)
-        storm.strength = 0.0
-        await until(lambda: {name: node.metadata.labels for name, node in known.items()} == _there(api))
-        following.cancel()
-
-    told(story)
+    api.lists = lists
+    api.weather = storm = Storm(seed, strength=0.3)
+    known: dict[str, Node] = {}
+    backoff = Backoff(first_s=0.01, most_s=0.02, random=lambda: 0.5)
+    following = asyncio.create_task(_follow(server, known, backoff))
+    chance = random.Random(seed)  # noqa: S311
+    for _ in range(150):
+        _change(api, chance)
+        await asyncio.sleep(0.002)
+    storm.strength = 0.0
+    await until(lambda: {name: node.metadata.labels for name, node in known.items()} == _there(api))
+    following.cancel()
 
 
 def _change(api: FakeApi, chance: random.Random) -> None:

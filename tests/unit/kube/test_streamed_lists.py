@@ -39,7 +39,8 @@ from partage_base.kube import lists as listing_module
 from partage_base.kube.events import Fold
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.fake_watchers import bookmark, line_of
-from support.kube import LOOPS, told, until
+from support.kube import until, with_client
+from support.loops import LOOPS
 
 STREAM, PAGES, WATCH = "stream", "pages", "watch"
 
@@ -93,78 +94,74 @@ async def begun(api: FakeApi, seen: AsyncGenerator[Seen[Node]]) -> asyncio.Futur
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_list_and_its_changes_are_one_request(loop: str) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add(api, "n1", "n2", "n3")
-        async with aclosing(following(server, fields="metadata.name!=n2")) as seen:
-            assert names(await anext(seen)) == ["n1", "n3"]
-            touch(api, "n2")
-            touch(api, "n3")
-            changed = await anext(seen)
-            assert isinstance(changed, Changed)
-            assert changed.item.metadata.name == "n3"
-            assert ways(api) == [STREAM]
-            query = api.asked[0].query
-            assert (query["resourceVersionMatch"], query["allowWatchBookmarks"]) == ("NotOlderThan", "true")
-            assert "resourceVersion" not in query, "as new as the request, and not as old as some cache"
-        await until(lambda: not api.watchers)
-
-    told(story, loop=loop)
+@with_client()
+async def test_a_list_and_its_changes_are_one_request(api: FakeApi, server: ApiServer, loop: str) -> None:
+    add(api, "n1", "n2", "n3")
+    async with aclosing(following(server, fields="metadata.name!=n2")) as seen:
+        assert names(await anext(seen)) == ["n1", "n3"]
+        touch(api, "n2")
+        touch(api, "n3")
+        changed = await anext(seen)
+        assert isinstance(changed, Changed)
+        assert changed.item.metadata.name == "n3"
+        assert ways(api) == [STREAM]
+        query = api.asked[0].query
+        assert (query["resourceVersionMatch"], query["allowWatchBookmarks"]) == ("NotOlderThan", "true")
+        assert "resourceVersion" not in query, "as new as the request, and not as old as some cache"
+    await until(lambda: not api.watchers)
 
 
-def test_nothing_is_a_list_too() -> None:
-    async def story(_: FakeApi, server: ApiServer) -> None:
-        async with aclosing(following(server)) as seen:
-            assert names(await anext(seen)) == []
-
-    told(story)
+@with_client()
+async def test_nothing_is_a_list_too(api: FakeApi, server: ApiServer) -> None:
+    async with aclosing(following(server)) as seen:
+        assert names(await anext(seen)) == []
 
 
-def test_what_changes_while_the_list_is_told_is_in_it_and_a_bookmark_does_not_end_it() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.holds_ends = True
-        add(api, "n1", "n2", "n3")
-        async with aclosing(following(server)) as seen:
-            coming = await begun(api, seen)
-            touch(api, "n1", "new")
-            api.bookmark()
-            api.objects.delete(node_path("n2"))
-            add(api, "n4", "n5")
-            api.objects.delete(node_path("n3"))
-            add(api, "n3")
-            api.objects.delete(node_path("n5"))
-            api.bookmark()
-            await asyncio.sleep(0.02)
-            assert not coming.done()
-            api.end_lists()
-            listed = await coming
-            assert names(listed) == ["n1", "n3", "n4"]
-            assert isinstance(listed, Listed)
-            assert {item.metadata.labels.get("v") for item in listed.items if item.metadata.name == "n1"} == {"new"}
-
-    told(story)
+@with_client()
+async def test_what_changes_while_the_list_is_told_is_in_it_and_a_bookmark_does_not_end_it(
+    api: FakeApi, server: ApiServer
+) -> None:
+    api.holds_ends = True
+    add(api, "n1", "n2", "n3")
+    async with aclosing(following(server)) as seen:
+        coming = await begun(api, seen)
+        touch(api, "n1", "new")
+        api.bookmark()
+        api.objects.delete(node_path("n2"))
+        add(api, "n4", "n5")
+        api.objects.delete(node_path("n3"))
+        add(api, "n3")
+        api.objects.delete(node_path("n5"))
+        api.bookmark()
+        await asyncio.sleep(0.02)
+        assert not coming.done()
+        api.end_lists()
+        listed = await coming
+        assert names(listed) == ["n1", "n3", "n4"]
+        assert isinstance(listed, Listed)
+        assert {item.metadata.labels.get("v") for item in listed.items if item.metadata.name == "n1"} == {"new"}
 
 
 @pytest.mark.parametrize("cut", [b"", b'{"type"', b"\xff\n", None])
-def test_what_was_told_of_a_list_that_breaks_off_is_dropped(cut: bytes | None) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.holds_ends = True
-        add(api, "n1", "n2")
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            coming = await begun(api, seen)
-            if cut is None:
-                api.end_watches()
-            else:
-                api.write_to_watches(cut, then_cut=True)
-            api.holds_ends = False
-            assert isinstance(await coming, Lost)
-            api.objects.delete(node_path("n1"))
-            assert names(await anext(seen)) == ["n2"]
-        assert waits.seconds == [0.5]
-        assert ways(api)[:2] == [STREAM, PAGES]
-
-    told(story)
+@with_client()
+async def test_what_was_told_of_a_list_that_breaks_off_is_dropped(
+    api: FakeApi, server: ApiServer, cut: bytes | None
+) -> None:
+    api.holds_ends = True
+    add(api, "n1", "n2")
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        coming = await begun(api, seen)
+        if cut is None:
+            api.end_watches()
+        else:
+            api.write_to_watches(cut, then_cut=True)
+        api.holds_ends = False
+        assert isinstance(await coming, Lost)
+        api.objects.delete(node_path("n1"))
+        assert names(await anext(seen)) == ["n2"]
+    assert waits.seconds == [0.5]
+    assert ways(api)[:2] == [STREAM, PAGES]
 
 
 @pytest.mark.parametrize(
@@ -185,128 +182,120 @@ def test_what_was_told_of_a_list_that_breaks_off_is_dropped(cut: bytes | None) -
         (Refuse(410), None, 0.5),
     ],
 )
-def test_what_fails_is_waited_for_then_tried_in_pages_and_streamed_again_later(
-    fault: Fault, error: type[KubeError] | None, wait_s: float
+@with_client()
+async def test_what_fails_is_waited_for_then_tried_in_pages_and_streamed_again_later(
+    api: FakeApi, server: ApiServer, fault: Fault, error: type[KubeError] | None, wait_s: float
 ) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add(api, "n1")
-        api.expect(fault)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            if error is not None:
-                lost = await anext(seen)
-                assert isinstance(lost, Lost)
-                assert isinstance(lost.error, error)
-            assert names(await anext(seen)) == ["n1"]
-            assert waits.seconds == [wait_s]
-            coming = await begun(api, seen)
-            api.expire_watches()
-            assert names(await coming) == ["n1"]
-            assert ways(api) == [STREAM, PAGES, WATCH, STREAM]
-
-    told(story)
+    add(api, "n1")
+    api.expect(fault)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        if error is not None:
+            lost = await anext(seen)
+            assert isinstance(lost, Lost)
+            assert isinstance(lost.error, error)
+        assert names(await anext(seen)) == ["n1"]
+        assert waits.seconds == [wait_s]
+        coming = await begun(api, seen)
+        api.expire_watches()
+        assert names(await coming) == ["n1"]
+        assert ways(api) == [STREAM, PAGES, WATCH, STREAM]
 
 
-def test_while_all_fails_both_ways_are_tried_in_turn() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(500), times=5)
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            assert isinstance(await anext(seen), Lost)
-            assert names(await anext(seen)) == []
-        assert ways(api)[:6] == [STREAM, PAGES] * 3
-        assert waits.seconds == [0.5, 1, 2, 4, 4]
-
-    told(story)
+@with_client()
+async def test_while_all_fails_both_ways_are_tried_in_turn(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Refuse(500), times=5)
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        assert isinstance(await anext(seen), Lost)
+        assert names(await anext(seen)) == []
+    assert ways(api)[:6] == [STREAM, PAGES] * 3
+    assert waits.seconds == [0.5, 1, 2, 4, 4]
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_that_refuses_is_listed_in_pages_at_once_and_asked_again_only_after_long(
-    status: int, monkeypatch: pytest.MonkeyPatch
+@with_client()
+async def test_a_server_that_refuses_is_listed_in_pages_at_once_and_asked_again_only_after_long(
+    api: FakeApi, server: ApiServer, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add(api, "n1")
-        api.expect(Refuse(status), method="WATCH")
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            assert names(await anext(seen)) == ["n1"]
-            assert waits.seconds == []
-            for _ in range(2):
-                coming = await begun(api, seen)
-                api.expire_watches()
-                assert names(await coming) == ["n1"]
-            assert ways(api) == [STREAM, PAGES, WATCH, PAGES, WATCH, PAGES]
-            monkeypatch.setattr(listing_module, "ASK_AGAIN_S", 0.0)
+    add(api, "n1")
+    api.expect(Refuse(status), method="WATCH")
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        assert names(await anext(seen)) == ["n1"]
+        assert waits.seconds == []
+        for _ in range(2):
             coming = await begun(api, seen)
             api.expire_watches()
             assert names(await coming) == ["n1"]
-            assert ways(api)[-1] == STREAM
+        assert ways(api) == [STREAM, PAGES, WATCH, PAGES, WATCH, PAGES]
+        monkeypatch.setattr(listing_module, "ASK_AGAIN_S", 0.0)
+        coming = await begun(api, seen)
+        api.expire_watches()
+        assert names(await coming) == ["n1"]
+        assert ways(api)[-1] == STREAM
 
-    told(story)
 
-
-def test_silence_where_the_list_should_end_is_a_server_that_does_not_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+@with_client()
+async def test_silence_where_the_list_should_end_is_a_server_that_does_not_stream(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listing_module, "SILENT_S", 0.05)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = Lists.IGNORED
-        add(api, "n1")
-        waits = Waits()
-        async with aclosing(following(server, waits)) as seen:
-            assert names(await anext(seen)) == ["n1"]
-            touch(api, "n1")
-            assert isinstance(await anext(seen), Changed)
-            assert (waits.seconds, ways(api)) == ([], [STREAM, PAGES, WATCH])
-            await until(lambda: api.watchers == 1)
-
-    told(story)
+    api.lists = Lists.IGNORED
+    add(api, "n1")
+    waits = Waits()
+    async with aclosing(following(server, waits)) as seen:
+        assert names(await anext(seen)) == ["n1"]
+        touch(api, "n1")
+        assert isinstance(await anext(seen), Changed)
+        assert (waits.seconds, ways(api)) == ([], [STREAM, PAGES, WATCH])
+        await until(lambda: api.watchers == 1)
 
 
-def test_changes_without_end_where_the_list_should_end_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@with_client()
+async def test_changes_without_end_where_the_list_should_end_are_too(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listing_module, "WHOLE_S", 0.1)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = Lists.IGNORED
-        add(api, "n1")
-        async with aclosing(following(server)) as seen:
-            coming = await begun(api, seen)
-            number = 0
-            while not coming.done():
-                touch(api, "n1", str(number := number + 1))
-                await asyncio.sleep(0.005)
-            assert names(await coming) == ["n1"]
-            assert ways(api) == [STREAM, PAGES]
-
-    told(story)
+    api.lists = Lists.IGNORED
+    add(api, "n1")
+    async with aclosing(following(server)) as seen:
+        coming = await begun(api, seen)
+        number = 0
+        while not coming.done():
+            touch(api, "n1", str(number := number + 1))
+            await asyncio.sleep(0.005)
+        assert names(await coming) == ["n1"]
+        assert ways(api) == [STREAM, PAGES]
 
 
-def test_a_list_without_end_is_given_up_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@with_client()
+async def test_a_list_without_end_is_given_up_before_it_fills_the_memory(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listing_module, "MOST_ITEMS", 3)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add(api, *(f"n{number}" for number in range(4)))
-        async with aclosing(following(server)) as seen:
-            lost = await anext(seen)
-            assert isinstance(lost, Lost)
-            assert "a list of more than 3 items" in str(lost.error)
-            await until(lambda: not api.watchers)
-
-    told(story)
-
-
-def test_whoever_stops_while_the_list_is_told_ends_its_connection() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.holds_ends = True
-        coming = await begun(api, following(server))
-        coming.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await coming
+    add(api, *(f"n{number}" for number in range(4)))
+    async with aclosing(following(server)) as seen:
+        lost = await anext(seen)
+        assert isinstance(lost, Lost)
+        assert "a list of more than 3 items" in str(lost.error)
         await until(lambda: not api.watchers)
 
-    told(story)
+
+@with_client()
+async def test_whoever_stops_while_the_list_is_told_ends_its_connection(api: FakeApi, server: ApiServer) -> None:
+    api.holds_ends = True
+    coming = await begun(api, following(server))
+    coming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await coming
+    await until(lambda: not api.watchers)
 
 
-def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+@with_client()
+async def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watches: list[AsyncGenerator[object]] = []  # held: it is not the garbage collector that ends them
     real = ApiServer.watch
 
@@ -315,15 +304,11 @@ def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(monkeypatc
         return watches[-1]
 
     monkeypatch.setattr(ApiServer, "watch", watch)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        seen = following(server)
-        await anext(seen)
-        await seen.aclose()
-        assert len(watches) == 1
-        await until(lambda: not api.watchers)
-
-    told(story)
+    seen = following(server)
+    await anext(seen)
+    await seen.aclose()
+    assert len(watches) == 1
+    await until(lambda: not api.watchers)
 
 
 class Light(msgspec.Struct, weakref=True):
@@ -334,54 +319,50 @@ class Light(msgspec.Struct, weakref=True):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
-def test_what_was_listed_is_not_held_for_as_long_as_it_is_followed(lists: Lists) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.lists = lists
-        add(api, "n1")
-        backoff = Backoff(first_s=1, most_s=8, random=lambda: 0.0)
-        async with aclosing(follow(server, nodes_path(), Light, backoff=backoff)) as seen:
-            listed = await anext(seen)
-            assert isinstance(listed, Listed)
-            item = weakref.ref(listed.items[0])
-            del listed
-            coming = asyncio.ensure_future(anext(seen))
-            await asyncio.sleep(0.01)
-            gc.collect()
-            assert item() is None
-            touch(api, "n1")
-            await coming
-
-    told(story)
-
-
-def test_a_watch_that_ends_right_after_its_list_goes_on_from_the_end_of_that() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add(api, "n1", "n2")
-        async with aclosing(following(server)) as seen:
-            assert names(await anext(seen)) == ["n1", "n2"]
-            api.end_watches()
-            touch(api, "n1")
-            changed = await anext(seen)
-            assert isinstance(changed, Changed)
-            assert changed.item.metadata.name == "n1"
-            assert ways(api) == [STREAM, WATCH]
-            assert api.asked[-1].query["resourceVersion"] == "3"
-
-    told(story)
+@with_client()
+async def test_what_was_listed_is_not_held_for_as_long_as_it_is_followed(
+    api: FakeApi, server: ApiServer, lists: Lists
+) -> None:
+    api.lists = lists
+    add(api, "n1")
+    backoff = Backoff(first_s=1, most_s=8, random=lambda: 0.0)
+    async with aclosing(follow(server, nodes_path(), Light, backoff=backoff)) as seen:
+        listed = await anext(seen)
+        assert isinstance(listed, Listed)
+        item = weakref.ref(listed.items[0])
+        del listed
+        coming = asyncio.ensure_future(anext(seen))
+        await asyncio.sleep(0.01)
+        gc.collect()
+        assert item() is None
+        touch(api, "n1")
+        await coming
 
 
-def test_only_the_bookmark_that_says_so_ends_a_list() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        wrong = [{"k8s.io/initial-events-end": "false"}, {"other": "true"}, None]
-        lines = b"".join(bookmark(3, each) for each in wrong)
-        nothing = json.dumps(
-            {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "3", "annotations": None}}}
-        )
-        api.expect(Say(lines + nothing.encode() + b"\n"), method="WATCH")
-        events = [event async for event in server.watch(nodes_path(), Node, since="")]
-        assert events == [Bookmark("3")] * 4
+@with_client()
+async def test_a_watch_that_ends_right_after_its_list_goes_on_from_the_end_of_that(
+    api: FakeApi, server: ApiServer
+) -> None:
+    add(api, "n1", "n2")
+    async with aclosing(following(server)) as seen:
+        assert names(await anext(seen)) == ["n1", "n2"]
+        api.end_watches()
+        touch(api, "n1")
+        changed = await anext(seen)
+        assert isinstance(changed, Changed)
+        assert changed.item.metadata.name == "n1"
+        assert ways(api) == [STREAM, WATCH]
+        assert api.asked[-1].query["resourceVersion"] == "3"
 
-    told(story)
+
+@with_client()
+async def test_only_the_bookmark_that_says_so_ends_a_list(api: FakeApi, server: ApiServer) -> None:
+    wrong = [{"k8s.io/initial-events-end": "false"}, {"other": "true"}, None]
+    lines = b"".join(bookmark(3, each) for each in wrong)
+    nothing = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "3", "annotations": None}}})
+    api.expect(Say(lines + nothing.encode() + b"\n"), method="WATCH")
+    events = [event async for event in server.watch(nodes_path(), Node, since="")]
+    assert events == [Bookmark("3")] * 4
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 30), st.booleans()), max_size=20)

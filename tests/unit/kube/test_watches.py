@@ -23,7 +23,8 @@ from partage_base.kube import (
 )
 from partage_base.kube import server as server_module
 from support.fake_api import Drop, FakeApi, Refuse
-from support.kube import LOOPS, told, until
+from support.kube import until, with_client
+from support.loops import LOOPS
 
 
 async def all_of(server: ApiServer, since: str = "1", *, lasts_s: float | None = None) -> list[Event[Node]]:
@@ -35,94 +36,85 @@ def a_node(api: FakeApi, name: str = "n1") -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_watch_tells_every_change_and_bookmarks_until_it_ends(loop: str) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        watch = server.watch(nodes_path(), Node, since="1")
-        first = await anext(watch)
-        assert isinstance(first, Changed)
-        assert (first.item.metadata.name, first.version) == ("n1", "2")
-        api.objects.patch(node_path("n1"), {"metadata": {"labels": {"a": "b"}}})
-        api.bookmark()
-        api.objects.delete(node_path("n1"))
-        api.end_watches()
-        changed, bookmark, deleted = [event async for event in watch]
-        assert isinstance(changed, Changed)
-        assert changed.item.metadata.labels == {"a": "b"}
-        assert bookmark == Bookmark("3")
-        assert isinstance(deleted, Deleted)
-        assert (deleted.item.metadata.name, deleted.version) == ("n1", "4")
-
-    told(story, loop=loop)
+@with_client()
+async def test_a_watch_tells_every_change_and_bookmarks_until_it_ends(
+    api: FakeApi, server: ApiServer, loop: str
+) -> None:
+    a_node(api)
+    watch = server.watch(nodes_path(), Node, since="1")
+    first = await anext(watch)
+    assert isinstance(first, Changed)
+    assert (first.item.metadata.name, first.version) == ("n1", "2")
+    api.objects.patch(node_path("n1"), {"metadata": {"labels": {"a": "b"}}})
+    api.bookmark()
+    api.objects.delete(node_path("n1"))
+    api.end_watches()
+    changed, bookmark, deleted = [event async for event in watch]
+    assert isinstance(changed, Changed)
+    assert changed.item.metadata.labels == {"a": "b"}
+    assert bookmark == Bookmark("3")
+    assert isinstance(deleted, Deleted)
+    assert (deleted.item.metadata.name, deleted.version) == ("n1", "4")
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_client_that_is_closed_between_two_events_ends_its_watches_as_calls(loop: str) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        watch = server.watch(nodes_path(), Node, since="1")
+@with_client()
+async def test_a_client_that_is_closed_between_two_events_ends_its_watches_as_calls(
+    api: FakeApi, server: ApiServer, loop: str
+) -> None:
+    a_node(api)
+    watch = server.watch(nodes_path(), Node, since="1")
+    await anext(watch)
+    await server.close()
+    with pytest.raises(Unreachable, match="this client is closed"):
         await anext(watch)
-        await server.close()
-        with pytest.raises(Unreachable, match="this client is closed"):
-            await anext(watch)
-
-    told(story, loop=loop)
 
 
-def test_a_watch_goes_on_from_where_it_is_told_to() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        for name in ("n1", "n2", "n3"):
-            a_node(api, name)
-        watch = server.watch(nodes_path(), Node, since="3", fields="metadata.name=n3")
-        event = await anext(watch)
-        assert isinstance(event, Changed)
-        assert event.item.metadata.name == "n3"
-        await watch.aclose()
-        await until(lambda: not api.watchers)
-        query = api.asked[0].query
-        assert (query["allowWatchBookmarks"], query["resourceVersion"]) == ("true", "3")
-        assert 300 <= int(query["timeoutSeconds"]) <= 600
-
-    told(story)
+@with_client()
+async def test_a_watch_goes_on_from_where_it_is_told_to(api: FakeApi, server: ApiServer) -> None:
+    for name in ("n1", "n2", "n3"):
+        a_node(api, name)
+    watch = server.watch(nodes_path(), Node, since="3", fields="metadata.name=n3")
+    event = await anext(watch)
+    assert isinstance(event, Changed)
+    assert event.item.metadata.name == "n3"
+    await watch.aclose()
+    await until(lambda: not api.watchers)
+    query = api.asked[0].query
+    assert (query["allowWatchBookmarks"], query["resourceVersion"]) == ("true", "3")
+    assert 300 <= int(query["timeoutSeconds"]) <= 600
 
 
 @pytest.mark.slow
-def test_a_watch_lasts_as_long_as_one_says() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        assert await all_of(server, lasts_s=1) == []
-
-    told(story)
+@with_client()
+async def test_a_watch_lasts_as_long_as_one_says(api: FakeApi, server: ApiServer) -> None:
+    assert await all_of(server, lasts_s=1) == []
 
 
-def test_a_watch_that_says_nothing_when_it_should_have_ended_is_dead_and_its_reader_is_never_cancelled(
-    monkeypatch: pytest.MonkeyPatch,
+@with_client()
+async def test_a_watch_that_says_nothing_when_it_should_have_ended_is_dead_and_its_reader_is_never_cancelled(
+    api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "_WATCH_ENDS_WITHIN_S", 0.0)
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        watch = server.watch(nodes_path(), Node, since="1", lasts_s=0.05)
+    a_node(api)
+    watch = server.watch(nodes_path(), Node, since="1", lasts_s=0.05)
+    await anext(watch)
+    await asyncio.sleep(0.1)  # the reader is busy with something else while the time runs out
+    with pytest.raises(Unreachable, match=r"no whole answer within 0\.05 s"):
         await anext(watch)
-        await asyncio.sleep(0.1)  # the reader is busy with something else while the time runs out
-        with pytest.raises(Unreachable, match=r"no whole answer within 0\.05 s"):
-            await anext(watch)
-
-    told(story)
 
 
-def test_what_is_too_old_to_go_on_from_is_gone_at_once_or_in_the_middle() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.objects.compact()
-        with pytest.raises(Gone):
-            await all_of(server)
-        watch = server.watch(nodes_path(), Node, since=str(api.objects.version))
-        a_node(api)
+@with_client()
+async def test_what_is_too_old_to_go_on_from_is_gone_at_once_or_in_the_middle(api: FakeApi, server: ApiServer) -> None:
+    api.objects.compact()
+    with pytest.raises(Gone):
+        await all_of(server)
+    watch = server.watch(nodes_path(), Node, since=str(api.objects.version))
+    a_node(api)
+    await anext(watch)
+    api.expire_watches()
+    with pytest.raises(Gone, match="WATCH /api/v1/nodes: 410 Expired: too old"):
         await anext(watch)
-        api.expire_watches()
-        with pytest.raises(Gone, match="WATCH /api/v1/nodes: 410 Expired: too old"):
-            await anext(watch)
-
-    told(story)
 
 
 @pytest.mark.parametrize(
@@ -139,57 +131,51 @@ def test_what_is_too_old_to_go_on_from_is_gone_at_once_or_in_the_middle() -> Non
         (b"\xff\xfe\n", Nonsense),
     ],
 )
-def test_a_line_that_tells_nothing_ends_the_watch_with_an_error(line: bytes, error: type[KubeError]) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        watch = server.watch(nodes_path(), Node, since="1")
+@with_client()
+async def test_a_line_that_tells_nothing_ends_the_watch_with_an_error(
+    api: FakeApi, server: ApiServer, line: bytes, error: type[KubeError]
+) -> None:
+    a_node(api)
+    watch = server.watch(nodes_path(), Node, since="1")
+    await anext(watch)
+    api.write_to_watches(line)
+    with pytest.raises(error):
         await anext(watch)
-        api.write_to_watches(line)
-        with pytest.raises(error):
-            await anext(watch)
-
-    told(story)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_watch_that_is_cut_in_the_middle_of_a_line_says_so(loop: str) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        watch = server.watch(nodes_path(), Node, since="1")
+@with_client()
+async def test_a_watch_that_is_cut_in_the_middle_of_a_line_says_so(api: FakeApi, server: ApiServer, loop: str) -> None:
+    a_node(api)
+    watch = server.watch(nodes_path(), Node, since="1")
+    await anext(watch)
+    api.write_to_watches(b'{"type":"ADDED","obj', then_cut=True)
+    with pytest.raises(Unreachable, match="cut"):
         await anext(watch)
-        api.write_to_watches(b'{"type":"ADDED","obj', then_cut=True)
-        with pytest.raises(Unreachable, match="cut"):
-            await anext(watch)
-        half = server.watch(nodes_path(), Node, since="1")
+    half = server.watch(nodes_path(), Node, since="1")
+    await anext(half)
+    api.write_to_watches(b'{"type":"ADDED","obj')
+    api.end_watches()
+    with pytest.raises(Unreachable, match="in the middle of a line"):
         await anext(half)
-        api.write_to_watches(b'{"type":"ADDED","obj')
-        api.end_watches()
-        with pytest.raises(Unreachable, match="in the middle of a line"):
-            await anext(half)
-
-    told(story, loop=loop)
 
 
-def test_a_watch_may_be_refused_or_dropped_at_its_beginning() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        api.expect(Refuse(429, retry_after="3"), method="WATCH")
-        with pytest.raises(Throttled) as raised:
-            await all_of(server)
-        assert raised.value.retry_after_s == 3.0
-        api.expect(Drop(), method="WATCH")
-        with pytest.raises(Unreachable):
-            await all_of(server)
-
-    told(story)
+@with_client()
+async def test_a_watch_may_be_refused_or_dropped_at_its_beginning(api: FakeApi, server: ApiServer) -> None:
+    api.expect(Refuse(429, retry_after="3"), method="WATCH")
+    with pytest.raises(Throttled) as raised:
+        await all_of(server)
+    assert raised.value.retry_after_s == 3.0
+    api.expect(Drop(), method="WATCH")
+    with pytest.raises(Unreachable):
+        await all_of(server)
 
 
-def test_closing_a_watch_ends_its_connection() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        watch = server.watch(nodes_path(), Node, since="1")
-        await anext(watch)
-        assert api.watchers == 1
-        await watch.aclose()
-        await until(lambda: not api.watchers)
-
-    told(story)
+@with_client()
+async def test_closing_a_watch_ends_its_connection(api: FakeApi, server: ApiServer) -> None:
+    a_node(api)
+    watch = server.watch(nodes_path(), Node, since="1")
+    await anext(watch)
+    assert api.watchers == 1
+    await watch.aclose()
+    await until(lambda: not api.watchers)

@@ -8,34 +8,30 @@ from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
 from partage_plugins.vocabulary import GPU
 from support.fake_api import FakeApi
-from support.kube import told
+from support.kube import with_api
 from support.scheduler_stage import NODES, OURS, add_node, add_pod
 from support.scheduling import PODS, pod_body
 
 
-def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add_node(api, "n1")
-        add_pod(api, "p", 500)
-        api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none"))
-        api.objects.create(NODES, {"metadata": {"name": "n2"}, "spec": "none"})
-        seen = await asking.cluster(server, namespace=OURS, kinds=(GPU,), keys={})
-        assert ([each.name for each in seen.pods], list(seen.nodes)) == (["team/p"], ["n1"])
-        findings = list(of_pods.unread(seen))
-        assert {each.status for each in findings} == {Severity.WRONG}
-        node, pod = (each.found for each in findings)
-        assert node.startswith("node n2: ")
-        assert pod.startswith("pod team/odd on node n1: ")
-
-    told(story)
+@with_api()
+async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(api: FakeApi, server: ApiServer) -> None:
+    add_node(api, "n1")
+    add_pod(api, "p", 500)
+    api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none"))
+    api.objects.create(NODES, {"metadata": {"name": "n2"}, "spec": "none"})
+    seen = await asking.cluster(server, namespace=OURS, kinds=(GPU,), keys={})
+    assert ([each.name for each in seen.pods], list(seen.nodes)) == (["team/p"], ["n1"])
+    findings = list(of_pods.unread(seen))
+    assert {each.status for each in findings} == {Severity.WRONG}
+    node, pod = (each.found for each in findings)
+    assert node.startswith("node n2: ")
+    assert pod.startswith("pod team/odd on node n1: ")
 
 
-def test_a_node_that_can_not_be_read_is_a_fault_beside_the_others() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        add_node(api, "n1")
-        api.objects.create(NODES, {"metadata": {"name": "n2", "labels": "none"}})
-        report = await nodes_command.cluster(server, namespace=OURS, node=None)
-        assert [each.node for each in report.nodes] == ["n1"]
-        assert list(report.faults) == ["n2"]
-
-    told(story)
+@with_api()
+async def test_a_node_that_can_not_be_read_is_a_fault_beside_the_others(api: FakeApi, server: ApiServer) -> None:
+    add_node(api, "n1")
+    api.objects.create(NODES, {"metadata": {"name": "n2", "labels": "none"}})
+    report = await nodes_command.cluster(server, namespace=OURS, node=None)
+    assert [each.node for each in report.nodes] == ["n1"]
+    assert list(report.faults) == ["n2"]

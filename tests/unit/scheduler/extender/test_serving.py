@@ -20,7 +20,8 @@ from partage_scheduler.extender.wire import Ask, Unfit
 from partage_scheduler.settings import CertificateFiles
 from rig.identity.certificates import Authority, Use
 from rig.identity.people import Person
-from support.kube import LOOPS, stored, until
+from support.kube import stored, until
+from support.loops import LOOPS
 from support.stories import played_by
 from unit.scheduler.extender.test_hearing import request
 

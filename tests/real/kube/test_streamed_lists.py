@@ -29,7 +29,7 @@ from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE, Identity
 
 PATH = leases_path(OUR_NAMESPACE)
-TIMES = 20
+TIMES = 5
 
 
 class Recording(ApiServer):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rig.client.wait import until
-from rig.errors import ComponentFailed
-from rig.machine import network
 from rig.machine.addresses import Addresses
 from rig.machine.cleanup import clean, processes_of
 from rig.machine.slots import Slot, claimed
@@ -60,22 +54,6 @@ def test_kubelet_may_set_what_it_sets_and_the_host_does_not_feel_it(machine: Mac
     assert Path("/proc/sys/kernel/panic").read_text() == before
 
 
-def test_it_has_its_own_name_processes_and_network(machine: Machine) -> None:
-    assert machine.run("hostname") == "n1\n"
-    assert "inside.py" in machine.run("cat", "/proc/1/cmdline")
-    assert machine.run("sh", "-c", "ls /sys/class/net /proc/sys/net/ipv4/conf").count("eth0") <= 1
-    assert len(machine.run("sh", "-c", "cat /proc/net/dev").splitlines()) == 3
-
-
-def test_the_host_reaches_its_files_and_the_run_folder_is_the_same_inside_and_outside(
-    machine: Machine, slot: Slot
-) -> None:
-    machine.write("/etc/partage/a/b", "from outside")
-    assert machine.run("cat", "/etc/partage/a/b") == "from outside"
-    machine.run("sh", "-c", f"echo from inside > {slot.folder}/c")
-    assert (slot.folder / "c").read_text() == "from inside\n"
-
-
 def test_a_link_of_the_node_leads_to_the_nodes_files_and_not_to_the_hosts(machine: Machine) -> None:
     assert Path("/var/run").is_symlink()
     machine.write("/var/run/partage-link/x", "by a link")
@@ -83,11 +61,6 @@ def test_a_link_of_the_node_leads_to_the_nodes_files_and_not_to_the_hosts(machin
     assert not Path("/run/partage-link").exists()
     machine.run("sh", "-c", "mkdir -p /etc/up/a && ln -s ../../../run /etc/up/a/link")
     assert machine.path("/etc/up/a/link/partage-link/x").read_text() == "by a link"
-
-
-def test_a_command_that_fails_says_where_and_why(machine: Machine) -> None:
-    with pytest.raises(ComponentFailed, match=r"n1: `cat /nowhere` failed: .*No such file"):
-        machine.run("cat", "/nowhere")
 
 
 def test_everything_in_it_ends_with_it_even_what_was_left_running(machine: Machine, slot: Slot) -> None:
@@ -100,48 +73,3 @@ def test_everything_in_it_ends_with_it_even_what_was_left_running(machine: Machi
     daemon.kill()
     assert not Path(f"/proc/{pid}").exists()
     assert processes_of(slot.folder) == []
-
-
-def test_orphans_are_collected(machine: Machine) -> None:
-    machine.run("sh", "-c", "(sleep 0 & ) ; sleep 0.2")
-    assert "Z" not in machine.run("sh", "-c", "cat /proc/[0-9]*/stat | cut -d' ' -f3")
-
-
-def test_a_daemon_is_signalled_itself_and_not_what_entered_it(machine: Machine) -> None:
-    program = "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    daemon = inside(machine, Daemon("told", ("sh", "-c", program), lambda _: None))
-    daemon.start()
-    while "up" not in daemon.tail():
-        time.sleep(0.01)
-    daemon.send(signal.SIGTERM)
-    daemon.stop()
-    assert not daemon.is_running
-
-
-def why_not(machine: Machine, program: str) -> str | None:
-    try:
-        machine.run(sys.executable, "-c", program)
-    except ComponentFailed as failed:
-        return str(failed)
-    return None
-
-
-def test_two_machines_reach_each_other_and_the_host(slot: Slot) -> None:
-    addresses = Addresses(slot.number)
-    network.make_bridge(addresses, str(slot.folder))
-    machines = [Machine(place(slot, f"n{index}"), addresses.node(index)) for index in (1, 2)]
-    try:
-        for index, machine in enumerate(machines):
-            machine.start()
-            network.connect(addresses, machine, machines[:index], str(slot.folder))
-        probe = "import socket,sys; s=socket.create_server((sys.argv[1],80)); s.accept()"
-        listener = inside(
-            machines[1], Daemon("listen", (sys.executable, "-c", probe, str(addresses.node(2).ip)), lambda _: None)
-        )
-        listener.start()
-        connect = f"import socket; socket.create_connection(('{addresses.node(2).ip}', 80), 5).close()"
-        until("n1 reaches n2", lambda: why_not(machines[0], connect))
-        listener.kill()
-    finally:
-        for machine in machines:
-            machine.stop()

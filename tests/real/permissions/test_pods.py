@@ -204,8 +204,6 @@ def test_as_many_annotations_as_a_pod_can_have_are_no_trouble(cluster: Cluster) 
     crowd = {f"n{number:05}": "" for number in range(40_000)}
     pod = cluster.pods.create(TEAM, a_pod("crowded", node="n1", annotations=crowd))
     cluster.as_node("n1").api.patch(pod.path("status"), {"status": {"phase": "Running"}}, Patch.STRATEGIC)
-    with pytest.raises(Refused, match="written by partage-scheduler alone"):
-        patching(pod.path(), {"metadata": {"annotations": {**FORGED, "n00000": None, "n00001": None}}})(cluster)
 
 
 def test_an_operator_lifts_a_policy_and_puts_it_back(cluster: Cluster) -> None:

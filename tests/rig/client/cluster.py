@@ -18,7 +18,7 @@ from rig.client.api import Api
 from rig.client.binding import bind, signed
 from rig.client.kubectl import Kubectl, Speaker
 from rig.client.nodes import Nodes
-from rig.client.pods import ObjectEvent, Pod, Pods, events_of
+from rig.client.pods import Pod, Pods
 from rig.client.resources import SERVICE_ACCOUNTS, Json
 from rig.control.plane import ControlPlane
 from rig.identity.people import ALICE, SCHEDULER, Bearer, Identity, Person, ServiceAccount, node
@@ -68,9 +68,6 @@ class Cluster:
         spec = {"expirationSeconds": _TOKEN_LIFE_S, **({"boundObjectRef": _reference(bound_to)} if bound_to else {})}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         return str(self.api.create(path, request)["status"]["token"])
-
-    def events_of(self, subject: Pod | Json) -> list[ObjectEvent]:
-        return events_of(self.api, subject.object if isinstance(subject, Pod) else subject)
 
     def bind(self, pod: Pod, node_name: str, allocation: Allocation, *, signed_by: Ed25519PrivateKey) -> None:
         """Binds by hand, as the scheduler: node, allocation and signature in one request."""

@@ -60,18 +60,6 @@ def a_pod(name: str, **said: Unpack[PodFields]) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(name, said), "spec": _spec(said)}
 
 
-def a_job(name: str, *, completions: int = 1, **said: Unpack[PodFields]) -> Json:
-    """A job of such pods, which are not tried again."""
-    template = {"metadata": _metadata(name, said), "spec": _spec(said)}
-    del template["metadata"]["name"]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"completions": completions, "parallelism": completions, "backoffLimit": 0, "template": template},
-    }
-
-
 def a_node(
     name: str, *, annotations: Mapping[str, str] | None = None, capacity: Mapping[str, str] | None = None
 ) -> Json:

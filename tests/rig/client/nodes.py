@@ -17,7 +17,7 @@ class Nodes:
         self._api = speaker.api
 
     def create(self, manifest: Json) -> Json:
-        """A node object with no machine behind it; the API server gives it the taint not-ready, see `untaint`."""
+        """A node object with no machine behind it; the API server gives it the taint not-ready."""
         return self._api.create(NODES.at(), manifest)
 
     def get(self, name: str) -> Json:
@@ -35,10 +35,6 @@ class Nodes:
 
     def annotate(self, name: str, annotations: Mapping[str, str | None]) -> Json:
         return self._api.patch(NODES.at(name=name), {"metadata": {"annotations": dict(annotations)}})
-
-    def untaint(self, name: str) -> Json:
-        """Takes all taints away, so that pods can be scheduled to a made-up node."""
-        return self._api.patch(NODES.at(name=name), {"spec": {"taints": None}})
 
     def delete(self, name: str) -> None:
         """Takes the object away; a kubelet makes it anew only when it starts."""

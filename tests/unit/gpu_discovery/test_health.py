@@ -13,10 +13,6 @@ DOUBLE_BIT = "degraded: XID 48: double bit ECC error; drain the node and reset t
 CONTAINED = "degraded: XID 94: an error of memory was contained to one program"
 
 
-def test_a_card_without_a_fault_is_ok(node: MadeNode) -> None:
-    assert node.health() == {ONE: "ok", TWO: "ok"}
-
-
 def test_an_error_degrades_its_card_alone_and_at_once(node: MadeNode) -> None:
     node.look()
     node.xid(TWO, 94)

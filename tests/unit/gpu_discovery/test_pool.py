@@ -17,10 +17,6 @@ def set_pool(node: MadeNode, pool: str) -> None:
     node.begin()
 
 
-def test_alone_on_a_node_all_cards_are_ours(node: MadeNode) -> None:
-    assert node.pools() == SHARED
-
-
 @pytest.mark.parametrize("devices", [[ONE, TWO], [ONE], [f"{ONE}::0", f"{ONE}::1"], ["0"], []])
 def test_where_nvidias_device_plugin_is_no_card_is_ours(node: MadeNode, devices: list[str]) -> None:
     node.registered(nvidia=devices)
@@ -147,26 +143,12 @@ def test_the_beginning_of_several_ids_chooses_none_of_them(node: MadeNode) -> No
     assert [line["what"] for line in logs] == [said]
 
 
-def test_an_ambiguous_entry_takes_nothing_from_others(node: MadeNode) -> None:
-    twin = f"{ONE[:-1]}f"
-    node.driver.says = node_of(gpu(), gpu(twin, 1))
-    set_pool(node, f"0,{ONE[:12]}")
-    assert node.pools() == {ONE: "shared", twin: "kubelet"}
-
-
 @pytest.mark.parametrize(("pool", "shared"), [("0", {MIG_A, MIG_B}), (ONE, {MIG_A, MIG_B}), (MIG_B, {MIG_B})])
 def test_a_gpu_stands_for_its_instances(node: MadeNode, pool: str, shared: set[str]) -> None:
     cut = gpu(is_mig=True, instances=(instance(MIG_A), instance(MIG_B)))
     node.driver.says = node_of(cut, gpu(TWO, 1))
     set_pool(node, pool)
     assert {id_ for id_, whose in node.pools().items() if whose == "shared"} == shared
-
-
-def test_the_beginning_of_several_instances_chooses_none_of_them(node: MadeNode) -> None:
-    twin = f"{MIG_A[:-1]}f"
-    node.driver.says = node_of(gpu(is_mig=True, instances=(instance(MIG_A), instance(twin))))
-    set_pool(node, MIG_A[:12])
-    assert node.pools() == {MIG_A: "kubelet", twin: "kubelet"}
 
 
 def test_a_gpu_without_any_instance_is_counted(node: MadeNode) -> None:

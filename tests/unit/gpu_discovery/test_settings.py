@@ -22,12 +22,6 @@ from partage_plugins.vocabulary.gpu import MIB
 from unit.gpu_discovery.making import ONE
 
 
-def test_without_variables_everything_has_a_default() -> None:
-    assert discovery_settings({}) == DiscoverySettings(
-        pool=PoolSetting("auto"), reserve_bytes=0, rules=Rules(quiet_s=60, harmless=frozenset())
-    )
-
-
 def test_all_can_be_set() -> None:
     settings = discovery_settings(
         {

@@ -12,11 +12,6 @@ from unit.gpu_node.nodes import FIRST, granted
 __all__ = ["plugin_host"]
 
 
-def test_without_variables_the_way_is_chosen_for_each_container() -> None:
-    assert settings_from({}) == GpuSettings(attach=None, capabilities=())
-    assert settings_from({"PARTAGE_GPU_ATTACH": "auto"}) == GpuSettings()
-
-
 def test_all_can_be_set() -> None:
     settings = settings_from(
         {

@@ -69,11 +69,6 @@ def test_a_slot_is_empty_at_first_and_nothing_is_left_at_the_end(base: Path) -> 
     assert not base.exists()
 
 
-def test_two_at_once_have_different_slots(base: Path) -> None:
-    with claimed(nothing, base) as one, claimed(nothing, base) as other:
-        assert (one.number, other.number) == (0, 1)
-
-
 def test_what_a_living_owner_has_is_left_alone(base: Path, another_owner: subprocess.Popen[str]) -> None:
     assert sweep(nothing, base) == []
     with claimed(nothing, base) as slot:

@@ -44,13 +44,9 @@ async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
         if not dry_run:
             await stack.enter_async_context(_alone(settings))
         server = await stack.enter_async_context(await api_server(settings))
-        text = await _looked(settings, server)
+        async with inspecting(settings, server, wake=lambda: None) as inspector:
+            text = encode_inventory(await _settled(inspector))
         return await (_show(settings, server, text) if dry_run else _write(settings, server, text))
-
-
-async def _looked(settings: AdvertiserSettings, server: ApiServer) -> bytes:
-    async with inspecting(settings, server, wake=lambda: None) as inspector:
-        return encode_inventory(await _settled(inspector))
 
 
 async def _settled(inspector: Inspector) -> Inventory:

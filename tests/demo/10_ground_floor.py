@@ -58,7 +58,7 @@ MAIN: Final = ContainerName("main")
 
 
 class NothingTaken(Record):
-    """What a plugin that is made anew would be told; this story never needs it."""
+    """What a plugin that is made again would be told; this story never needs it."""
 
     def nodes(self) -> Iterable[tuple[Slot, NodeName, Inventory]]:
         return ()

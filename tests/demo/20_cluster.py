@@ -61,7 +61,7 @@ def run_with_a_card(rig: Rig, key: Ed25519PrivateKey) -> Pod:
 
 
 def run_without(rig: Rig) -> None:
-    """Whoever asks for nothing gets nothing, and is not held up."""
+    """A pod that asks for nothing gets nothing, and is not held up."""
     say("\n3. A pod without an allocation names all cards, as images may")
     manifest = a_pod(
         "greedy", image="glibc", command=["sh", "-c", LOOK], env={"NVIDIA_VISIBLE_DEVICES": "all"}, node=NODE
@@ -101,7 +101,7 @@ def refused(what: str, pod: Pod) -> None:
 
 def show_others(rig: Rig) -> None:
     """Real identities mean that somebody is told no."""
-    say("\n5. Nobody may do what is not his")
+    say("\n5. No identity may do what is not its business")
     alice, kubelet = rig.cluster.as_user("alice"), rig.cluster.as_node(NODE)
     denied(
         {

@@ -61,7 +61,7 @@ def told(program: subprocess.Popen[str]) -> dict[str, Any]:
 
 def share_unmetered(node: SimulatedNode) -> None:
     """Two at once, whose turns the card itself takes."""
-    say(f"\n2. Two programs flood it for {SECONDS:.0f} s, and nobody meters them")
+    say(f"\n2. Two programs flood it for {SECONDS:.0f} s, and nothing meters them")
     programs = [flood(node), flood(node)]
     time.sleep(SECONDS / 2)
     look(node)

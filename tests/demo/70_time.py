@@ -1,4 +1,4 @@
-"""One card, three containers that want all of it: 50, 30 and 20 percent of its time, whoever comes when.
+"""One card, three containers that want all of it: 50, 30 and 20 percent of its time, in whatever order they come.
 
 The card is simulated, and so are containers: a program finds the library by its environment. All else is real: programs
 that call the driver, the library, the broker.
@@ -61,7 +61,7 @@ def show(place: Isolated, running: Sequence[Running], seconds: int) -> list[tupl
 
 
 def worst(running: Sequence[Running], seen: Sequence[tuple[float, ...]]) -> tuple[float, str]:
-    """How far whoever is furthest from what it was promised is, of what they had together, and who that is."""
+    """Which of them is furthest from its promise, and how far, of what they had together."""
     had = [sum(parts) for parts in zip(*seen, strict=True)]
     shares = [(part / sum(had), each.sharer) for part, each in zip(had, running, strict=True)]
     off = [(abs(part - sharer.share / 1000), f"{sharer.name} had {part:.1%}") for part, sharer in shares]

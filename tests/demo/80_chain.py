@@ -1,6 +1,6 @@
 """The whole chain: pods that share cards are placed by the scheduler, started by crishim, and kept within their parts.
 
-The cluster is real and has two nodes, the cards are simulated. Nobody binds anything by hand here, but for a forger.
+The cluster is real and has two nodes, the cards are simulated. Here only a forger binds pods by hand.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def wait_for_room(chain: Chain) -> None:
 
 def forge(chain: Chain) -> None:
     """Somebody who may bind pods, but has not the scheduler's key."""
-    say("\n5. Somebody who may bind pods gives one of them the allocation of another, signed with a key of his own")
+    say("\n5. A user who may bind pods gives one of them the allocation of another, signed with an own key")
     train = next(pod for pod in chain.rig.cluster.pods.made if pod.name == "train")
     allocation = chain.allocation(train)
     forged = chain.pod("forged", limits={GPU_MILLI: "600"}, scheduler="nobody")

@@ -94,7 +94,7 @@ def all_up() -> list[Up]:
 
 
 def _announce(rig: Rig) -> None:
-    """One rename, so that nobody reads half of it."""
+    """One rename, so that no reader sees half of it."""
     found = Up(
         slot=rig.addresses.slot,
         keeper=os.getpid(),

@@ -1,6 +1,6 @@
 """A runtime with nothing in front of it and no kubelet beside it: one machine with containerd, and a registry.
 
-critest wants to be its runtime's only client, and benchmarks of a proxy want nobody else to speak through it.
+critest wants to be its runtime's only client, and benchmarks of a proxy want to be its only client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rig's registry: Debian's docker-registry on one address, filled by its HTTP API.
 
-It stands for every registry there is: containerd is told by `certs.d/_default` to ask it and nobody else, so a name's
+It stands for every registry there is: containerd is told by `certs.d/_default` to ask it alone, so a name's
 host has no meaning here, and what was not pushed is not found rather than fetched.
 """
 

@@ -1,6 +1,6 @@
 """What goes wrong with an advertiser and its peers, and how soon the truth is told once the cause is gone.
 
-In each of them the node changes while nobody can tell, so that what stands is wrong until the advertiser mends it.
+In each of them the node changes while no one can tell, so that what stands is wrong until the advertiser mends it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def recoveries_s(node: Node, trouble: Trouble, rounds: int, *, lasts_s: float) -
 
 
 def _killed(node: Node, _: float) -> float:
-    """At any moment of telling a change; the next change nobody sees."""
+    """At any moment of telling a change; the next change is not seen."""
     node.tell("lose 0")
     time.sleep(random.uniform(0, _LATEST_S))  # noqa: S311
     node.advertiser.kill()

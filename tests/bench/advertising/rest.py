@@ -37,7 +37,7 @@ class Rest:
 
 
 def rest(node: Node, seconds: float, *, settled_s: float) -> Rest:
-    """An advertiser that was started anew, has come to rest, and then is left alone."""
+    """An advertiser that was started again, has come to rest, and then is left alone."""
     node.begin_anew()
     time.sleep(settled_s)
     daemon, child = node.advertiser.pid, node.child_pid

@@ -1,6 +1,6 @@
 """One rig for all tests of this folder, whose API server keeps an audit log of what advertisers ask.
 
-kubelet of n1 speaks through crishim, and nobody but us hands out its two cards. n2 has two cards as well, and NVIDIA's
+kubelet of n1 speaks through crishim, and we alone hand out its two cards. n2 has two cards as well, and NVIDIA's
 device plugin hands them out. Each test finds both nodes without an advertiser and with nothing told.
 """
 

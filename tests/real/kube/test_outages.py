@@ -1,4 +1,4 @@
-"""The real API server dies, freezes, loses its store or forgets history: whoever follows is right again by itself."""
+"""The real API server dies, freezes, loses its store or forgets history: a follower is right again by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods may say, to a real API server, by whoever writes them: here RBAC gives everybody every right over pods."""
+"""What pods may say, to a real API server, for every writer: here RBAC gives all users every right over pods."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def rig(lasting_gpu_rig: Rig) -> Iterator[Rig]:
 
 @pytest.fixture
 def plugin(rig: Rig) -> Iterator[Component]:
-    """NVIDIA's device plugin, started anew: what it once called unhealthy it never calls healthy again."""
+    """NVIDIA's device plugin, started again: what it once called unhealthy it never calls healthy again."""
     started = rig.nodes[NODE].daemon(device_plugin())
     started.start()
     started.wait_ready()

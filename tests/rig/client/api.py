@@ -98,7 +98,7 @@ class Api:
         return self._object(_with_body("PUT", path, body))
 
     def patch(self, path: str, body: Json | Objects, kind: Patch = Patch.MERGE) -> Json:
-        """A change of an object. An apply takes fields over from whoever had them."""
+        """A change of an object. An apply takes fields over from other managers."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is Patch.APPLY else _NOTHING
         return self._object(_with_body("PATCH", _target(path, query), body, kind.value))
 

@@ -4,7 +4,7 @@
     with pytest.raises(Refused):
         cluster.as_user("alice").nodes.annotate("n1", {"partage.dev/inventory": "{}"})
 
-A cluster is for one thread. Whoever made it closes it; that closes all that `as_…` made of it.
+A cluster is for one thread. Its maker closes it; that closes all that `as_…` made of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One connection to the API server, kept alive, made anew when the server closed it.
+"""One connection to the API server, kept alive, opened again when the server closed it.
 
-A request that changes something is sent once: whoever gets no answer to it cannot know whether it was carried out, and
-is told so. A GET is sent again over a new connection. Connections go straight to their address: `http.client` asks no
-environment for a proxy.
+A request that changes something is sent once. Without an answer its caller can't know whether it was carried out, and
+the error says so. A GET is sent again over a new connection. Connections go straight to their address: `http.client`
+asks no environment for a proxy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Way:
-    """How to get to a server: address, trust, and the headers of whoever speaks."""
+    """How to get to a server: address, trust, and the caller's headers."""
 
     host: str
     port: int

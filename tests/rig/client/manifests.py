@@ -63,7 +63,7 @@ def a_pod(name: str, **said: Unpack[PodFields]) -> Json:
 def a_node(
     name: str, *, annotations: Mapping[str, str] | None = None, capacity: Mapping[str, str] | None = None
 ) -> Json:
-    """A node object with no machine behind it, ready for as long as nobody looks for its heartbeat."""
+    """A node object with no machine behind it, ready until a controller misses its heartbeat."""
     amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **(capacity or {})}
     return {
         "apiVersion": "v1",

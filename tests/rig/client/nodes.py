@@ -37,7 +37,7 @@ class Nodes:
         return self._api.patch(NODES.at(name=name), {"metadata": {"annotations": dict(annotations)}})
 
     def delete(self, name: str) -> None:
-        """Takes the object away; a kubelet makes it anew only when it starts."""
+        """Takes the object away; a kubelet makes it again only when it starts."""
         self._api.delete(NODES.at(name=name))
 
     def wait_ready(self, name: str, within_s: float = PATIENCE_S) -> None:

@@ -55,7 +55,7 @@ def _etcd_flags(place: Place) -> Flags:
         "initial-cluster": f"rig={peers}",
         **_etcd_tls("", place, str(serving.certificate), str(serving.key)),
         **_etcd_tls("peer-", place, str(serving.certificate), str(serving.key)),
-        # One member elects itself: it waits for nobody, so it need not wait long.
+        # One member elects itself: it has no one to wait for.
         "heartbeat-interval": "20",
         "election-timeout": "200",
         "log-level": "warn",

@@ -1,6 +1,6 @@
 """The control plane of one rig: its four components, started side by side, each killable and restartable by itself.
 
-`start()` waits for nobody, so that other things can be started meanwhile. After `wait_api()` kubelets can register;
+`start()` does not wait, so that other things can be started meanwhile. After `wait_api()` kubelets can register;
 after `wait_ready()` users can work. What etcd holds is in the run folder and outlives every component.
 """
 

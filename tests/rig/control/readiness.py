@@ -18,7 +18,7 @@ WhyNot = Callable[[], str | None]
 
 
 def trusting(ca: Path, client: Certified | None = None) -> ssl.SSLContext:
-    """Speaks TLS with whoever that authority vouches for, as that client."""
+    """For TLS with servers of that authority, as that client."""
     context = ssl.create_default_context(cafile=ca)
     if client is not None:
         context.load_cert_chain(client.certificate, client.key)

@@ -54,7 +54,7 @@ FOR_BENCHMARKS: Final = ControlSettings(
         "disable-admission-plugins": "ServiceAccount,TaintNodesByCondition",
     },
 )
-"""Only etcd and kube-apiserver, for thousands of made-up nodes: they are not tainted, and nobody is told to wait."""
+"""Only etcd and kube-apiserver, for thousands of made-up nodes: they are not tainted, and no client is told to wait."""
 
 
 @dataclass(frozen=True)

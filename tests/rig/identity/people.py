@@ -1,6 +1,6 @@
 """The identities that a rig knows by name. Pure.
 
-A client certificate says who somebody is: its common name is the user, its organizations are the groups. What a user
+A client certificate says who the client is: its common name is the user, its organizations are the groups. What a user
 may do is RBAC's business (`permissions`), except for `system:masters`, to whom the API server refuses nothing.
 """
 

@@ -25,7 +25,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class File:
-    """A file; whoever may read it may run it, unless its mode says otherwise."""
+    """A file; all may read and run it, unless its mode says otherwise."""
 
     path: str
     content: bytes
@@ -63,7 +63,7 @@ def archive(entries: Iterable[Entry]) -> bytes:
 
 
 def _mode(entry: Entry, modes: Mapping[str, int]) -> int:
-    """A hard link says its file's mode again: who unpacks it sets the mode anew."""
+    """A hard link says its file's mode again: who unpacks it sets the mode again."""
     if not isinstance(entry, HardLink):
         return entry.mode
     if entry.target not in modes:

@@ -2,7 +2,7 @@
 
 A slot is a small number that all names of a rig are made from: its folder, its devices, its addresses, its cgroups. Who
 holds the flock of `<slot>.lock` owns the slot; the kernel lets it go when the owner dies, however it dies. So an
-unlocked slot with remains belongs to nobody, and whoever finds it cleans it before use. The lock file is made before
+unlocked slot with remains has no owner, and the next rig cleans it before use. The lock file is made before
 anything else and removed after everything else.
 """
 

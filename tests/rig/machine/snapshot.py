@@ -19,7 +19,7 @@ from rig.machine.cgroups import OURS, ROOT
 from rig.machine.components import MARK
 
 _WRITTEN_TO: Final = ("/etc", "/opt", "/run", "/usr/libexec", "/var")
-# What the machine's own services write while nobody looks.
+# What the machine's own services write at any time.
 _OF_OTHERS: Final = ("/run/log", "/run/systemd", "/run/udev", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/log")
 # These count what the machine does, or are new at each look.
 _MOVING: Final = (
@@ -77,7 +77,7 @@ def look() -> Snapshot:
 
 
 def _name_of(rigs: set[int]) -> re.Pattern[str]:
-    """What the names of these rigs' things have in common, and what nobody can tell apart while they live."""
+    """What the names of these rigs' things have in common, and what can't be told apart while they live."""
     if not rigs:
         return re.compile("(?!)")
     numbers = "|".join(map(str, sorted(rigs)))

@@ -1,6 +1,6 @@
 """The first process of a node: makes the machine's file system the node's own, then collects orphans until killed.
 
-Run as `python -I inside.py SPEC` by `unshare` with the node's new namespaces. It dies with whoever started it, and with
+Run as `python -I inside.py SPEC` by `unshare` with the node's new namespaces. It dies with its parent, and with
 it, since it is process 1, everything that ever ran in the node; the mounts and devices go, too. So a node can't be left
 behind. It uses the standard library alone, and never imports from where it stands.
 

@@ -66,7 +66,7 @@ class Node:
 
     @property
     def others(self) -> list[Component]:
-        """What was asked for by `daemon`; whoever asked may have ended it."""
+        """What `daemon` made; its caller may have ended it."""
         return list(self._others)
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class Node:
             component.kill()
 
     def daemon(self, daemon: Daemon) -> Component:
-        """Another program in the node, to be started, killed and stopped by whoever asked; it ends with the node."""
+        """Another program in the node, which the caller starts, kills and stops; it ends with the node."""
         self._others.append(inside(self.machine, daemon))
         return self._others[-1]
 
@@ -103,7 +103,7 @@ def inside(machine: Machine, daemon: Daemon) -> Component:
 
 @dataclass(frozen=True)
 class Supplies:
-    """What the node is made of, by whoever knows it: programs, images and the papers of its kubelet."""
+    """What the node is made of: programs, images, and its kubelet's identity."""
 
     programs: Programs
     registry: Registry

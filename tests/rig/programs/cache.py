@@ -1,7 +1,7 @@
 """The cache: one folder for each component, named by its version and by a hash of all that decides what it becomes.
 
 An entry is there or it is not: it is made in a folder apart and appears by one rename. Each has a lock, so that of two
-builders the second waits, and finds the work done. Whoever dies holding one loses it.
+builders the second waits, and finds the work done. A builder that dies loses its locks.
 
     kubernetes-1.36.2-1f0c52b7/bin/kubelet     an entry
     work/                                      what is being made; remains of the dead are cleared away
@@ -49,7 +49,7 @@ class Cache:
 
     @contextmanager
     def lock(self, key: str, teller: Teller) -> Generator[None]:
-        """Waits until nobody else makes this entry, and says for whom it waits."""
+        """Waits while another builder makes this entry, and says for which one."""
         path = self.root / "locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+", encoding="ascii") as file:

@@ -1,7 +1,7 @@
 """Gives the programs: looks for each, and makes those that are missing.
 
-Looking is a few stat calls, for every test run passes here. What the system must have is checked first, so that nobody
-waits for minutes to be told that a package is missing. One component is built at a time: go uses every core by itself.
+Looking is a few stat calls, for every test run passes here. What the system must have is checked first: people do
+not wait for minutes to hear that a package is missing. One component is built at a time: go uses every core by itself.
 """
 
 from __future__ import annotations

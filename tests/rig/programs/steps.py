@@ -5,7 +5,7 @@ the reader knows that work goes on, and the log stays readable.
 
 A step is a process group of its own. A terminal's Ctrl-C therefore reaches only the builder, which kills the group; a
 builder that is killed itself takes the step along by the kernel's parent-death signal. What the step then leaves half
-done lies in a folder that nobody reads.
+done lies in a folder that no builder reads.
 """
 
 from __future__ import annotations

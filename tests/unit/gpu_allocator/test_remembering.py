@@ -1,4 +1,4 @@
-"""What is remembered between the steps of a decision comes out as if it were asked anew."""
+"""What is remembered between the steps of a decision comes out as if it were asked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While the driver is to be let go nobody touches it, and the inventory says why."""
+"""During a pause the driver is not touched, and the inventory says why."""
 
 from __future__ import annotations
 

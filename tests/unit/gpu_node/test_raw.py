@@ -90,6 +90,6 @@ def test_without_the_drivers_own_nodes_nothing_is_started(node: MadeNode, missin
 
 
 def test_libraries_of_another_driver_are_not_mounted(node: MadeNode) -> None:
-    """The driver was updated and the modules were not loaded anew, or the inventory is older than the driver."""
+    """The driver was updated and the modules were not loaded again, or the inventory is older than the driver."""
     with pytest.raises(Refused, match=r"libcuda.so.999.1 is not below .*; set PARTAGE_DRIVER_ROOT there"):
         node.with_driver().adjusted(FIRST, of=part(driver="999.1"))

@@ -157,7 +157,7 @@ def test_a_spec_that_is_right_needs_no_room(written: MadeNode) -> None:
 def test_a_link_in_place_of_our_spec_is_replaced_and_not_followed(
     written: MadeNode, tmp_path: Path, *, is_right: bool
 ) -> None:
-    """Even one to a text that is right now: whoever owns that file could change it before the runtime reads it."""
+    """Even one to a text that is right now: its owner could change it before the runtime reads it."""
     target = tmp_path / "target"
     before = written.own_spec.read_bytes() if is_right else b"somebody's"
     target.write_bytes(before)

@@ -13,7 +13,7 @@ import numpy as np
 from partage_gpu.allocator.cluster import CLOSED, Cluster
 from partage_gpu.allocator.needs import UNWANTED, needs_of, wanted_cards
 from partage_gpu.allocator.plan import Plan
-from partage_plugins.answers import Codes, Flags, Slots
+from partage_plugins.answers import Codes, Slots
 from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.reasons import Reason
 
@@ -28,10 +28,6 @@ REASONS: Final = (
 )
 _NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _TAGS, _TOGETHER = range(len(REASONS))
 _FITS: Final = 255
-
-
-def _wanted(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Flags | bool:
-    return wanted_cards(cluster, wanted, slots) if wanted.cards or wanted.cards_not else True
 
 
 def reason_codes(cluster: Cluster, plan: Plan, slots: Slots) -> Codes:
@@ -49,7 +45,9 @@ def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
     steps = np.empty((5, *make.shape), np.bool_)
     steps[_NO_CARDS] = make > 0
     steps[_CLOSED] = share > CLOSED
-    steps[_UNWANTED] = (needs < UNWANTED) & _wanted(cluster, wanted, slots)
+    steps[_UNWANTED] = needs < UNWANTED
+    if wanted.cards or wanted.cards_not:
+        steps[_UNWANTED] &= wanted_cards(cluster, wanted, slots)
     steps[_SHARE] = share >= wanted.share_milli
     steps[_MEMORY] = cluster.memory_left[slots] >= needs
     passing = np.logical_and.accumulate(steps, axis=0).sum(axis=2)

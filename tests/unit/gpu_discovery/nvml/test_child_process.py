@@ -170,7 +170,7 @@ def test_a_silent_child_that_was_ready_is_killed(child: Made) -> None:
 def test_a_node_with_a_silent_card_is_looked_at_by_a_new_child_now_and_then(
     child: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NVML finds a card that was reset only when it is opened anew."""
+    """NVML finds a card that was reset only when it is opened again."""
     known = ANSWER.replace('"cards":[]', '"cards":[' + encode(made.card("a")).decode() + "]")
     driver = child(known)
     driver.look()

@@ -116,7 +116,7 @@ def test_lists_of_what_processes_did_are_of_the_containers_own(seeing: Program) 
     place = seeing.place
     with place.program() as other:
         other.ask("s = stream()")
-        other.ask("occupy(s, 'sim_400ms')")
+        other.ask("launch('sim_400ms', s)")
         other.ask("synchronize(s)")
         assert seeing.ask("busy()") == [other.pid]
         place.broker.rows = {token: row for token, row in place.broker.rows.items() if row.pid == seeing.pid}

@@ -1,4 +1,4 @@
-"""The driver API in a child process that has a simulated driver: programs.py runs snippets behind it."""
+"""The driver API in a child process: what snippets (programs.py) see besides the client of the memory tests."""
 
 from __future__ import annotations
 
@@ -10,39 +10,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-cuda = ctypes.CDLL("libcuda.so.1")
-MS = 1_000_000
+from simgpu.memory.client import call, cuda, kernel, launch, plain, start
+from simgpu.memory.client import told as made
+
 DEADLINE_S = 60.0
 
 
-class Refused(Exception):
-    """The driver answered with an error."""
-
-
-def plain(argument: object) -> object:
-    """Integers as 64 bits, which any smaller argument may be passed as."""
-    return ctypes.c_uint64(argument & (1 << 64) - 1) if isinstance(argument, int) else argument
-
-
 def ask(name: str, *arguments: object) -> int:
-    """What a function answers."""
-    return int(getattr(cuda, name)(*[plain(each) for each in arguments]))
+    """What a function answers, be it an error."""
+    return int(getattr(cuda, name)(*plain(arguments)))
 
 
-def call(name: str, *arguments: object) -> None:
-    """A function that must succeed."""
-    if number := ask(name, *arguments):
-        raise Refused(f"{name}: {number}")
-
-
-def made(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
-    """What a function writes to its first argument."""
-    value = kind()
-    call(name, ctypes.byref(value), *arguments)
-    return value.value
-
-
-def told(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
+def last(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
     """What a function writes to its last argument."""
     value = kind()
     call(name, *arguments, ctypes.byref(value))
@@ -51,35 +30,16 @@ def told(name: str, *arguments: object, kind: Any = ctypes.c_uint64) -> Any:
 
 def begin(device: int = 0) -> int:
     """This thread uses a device; its context."""
-    call("cuInit", 0)
-    context = made("cuDevicePrimaryCtxRetain", device)
-    call("cuCtxSetCurrent", context)
-    return int(context)
-
-
-def stream(flags: int = 1) -> int:
-    """A stream; non-blocking unless told otherwise."""
-    return int(made("cuStreamCreate", flags))
-
-
-def kernel(name: str) -> int:
-    """A function by its name, which says how long it runs."""
-    return int(made("cuModuleGetFunction", made("cuModuleLoadData", b"image"), name.encode()))
+    start(device)
+    return int(made("cuCtxGetCurrent"))
 
 
 def launching(function: int, where: int = 0, suffix: str = "") -> int:
-    """What a launch answers."""
+    """The answer, be it an error."""
     return ask(f"cuLaunchKernel{suffix}", function, 1, 1, 1, 1, 1, 1, 0, where, None, None)
 
 
-def launch(name: str, where: int = 0, suffix: str = "") -> None:
-    """A kernel of this name in a stream."""
-    if number := launching(kernel(name), where, suffix):
-        raise Refused(f"cuLaunchKernel: {number}")
-
-
 def event(flags: int = 0) -> int:
-    """A new one."""
     return int(made("cuEventCreate", flags))
 
 
@@ -97,17 +57,11 @@ def elapsed(first: int, second: int) -> float:
     return float(made("cuEventElapsedTime", first, second, kind=ctypes.c_float))
 
 
-def synchronize(where: int = 0) -> None:
-    """Waits for a stream."""
-    call("cuStreamSynchronize", where)
-
-
 def eventually(condition: Callable[[], bool]) -> None:
-    """Waits until it holds."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         if time.monotonic() > deadline:
-            raise Refused("it never came true")
+            raise TimeoutError("it never came true")
         time.sleep(0.001)
 
 
@@ -127,11 +81,9 @@ class Gate:
         self._opened.wait(DEADLINE_S)
 
     def open(self) -> None:
-        """Lets it end."""
         self._opened.set()
 
     def close(self, where: int) -> None:
-        """Stops a stream here."""
         call("cuLaunchHostFunc", where, self.function, None)
 
 
@@ -139,22 +91,20 @@ class Gate:
 
 
 def capture(where: int, mode: int = 0) -> None:
-    """Begins one."""
     call("cuStreamBeginCapture_v2", where, mode)
 
 
 def captured(where: int) -> int:
     """Ends a capture; its graph."""
-    return int(told("cuStreamEndCapture", where))
+    return int(last("cuStreamEndCapture", where))
 
 
 def capture_status(where: int) -> int:
     """0 none, 1 active, 2 invalidated."""
-    return int(told("cuStreamIsCapturing", where, kind=ctypes.c_int))
+    return int(last("cuStreamIsCapturing", where, kind=ctypes.c_int))
 
 
 def executable(graph: int) -> int:
-    """The graph, instantiated."""
     return int(made("cuGraphInstantiateWithFlags", graph, 0))
 
 
@@ -170,7 +120,6 @@ class KernelParams(ctypes.Structure):
 
 
 def handles(*each: int) -> Any:
-    """An array of them."""
     return (ctypes.c_uint64 * len(each))(*each)
 
 
@@ -192,5 +141,5 @@ def run_of(graph_or_executable: int, where: int, *, instantiated: bool = False) 
 
 def tell(answer: object) -> None:
     """What the test is told."""
-    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.write(json.dumps(["ok", answer]) + "\n")
     sys.stdout.flush()

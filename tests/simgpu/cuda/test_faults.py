@@ -22,31 +22,31 @@ HEALTHY = "begin(); launch('sim_1ms'); tell(ask('cuCtxSynchronize'))"
 
 def test_an_illegal_address_ends_a_wait_and_stays_with_the_process_but_not_with_the_card(node: SimulatedNode) -> None:
     with running(node, WAITS) as program:
-        assert program.hear() == "waits"
+        assert program.answer() == "waits"
         node.control(f"xid 0 31 {program.pid}")
-        assert program.hear() == 700
-        assert program.hear() == [700, 700, 700]
+        assert program.answer() == 700
+        assert program.answer() == [700, 700, 700]
         assert run(node, HEALTHY) == 0
 
 
 def test_a_lost_card_answers_46(node: SimulatedNode) -> None:
     with running(node, WAITS) as program:
-        assert program.hear() == "waits"
+        assert program.answer() == "waits"
         node.control("lose 0")
-        assert program.hear() == 46
-        assert program.hear() == [46, 46, 46]
+        assert program.answer() == 46
+        assert program.answer() == [46, 46, 46]
 
 
 @pytest.mark.parametrize("how", ["kill", "stop", "reload"])
 def test_a_program_that_waits_when_the_driver_goes_gets_an_error(node: SimulatedNode, how: str) -> None:
     with running(node, WAITS) as program:
-        assert program.hear() == "waits"
+        assert program.answer() == "waits"
         if how == "reload":
             node.control("reload")
         else:
             getattr(node, how)()
-        assert program.hear() == 999
-        assert program.hear() == [999, 999, 999]
+        assert program.answer() == 999
+        assert program.answer() == [999, 999, 999]
 
 
 def test_callbacks_are_told_of_a_fault_and_host_functions_are_not_called(node: SimulatedNode) -> None:
@@ -61,14 +61,14 @@ def test_callbacks_are_told_of_a_fault_and_host_functions_are_not_called(node: S
         call("cuStreamAddCallback", s, callback, None, 0); tell("waits"); gate.wait(DEADLINE_S); tell(told)
         """,
     ) as program:
-        assert program.hear() == "waits"
+        assert program.answer() == "waits"
         node.control(f"xid 0 31 {program.pid}")
-        assert program.hear() == [700]
+        assert program.answer() == [700]
 
 
 def test_a_stopped_program_keeps_no_other_from_the_card(node: SimulatedNode) -> None:
     with running(node, "begin(); tell(0)\nwhile True: launch('sim_1us'); call('cuCtxSynchronize')") as stopped:
-        stopped.hear()
+        stopped.answer()
         for _ in range(5):
             os.kill(stopped.pid, signal.SIGSTOP)
             assert run(node, HEALTHY) == 0
@@ -81,7 +81,7 @@ def test_two_programs_split_a_card_and_one_alone_has_all_of_it(node: SimulatedNo
         """
     alone = run(node, timed)
     with running(node, "begin(); launch('sim_forever'); tell(0); input()") as other:
-        other.hear()
+        other.answer()
         shared = run(node, timed)
     assert alone == pytest.approx(200, abs=20)
     assert shared == pytest.approx(400, abs=40)

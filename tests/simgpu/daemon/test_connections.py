@@ -10,13 +10,14 @@ import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
 from partage_simgpu.node import SimulatedNode
 from simgpu.daemon.users import small_node, until, used
 from support.simgpu import card, simulated_node
+from support.steered import Steered
 
 pytestmark = pytest.mark.slow
 _SIMGPU = Path(__file__).parents[3] / "simgpu/native"
@@ -24,12 +25,12 @@ _FOLDER = TemporaryDirectory(prefix="partage-probe-")
 atexit.register(_FOLDER.cleanup)
 _OK, _BROKEN = 0, 7
 _PROGRAM = """
-import ctypes, os, sys
+import ctypes, json, os, sys
 probe = ctypes.CDLL(sys.argv[1])
 probe.probe_root.restype = ctypes.c_char_p
 probe.probe_take.argtypes = [ctypes.c_uint64]
 for line in sys.stdin:
-    print(eval(line), flush=True)
+    print(json.dumps(["ok", eval(line)]), flush=True)
 """
 
 
@@ -42,34 +43,21 @@ def _probe() -> Path:
     return built
 
 
-class Program:
+class Program(Steered):
     """One that has loaded the library, and says what its functions answer."""
 
-    def __init__(self, library: Path, folder: Path | None = None) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, library],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=folder,
-        )
+    def __init__(self, library: Path) -> None:
+        super().__init__([sys.executable, "-c", _PROGRAM, library], env=os.environ, refusals="")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self.kill()
+        self.close()
 
-    def __call__(self, expression: str) -> str:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(expression + "\n")
-        self._process.stdin.flush()
-        return self._process.stdout.readline().strip()
-
-    def probe(self, function: str, *arguments: object) -> int:
-        return int(self(f"probe.probe_{function}({', '.join(map(str, arguments))})"))
+    def probe(self, function: str, *arguments: object) -> Any:
+        return self.ask(f"probe.probe_{function}({', '.join(map(str, arguments))})")
 
 
 def _installed(root: Path, folder: str = "usr/lib/x86_64-linux-gnu") -> Path:
@@ -82,7 +70,7 @@ def _installed(root: Path, folder: str = "usr/lib/x86_64-linux-gnu") -> Path:
 def test_a_library_finds_the_node_whose_root_it_lies_in(node: SimulatedNode, folder: str) -> None:
     with Program(_installed(node.root, folder)) as program:
         assert program.probe("connect") == _OK
-        assert program("probe.probe_root().decode()") == str(node.root)
+        assert program.ask("probe.probe_root().decode()") == str(node.root)
         assert program.probe("take", 5) == _OK
         assert used(node) == 5
 
@@ -104,7 +92,7 @@ def test_links_on_the_way_to_the_library_do_not_matter(node: SimulatedNode, tmp_
     for path in (tmp_path / "root-link" / library.relative_to(node.root), tmp_path / "alone.so", into):
         with Program(path) as program:
             assert program.probe("connect") == _OK
-            assert program("probe.probe_root().decode()") == str(node.root)
+            assert program.ask("probe.probe_root().decode()") == str(node.root)
 
 
 def test_a_library_that_lies_in_no_root_has_no_node(node: SimulatedNode) -> None:
@@ -144,28 +132,29 @@ def test_the_death_of_simgpud_is_for_ever_unless_the_library_forgets_it(node: Si
         node.start()
         assert program.probe("connect") == _OK, "it is connected, to one that is dead"
         assert program.probe("take", 5) == _BROKEN
-        program("probe.probe_disconnect()")
+        program.ask("probe.probe_disconnect() and None")
         assert program.probe("connect") == _OK
         assert program.probe("take", 5) == _OK
         assert program.probe("alive") == 1
 
 
 def test_a_program_that_execs_has_nothing_of_the_connection(node: SimulatedNode) -> None:
-    listing = "import os; print(len([1 for fd in os.listdir('/proc/self/fd') if int(fd) > 2]), flush=True); input()"
+    count = "len([1 for fd in os.listdir('/proc/self/fd') if int(fd) > 2])"
+    listing = f"""import os; print('["ok", %d]' % {count}, flush=True); input()"""
     with Program(_installed(node.root)) as program:
         assert program.probe("connect") == _OK
         assert program.probe("take", 5) == _OK
-        assert program(f"os.execv({sys.executable!r}, [{sys.executable!r}, '-c', {listing!r}])") == "1"
+        assert program.ask(f"os.execv({sys.executable!r}, [{sys.executable!r}, '-c', {listing!r}])") == 1
         until(lambda: used(node) == 0)
 
 
 def test_descriptors_go_to_and_come_from_simgpud(node: SimulatedNode) -> None:
     with Program(_installed(node.root)) as program:
         program.probe("connect")
-        program("exec('import ctypes; piece = ctypes.c_uint64(); sent = os.memfd_create(\"kept\")', globals())")
-        program("globals().update(got=probe.probe_open_files(sent, ctypes.byref(piece)))")
-        assert program("os.readlink(f'/proc/self/fd/{got}')") == "/memfd:kept (deleted)"
-        assert program("os.get_inheritable(got)") == "False"
+        program.ask("exec('import ctypes; piece = ctypes.c_uint64(); sent = os.memfd_create(\"kept\")', globals())")
+        program.ask("globals().update(got=probe.probe_open_files(sent, ctypes.byref(piece)))")
+        assert program.ask("os.readlink(f'/proc/self/fd/{got}')") == "/memfd:kept (deleted)"
+        assert program.ask("os.get_inheritable(got)") is False
 
 
 def test_a_process_is_seen_among_those_of_its_card(node: SimulatedNode) -> None:

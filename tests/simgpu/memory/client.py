@@ -84,20 +84,23 @@ def reset(device: int = 0) -> None:
     call("cuDevicePrimaryCtxReset_v2", device)
 
 
-def stream() -> int:
-    """One that does not wait for the legacy stream."""
-    return int(told("cuStreamCreate", 1))
+def stream(flags: int = 1) -> int:
+    """One that does not wait for the legacy stream, unless told otherwise."""
+    return int(told("cuStreamCreate", flags))
 
 
 def synchronize(one: int = 0) -> None:
     call("cuStreamSynchronize", one)
 
 
-def occupy(one: int, name: str = "sim_50ms") -> None:
-    """A kernel in a stream."""
-    module = told("cuModuleLoadData", b"anything")
-    kernel = told("cuModuleGetFunction", module, name.encode())
-    call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, one, None, None)
+def kernel(name: str) -> int:
+    """A function by its name, which says how long it runs."""
+    return int(told("cuModuleGetFunction", told("cuModuleLoadData", b"anything"), name.encode()))
+
+
+def launch(name: str, one: int = 0, suffix: str = "") -> None:
+    """A kernel of this name in a stream."""
+    call(f"cuLaunchKernel{suffix}", kernel(name), 1, 1, 1, 1, 1, 1, 0, one, None, None)
 
 
 def captured(one: int, body: Callable[[], object]) -> tuple[int, object]:

@@ -39,7 +39,7 @@ def test_other_streams_have_memory_again_once_the_work_before_its_free_is_done(o
     one.ask("one, two = stream(), stream()")
     one.ask("keep = alloc_async(MIB, one)")
     one.ask("a = alloc_async(20 * MIB, one)")
-    one.ask('occupy(one, "sim_20ms")')
+    one.ask('launch("sim_20ms", one)')
     one.ask("free_async(a, one)")
     one.ask("synchronize(one)")
     assert one.ask("alloc_async(20 * MIB, two)") == one.ask("a")
@@ -48,7 +48,7 @@ def test_other_streams_have_memory_again_once_the_work_before_its_free_is_done(o
 def test_memory_that_is_freed_piece_by_piece_becomes_whole_again(node: SimulatedNode, one: Program) -> None:
     one.ask("one = stream()")
     one.ask("pieces = [alloc_async(8 * MIB, one) for _ in range(4)]")
-    one.ask('occupy(one, "sim_forever")')
+    one.ask('launch("sim_forever", one)')
     full = used(node)
     one.ask("[free_async(pieces[n], one) for n in (2, 0, 3, 1)] and None")
     assert one.ask("alloc_async(32 * MIB, one)") == one.ask("pieces[0]")
@@ -59,7 +59,7 @@ def test_what_streams_still_wait_to_free_is_not_trimmed(node: SimulatedNode, one
     before = used(node)
     one.ask("one = stream()")
     one.ask("a = alloc_async(MIB, one)")
-    one.ask('occupy(one, "sim_100ms")')
+    one.ask('launch("sim_100ms", one)')
     one.ask("free_async(a, one)")
     one.ask('call("cuMemPoolTrimTo", pool_of(), 0)')
     assert used(node) - before >= CHUNK

@@ -85,7 +85,7 @@ def test_time_between_records_in_an_idle_stream_is_real_time(node: SimulatedNode
 def test_times_of_long_ago_stay_exact_while_another_process_shares_the_card(node: SimulatedNode) -> None:
     """Each gets half of the card, so every tenth of a second takes two, seen from events that were recorded at once."""
     with running(node, "begin(); launch('sim_forever'); tell(0); input()") as other:
-        other.hear()
+        other.answer()
         times = run(
             node,
             """

@@ -22,7 +22,7 @@ def test_a_full_queue_holds_only_its_own_stream(node: SimulatedNode) -> None:
         launch("sim_1ms", other); synchronize(other); tell("done"); input()
         """,
     ) as program:
-        assert sorted([program.hear(), program.hear()]) == ["blocks", "done"]
+        assert sorted([program.answer(), program.answer()]) == ["blocks", "done"]
 
 
 def test_queues_hold_what_waits_for_the_host_too(node: SimulatedNode) -> None:
@@ -37,10 +37,10 @@ def test_queues_hold_what_waits_for_the_host_too(node: SimulatedNode) -> None:
         tell("full"); input(); gate.open(); waits.join(); synchronize(s); tell(ask("cuStreamQuery", s))
         """,
     ) as program:
-        assert program.hear() == "full"
-        program.say()
-        assert program.hear() == "went on"
-        assert program.hear() == 0
+        assert program.answer() == "full"
+        program.say("go")
+        assert program.answer() == "went on"
+        assert program.answer() == 0
 
 
 def test_200_threads_launch_in_streams_of_their_own_and_in_one(node: SimulatedNode) -> None:

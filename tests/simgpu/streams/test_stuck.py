@@ -19,14 +19,14 @@ UNTIL_OTHERS_ARE_DONE = "begin(); s = stream(); launch('sim_20ms', s); synchroni
 
 def test_the_next_kernel_of_one_process_never_ends_and_anothers_does(node: SimulatedNode) -> None:
     with running(node, PROGRAM) as one, running(node, PROGRAM.replace("== 0", "== 600")) as stuck:
-        assert (one.hear(), stuck.hear()) == (0, 0)
+        assert (one.answer(), stuck.answer()) == (0, 0)
         node.control(f"stick 0 {stuck.pid}")
         for each in (one, stuck):
-            each.say()
+            each.say("go")
         run(node, UNTIL_OTHERS_ARE_DONE)
         for each in (one, stuck):
-            each.say()
-        assert (one.hear(), stuck.hear()) == (0, 600)
+            each.say("go")
+        assert (one.answer(), stuck.answer()) == (0, 600)
 
 
 def test_only_one_kernel_is_made_so(node: SimulatedNode) -> None:
@@ -38,18 +38,18 @@ def test_only_one_kernel_is_made_so(node: SimulatedNode) -> None:
         launch("sim_1us", a); launch("sim_1us", b); synchronize(b); tell(ask("cuStreamQuery", a))
         """,
     ) as program:
-        program.hear()
+        program.answer()
         node.control("stick 0")
-        program.say()
-        assert program.hear() == 600
+        program.say("go")
+        assert program.answer() == 600
 
 
 def test_with_its_process_it_is_gone_and_later_ones_know_nothing_of_it(node: SimulatedNode) -> None:
     with running(node, "begin(); tell(0); input(); launch('sim_1us'); tell(1); input()") as program:
-        program.hear()
+        program.answer()
         node.control("stick 0")
-        program.say()
-        program.hear()
+        program.say("go")
+        program.answer()
     assert run(node, "begin(); launch('sim_1us'); synchronize(); tell(ask('cuStreamQuery', 0))") == 0
 
 

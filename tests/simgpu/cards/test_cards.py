@@ -133,11 +133,6 @@ def test_a_driver_that_hangs_loses_all_cards_and_gives_them_back(cards: Cards) -
     cards.are(BOTH_OK)
 
 
-def test_errors_of_memory_degrade(cards: Cards) -> None:
-    cards.node.control("ecc 0 uncorrected 1")
-    assert cards.become(lambda health: health != BOTH_OK)[ONE].startswith("degraded: an error of memory")
-
-
 def test_a_pause_leaves_no_library_mapped(cards: Cards) -> None:
     assert cards.users()
     pause = cards.root / PAUSE_FOLDER / "by-hand"
@@ -146,13 +141,6 @@ def test_a_pause_leaves_no_library_mapped(cards: Cards) -> None:
     assert set(cards.health().values()) == {"degraded: paused: driver upgrade"}
     assert not cards.users()
     pause.unlink()
-    cards.are(BOTH_OK)
-
-
-def test_a_reloaded_driver_gives_all_cards_back(cards: Cards) -> None:
-    cards.node.control("reload")
-    cards.become(lambda health: set(health.values()) <= {"ok", CAME_BACK})
-    cards.now_s += 60
     cards.are(BOTH_OK)
 
 

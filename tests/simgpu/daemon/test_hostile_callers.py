@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -127,23 +126,6 @@ def test_the_row_after_the_last_is_refused(tmp_path: Path) -> None:
         finally:
             for user in users:
                 user.kill()
-
-
-@pytest.mark.slow
-def test_killing_many_at_once_returns_everything(node: SimulatedNode) -> None:
-    users = [User(node.root) for _ in range(12)]
-    for n, user in enumerate(users):
-        user.ask(Ask.ATTACH)
-        user.take(n + 1)
-        if n % 3 == 0:
-            user.send(signal.SIGSTOP)
-    assert used(node) > 0
-    for user in users:
-        user.send(signal.SIGKILL)
-    for user in users:
-        user.kill()
-    until(lambda: totals(node)["processes"] == 0)
-    assert used(node) == 0
 
 
 def test_packets_of_chance_are_all_answered(node: SimulatedNode) -> None:

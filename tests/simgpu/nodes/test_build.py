@@ -166,8 +166,3 @@ def test_a_build_of_ones_own_is_taken_as_it_is(place: Place, tmp_path: Path, mon
     monkeypatch.setenv(build.READY_MADE, str(tmp_path / "mine"))
     assert build.built(into=place.builds) == tmp_path / "mine"
     assert place.compiled() == 0
-
-
-def test_the_real_sources_are_found_and_have_profiles() -> None:
-    assert (build.sources() / "Makefile").is_file()
-    assert (build.sources() / "profiles/h100.toml").is_file()

@@ -76,29 +76,6 @@ def test_who_looks_and_when_makes_no_difference(steps: list[tuple[int, int, int]
         often.close()
 
 
-@given(_STEPS)
-def test_no_time_is_given_twice_and_none_before_its_work_is_published(steps: list[tuple[int, int, int]]) -> None:
-    line = _begun(5)
-    try:
-        now = _play(line, steps)
-        assert sum(line.received(5)) <= now == line.wall()
-        assert all(line.share(row).received <= line.published(row) for row in range(5))
-    finally:
-        line.close()
-
-
-@given(st.lists(st.one_of(_TIMES, st.just(0)), min_size=1, max_size=64), _TIMES)
-def test_the_card_is_never_idle_while_somebody_has_work(work: list[int], time: int) -> None:
-    line = _begun(len(work))
-    try:
-        for row, each in enumerate(work):
-            line.publish(row, each)
-        line.advance(time)
-        assert sum(line.received()) == min(time, sum(work))
-    finally:
-        line.close()
-
-
 @given(st.integers(2, 6), st.lists(st.tuples(_TIMES, st.integers(0, 5), _TIMES), max_size=20))
 def test_two_that_always_have_work_never_differ_by_more_than_a_slice(
     others: int, steps: list[tuple[int, int, int]]
@@ -175,18 +152,6 @@ def test_ten_years_of_endless_work_pass_at_once(line: Timeline) -> None:
     assert max(received) - min(received) <= SLICE
 
 
-def test_who_comes_to_a_card_in_use_starts_at_once_and_alternates(line: Timeline) -> None:
-    line.begin(0)
-    line.publish(0, NEVER)
-    line.advance(10 * SLICE + 5)
-    line.begin(1)
-    line.publish(1, NEVER)
-    line.advance(11 * SLICE + 5)
-    assert line.share(1).received == SLICE
-    line.advance(13 * SLICE + 5)
-    assert line.share(1).received == 2 * SLICE
-
-
 def test_a_slice_may_have_another_length(line: Timeline) -> None:
     line.slice(10)
     for row in (0, 1):
@@ -215,11 +180,3 @@ def test_a_row_that_is_taken_from_a_dead_process_has_no_work_left(line: Timeline
     line.begin(0)
     line.advance(10_000)
     assert line.share(0).received == line.published(0) == 100
-
-
-def test_time_does_not_run_back(line: Timeline) -> None:
-    line.begin(0)
-    line.publish(0, NEVER)
-    line.advance(100)
-    line.advance(50)
-    assert (line.wall(), line.share(0).received) == (100, 100)

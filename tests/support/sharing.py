@@ -96,11 +96,11 @@ def sharing(place: Isolated, *sharers: Sharer) -> Generator[list[Running]]:
         yield running
 
 
-def each_second(place: Isolated, running: Sequence[Running]) -> Iterator[tuple[float, ...]]:
-    """Parts of the card's time, for ever: of each second what each had in it."""
+def each_second(place: Isolated, running: Sequence[Running], step_s: float = 1.0) -> Iterator[tuple[float, ...]]:
+    """Parts of the card's time, for ever: of each second, or step, what each had in it."""
     at, had = _had(place, running)
     while True:
-        time.sleep(1)
+        time.sleep(step_s)
         now, has = _had(place, running)
         yield tuple((after - before) / (now - at) for before, after in zip(had, has, strict=True))
         at, had = now, has
@@ -111,5 +111,7 @@ def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
     return time.monotonic_ns(), [each.busy_ns(account) for each in running]
 
 
-def watched(place: Isolated, running: Sequence[Running], seconds: int) -> list[tuple[float, ...]]:
-    return [parts for _, parts in zip(range(seconds), each_second(place, running), strict=False)]
+def watched(
+    place: Isolated, running: Sequence[Running], seconds: int, step_s: float = 1.0
+) -> list[tuple[float, ...]]:
+    return [parts for _, parts in zip(range(seconds), each_second(place, running, step_s), strict=False)]

@@ -17,7 +17,8 @@ from support.sharing import Running, Sharer, sharing, watched
 
 POLICIES: Final = {"ours": "virtual-time", "Gemini's": "gemini", "no metering": "free-run"}
 SETTLES_S: Final = 1.5
-SMOKE_SETTLES_S: Final = 0.2
+SMOKE_S: Final = 0.2
+"""So long a smoke run lasts, and so long before it things settle."""
 AGAIN: Final = 2
 """A run that was disturbed is repeated so often at most,"""
 REPEATS: Final = 2
@@ -31,7 +32,7 @@ class Place:
         self.disturbed: list[str] = []
         """What could not be measured while the machine did little else."""
         self._repeats = 0 if bench.smoke else REPEATS
-        self._settles_s = SMOKE_SETTLES_S if bench.smoke else SETTLES_S
+        self._settles_s, self._step_s = (SMOKE_S, SMOKE_S) if bench.smoke else (SETTLES_S, 1.0)
 
     def run(self, case: Case, seconds: int) -> Seen:
         return self._quietly(case.name, lambda: Seen(case, self._seconds(case.sharers, seconds)))
@@ -51,7 +52,7 @@ class Place:
     def _seconds(self, sharers: Sequence[Sharer], seconds: int) -> list[tuple[float, ...]]:
         with sharing(self._isolation, *sharers) as running:
             time.sleep(self._settles_s)
-            seen = watched(self._isolation, running, seconds)
+            seen = watched(self._isolation, running, seconds, self._step_s)
             self._look(running)
         return seen
 

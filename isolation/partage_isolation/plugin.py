@@ -74,8 +74,6 @@ NONSENSE: Final = (
 
 
 class IsolationNode:
-    """Puts containers under the broker's limits."""
-
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:
         """Where the broker is to be found; it is not asked yet, since it may be started later."""

@@ -69,5 +69,4 @@ class BrokerSettings(CommonSettings, frozen=True, kw_only=True):
 
     @property
     def policy_of_cards(self) -> Mapping[CardId, str]:
-        """Of those that have one of their own."""
         return {CardId(card): policy for card, _, policy in (said.partition("=") for said in self.policies)}

@@ -1,10 +1,10 @@
 """The broker goes before ordinary programs, and no further: each turn of a card waits for it.
 
 A niceness counts only within a control group, and a node has many. So its threads ask for round robin at the lowest
-real-time priority: all of them, since the thread that answers waits for the one that holds the interpreter. They are no
-danger to the node by that: after a second without a pause they are ordinary ones again, and where even that can't be
-done the kernel ends the process four seconds later. A child is made an ordinary one by who starts it: an interpreter
-that starts may compute for a second without a pause.
+real-time priority: all of them, since the thread that answers waits for the one that holds the interpreter. That is no
+danger to the node: after a second without a pause they are ordinary ones again, and where even that can't be
+done the kernel ends the process four seconds later. A child is made ordinary by the process that starts it: an
+interpreter may compute for a second without a pause while it starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENDS_AFTER_US: Final = 5_000_000
 
 
 def go_first(on_surrender: Callable[[], None]) -> str | None:
-    """Returns why that is not to be had: no right, or no time for such threads in our control group."""
+    """Returns why that is refused: no right, or no time for such threads in our control group."""
     before = signal.signal(signal.SIGXCPU, lambda _number, _frame: _surrender(on_surrender))
     try:
         _bound()

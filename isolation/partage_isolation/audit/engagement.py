@@ -77,7 +77,7 @@ _FIRST_AGAIN_S: Final = 5.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """Who is to be looked at."""
+    """Processes and containers to look at."""
 
     pids: Iterable[int]
     """On cards."""
@@ -149,7 +149,7 @@ class Engagement:
         return sight
 
     def _held(self, pids: AbstractSet[int], keys: Mapping[str, ContainerKey]) -> dict[int, Sight]:
-        """Who has a card's device open, for its mounts alone; again each time as long as they are wrong."""
+        """Processes that have a card's device open, for their mounts alone; each time again while these are wrong."""
         looked = ((pid, self._looked_at(pid, keys, with_maps=False)) for pid in pids | self._wrong)
         sights = {pid: sight for pid, sight in looked if sight is not None and sight.wrong_places}
         self._wrong = frozenset(sights)

@@ -1,4 +1,4 @@
-"""How a lease begins, changes and ends: granted, renewed, closed, drained or given up.
+"""A lease begins, changes and ends: it is granted, renewed, closed, drained or given up.
 
 Pure. The cards of a gang close together and are free together: while work on one of them waits for a launch on another,
 the gang opens once more for a moment. A member that does not say in time that its work is done is silent from then on.
@@ -96,7 +96,7 @@ class Closing:
         return max(seat.closing_at + self.patience_ns(seat) for seat in closing if seat.undrained)
 
     def go_on(self, demander: Demander, now: int) -> bool:
-        """Does what its time has come for; whether its cards are free now."""
+        """Does what is due; whether its cards are free now."""
         closing = demander.closing()
         if not closing:
             return False
@@ -113,7 +113,7 @@ class Closing:
         return True
 
     def _reopens(self, demander: Demander, closing: list[Seat], now: int) -> bool:
-        """Work on one card may wait for what threads at another's gate would launch: once, they may."""
+        """Work on one card may wait for launches on another. So its cards open once more, and only once."""
         if len(closing) < 2 or demander.is_reopened:  # noqa: PLR2004
             return False
         if now < min(seat.closing_at for seat in closing) + self._timing.drain_least_ns:
@@ -202,7 +202,7 @@ class Granting:
         return seat.deadline if len(seat.demander.seats) > 1 else seat.deadline + self._timing.speaks_ns
 
     def end_by(self, seat: Seat, deadline: int, now: int) -> None:
-        """An open lease ends then and not later: at once, where a deadline would have passed before it is read."""
+        """An open lease ends then and not later; at once where its processes would read the deadline too late."""
         if deadline < now + UNIT_NS:
             self._closing.revoke(seat.demander, now)
         elif not seat.is_leased:
@@ -211,7 +211,7 @@ class Granting:
             self._open(seat, RENEWED, now, deadline)
 
     def renew(self, demander: Demander, now: int) -> None:
-        """Instead of being drained and granted again a lease goes on, where the same container would be first."""
+        """A lease goes on where the same container would be first: it is not drained and granted again."""
         seats = [seat for seat in demander.open_seats() if seat.is_leased]
         runs = [self._more_ns(seat, now) for seat in seats]
         if demander.is_reopened or 0 in runs:
@@ -241,7 +241,7 @@ class Granting:
         return more if more >= self._timing.min_run_ns else 0
 
     def adjust(self, demander: Demander, seat: Seat, now: int) -> None:
-        """A lease without a deadline stays what it was given as only while that is right."""
+        """A lease without a deadline is changed once its reason is gone."""
         if seat.is_leased:
             return
         run = seat.card.policy.run_ns(seat.account, now, is_contended=False)
@@ -252,5 +252,5 @@ class Granting:
 
 
 def _may_be_free(demander: Demander, seat: Seat) -> bool:
-    """No other container is there; nor on another card of its gang, which will want to end all together."""
+    """No other container is on the card, or on another card of its gang: a gang ends on all of them together."""
     return seat.card.is_alone(seat) and all(other.card.is_alone(other) for other in demander.seats)

@@ -1,4 +1,4 @@
-"""Who uses a card: a container's seat there, the card itself, and the container as a gang of its seats.
+"""A container's seat on a card, the card itself, and the container as a gang of its seats.
 
 Pure. A *member* is a process that has joined. A member that did not say in time that its work was done is *silent*: the
 card does not wait for it until it speaks of the present line. A gang gets all cards that it needs in one step or none,
@@ -73,7 +73,7 @@ class Seat:
     deadline: int = 0
     members: dict[Member, Presence] = field(default_factory=dict[Member, Presence])
     undrained: set[Member] = field(default_factory=set[Member])
-    """Whom its closing still waits for."""
+    """Members that its closing still waits for."""
     silent: set[Member] = field(default_factory=set[Member])
     granted_at: int = 0
     ended_at: int = 0
@@ -104,7 +104,7 @@ class Seat:
 
     @property
     def is_in_order(self) -> bool:
-        """It wants the card or has it, and may have it."""
+        """It wants the card or has it, and no ceiling keeps it away."""
         return self.is_busy and not self.is_capped
 
     @property
@@ -136,7 +136,6 @@ class Seat:
             self.busy_since = now
 
     def settle(self, now: int) -> None:
-        """Brings its meters up to now."""
         self.got.add(self.charged_from, now, self.charged)
         self.charged, self.charged_from = 0, now
         if self.is_busy:
@@ -150,17 +149,15 @@ class Seat:
         return self.account.share > 0 and not self.is_capped
 
     def begins_to_wait(self, now: int) -> None:
-        """From now on it is counted how long."""
+        """Its wait is counted from now on."""
         self.waiting_since = now
         self.card.patient_until = min(self.card.patient_until, self.overdue_at)
 
     @property
     def overdue_at(self) -> int:
-        """By then it has waited for too long."""
         return self.waiting_since + self.demander.longest_wait_ns
 
     def waits(self) -> bool:
-        """Whether some thread of it stands at the gate."""
         return any([presence.wants for presence in self.members.values()])  # noqa: C419 - a list is faster
 
     def forget_wants(self, epoch: int | None = None) -> None:
@@ -216,7 +213,6 @@ def runners(behind: Sequence[Seat], holder: Seat | None) -> list[Running]:
 
 
 def divided(amount: int, among: Sequence[Running]) -> list[tuple[Seat, int]]:
-    """All of it, by processes."""
     whole = sum(processes for _, processes in among)
     parts: list[tuple[Seat, int]] = []
     before = 0
@@ -244,7 +240,7 @@ class Card:
     charged: int = 0
     """All that was ever charged."""
     busy: int = 0
-    """Time in which somebody was charged."""
+    """Time that was charged to any container."""
 
     def charge(self, now: int) -> None:
         """Time until now: to the holder, or to all whose work may run, by their processes."""
@@ -285,7 +281,7 @@ class Card:
         return at
 
     def is_contended(self, seat: Seat, since: int) -> bool:
-        """Somebody else waits for it, and could have it; or had it after that time, and was not idle then."""
+        """Another container waits for it and could have it, or had it after that time and was not idle then."""
         for other in self.seats:
             if other is not seat:
                 if other.is_waiting:
@@ -296,7 +292,7 @@ class Card:
         return False
 
     def kept_until(self, seat: Seat, now: int, keep_ns: int) -> int:
-        """Until when somebody before it is expected back who had the card a moment ago and was not idle."""
+        """Until when the card is kept for a container before it, which had the card a moment ago and was not idle."""
         gone = [other for other in self.seats if other.rested_at + keep_ns > now and other.has_gone]
         if not gone or not self.policy.renews:
             return 0
@@ -305,18 +301,18 @@ class Card:
         return max(first) + keep_ns if first else 0
 
     def came(self, seat: Seat) -> None:
-        """It was away: it is ahead of the others by a credit at most, or by what they owed it when it went."""
+        """It is back: it is ahead of the others by a credit at most, or by what they owed it when it left."""
         self.policy.came(seat.account, self._keep_time(seat, self._others(seat)))
 
     def goes(self, seat: Seat, *, is_back: bool) -> None:
-        """It gives the card up; unless it is back at once, it will be owed what others owe it now."""
+        """It gives the card up. Unless it is back at once, it keeps what others owe it now."""
         virtual, others = seat.account.virtual, self._others(seat)
         self._keep_time(seat, [*others, virtual])
         if not is_back:
             seat.account.lead = max(0, min(others, default=virtual) - virtual)
 
     def _others(self, seat: Seat) -> list[int]:
-        """Clocks of those who want the card or have it, of its kind: with a share, or without."""
+        """Clocks of others of its kind, with a share or without, that want the card or have it."""
         has_share = seat.account.share > 0
         return [
             other.account.virtual
@@ -325,13 +321,12 @@ class Card:
         ]
 
     def _keep_time(self, seat: Seat, clocks: Sequence[int]) -> int:
-        """How far virtual time has come: where the one is who is furthest behind."""
+        """How far virtual time has come: to the clock that is furthest behind."""
         kind = seat.account.share > 0
         self.clocks[kind] = max(self.clocks[kind], min(clocks, default=0))
         return self.clocks[kind]
 
     def patience_ends(self, now: int) -> int:
-        """When the next of those who wait has waited for too long."""
         ends = [seat.overdue_at for seat in self.seats if seat.is_waiting]
         self.patient_until = min(ends, default=NEVER)
         return min((at for at in ends if at > now), default=NEVER)
@@ -341,7 +336,6 @@ class Card:
         return any(other is not seat and other.is_busy and other.drain_ns > drain_ns for other in self.seats)
 
     def is_alone(self, seat: Seat) -> bool:
-        """No other container has a process here."""
         return all(other is seat or other.life is Life.EMPTY for other in self.seats)
 
     def forget(self, seat: Seat) -> None:
@@ -356,7 +350,7 @@ class Card:
 class Demander:
     key: ContainerKey
     number: int
-    """By age: who came first is first where nothing else decides."""
+    """By age: the oldest is first where nothing else decides."""
     timing: Timing
     seats: list[Seat] = field(default_factory=list[Seat])
     """By card id."""
@@ -372,7 +366,7 @@ class Demander:
         self.set_longest_wait()
 
     def set_longest_wait(self) -> None:
-        """Where it is torn it harms others until it runs everywhere: it is served soon, and each time less soon."""
+        """A torn gang harms others until it runs on all its cards. It is served soon, and each time less soon."""
         timing = self.timing
         if self.is_torn():
             self.longest_wait_ns = min(timing.longest_wait_ns, 2 * timing.quantum_ns << min(self.torn_turns, 10))
@@ -405,7 +399,6 @@ class Demander:
         return bool(closing) and not any([seat.undrained for seat in closing])  # noqa: C419 - a list is faster
 
     def open_seats(self) -> list[Seat]:
-        """Those whose processes may launch."""
         return [seat for seat in self.seats if seat.is_open and seat.card.policy.is_metering]
 
 

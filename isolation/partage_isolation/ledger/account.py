@@ -17,8 +17,6 @@ from partage_isolation.ledger.pieces import ProcessId
 
 
 class Amounts(NamedTuple):
-    """What a process says that it has of one card."""
-
     used: int
     lent: int
     changes: int = 0
@@ -41,11 +39,9 @@ class Charges:
         self._sums: dict[int, Charge] = {}
 
     def on(self, card: int) -> Charge:
-        """To all its processes on that card."""
         return self._sums.get(card, NOTHING)
 
     def count(self, who: ProcessId, card: int, now: Charge) -> None:
-        """To that process it is so much now."""
         place = who, card
         before = self._each.get(place, NOTHING)
         if now != NOTHING:
@@ -102,7 +98,6 @@ class Account:
 
     @property
     def charge(self) -> Charge:
-        """As its container counts it."""
         return Charge(self.lent + self.unproved, self.overhead + self.reserved)
 
     @property
@@ -111,7 +106,6 @@ class Account:
         return self.used > self.lent
 
     def tell(self, amounts: Amounts) -> None:
-        """What the process says to use."""
         self.used, self.changes = min(amounts.used, MOST_BYTES), amounts.changes
         self.in_flight = amounts.in_flight
 
@@ -160,7 +154,6 @@ class Account:
         self.lent, self.used = max(0, self.lent - amount), max(0, self.used - amount)
 
     def seen(self) -> Seen:
-        """For a sample that begins now."""
         return Seen(self.lent, self.doubted, self.is_made)
 
     def sampled(self, shown: int, began: Seen, *, exact_used: int | None) -> int | None:

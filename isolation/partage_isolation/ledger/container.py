@@ -34,8 +34,6 @@ class State(IntEnum):
 
 
 class Event(IntEnum):
-    """What happens to a process."""
-
     HUNG_UP = 1
     RESUMED = 2
     """It came with the token that it was given."""
@@ -75,8 +73,6 @@ def after(state: State, event: Event) -> State:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Process:
-    """One process of a container."""
-
     key: ContainerKey
     pid: int
     start: int
@@ -91,7 +87,6 @@ class Process:
 
     @property
     def id(self) -> ProcessId:
-        """What no other process has."""
         return self.pid, self.start
 
     @property
@@ -111,8 +106,6 @@ class Process:
 
 @dataclass(slots=True)
 class CardBook:
-    """One card of a container."""
-
     id: CardId
     granted: int
     share: int
@@ -142,7 +135,6 @@ class Container:
     """What each of them has."""
 
     def card_number(self, card: CardId) -> int | None:
-        """The number of a card, or None where the container has no such card."""
         return next((number for number, book in enumerate(self.cards) if book.id == card), None)
 
     def accounts(self, card: int) -> Iterator[tuple[Process, Account]]:
@@ -180,14 +172,12 @@ class Container:
         self.cards = cards
 
     def enter(self, process: Process) -> None:
-        """It is of the container from now on, with all that it has."""
         self.processes[process.id] = process
         self.by_token[process.token] = process
         for card in process.accounts:
             self.count(process, card)
 
     def leave(self, process: Process) -> None:
-        """It is not any more, and has nothing."""
         self.processes.pop(process.id, None)
         self.by_token.pop(process.token, None)
         for card in process.accounts:
@@ -200,6 +190,5 @@ class Container:
         self.by_token[token] = process
 
     def count(self, process: Process, card: int) -> None:
-        """What it has of that card changed."""
         account = process.accounts.get(card)
         self.charges.count(process.id, card, account.charge if account else NOTHING)

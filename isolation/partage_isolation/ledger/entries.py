@@ -31,7 +31,6 @@ class Entries:
         self._keeper = keeper
 
     def of(self, process: Process) -> Container:
-        """The container that it is in."""
         return self.containers[process.key]
 
     # ---- Processes ---------------------------------------------------------------------------------------------------
@@ -44,11 +43,9 @@ class Entries:
         return True
 
     def changed(self, process: Process) -> None:
-        """It has another state, or another token."""
         self._keeper.keep(process)
 
     def remove(self, container: Container, process: Process) -> None:
-        """It is gone, with all that it had."""
         container.leave(process)
         self._keeper.drop(process)
 
@@ -60,7 +57,6 @@ class Entries:
         return self._keeper.keep(process, card)
 
     def strike(self, container: Container, process: Process, card: int) -> None:
-        """It has nothing of that card any more."""
         del process.accounts[card]
         container.count(process, card)
         self._keeper.drop(process, card)

@@ -70,7 +70,6 @@ class Sharing:
         return None
 
     def closed(self, process: Process, said: Shared) -> None:
-        """It has let go of it."""
         piece = self._entries.of(process).pieces.close(process.id, said.name)
         if piece is not None:
             self._entries.piece(process.key, piece)
@@ -164,7 +163,6 @@ class Lives:
             self._gone(container, process)
 
     def forgotten(self, container: Container) -> None:
-        """All of a container that is gone."""
         for process in list(container.processes.values()):
             self._sharing.gone(container, process)
             self._entries.remove(container, process)
@@ -187,7 +185,6 @@ class Ledger:
         self._in_limit = context_in_limit
 
     def put(self, key: ContainerKey, cards: list[CardBook]) -> Container:
-        """A container, or its new limits."""
         known = self.containers.get(key)
         if known is None:
             known = self.containers[key] = Container(key, cards, self._in_limit)
@@ -196,13 +193,11 @@ class Ledger:
         return known
 
     def forget(self, key: ContainerKey) -> None:
-        """A container that is gone, with all that was known of it."""
         container = self.containers.pop(key, None)
         if container is not None:
             self.lives.forgotten(container)
 
     def on_card(self, card: CardId) -> Iterator[tuple[Container, int, Process, Account]]:
-        """Every account on a card of the node."""
         for container in self.containers.values():
             number = container.card_number(card)
             if number is not None:

@@ -21,8 +21,6 @@ _CREDIT_STEP: Final = 2 * MIB
 
 
 class Patience(IntEnum):
-    """What a question may still wait for."""
-
     NONE = 0
     PROOF = 1
     """A sample, which may show that more is free."""
@@ -31,8 +29,6 @@ class Patience(IntEnum):
 
 
 class Lent(Struct, frozen=True):
-    """It may hold so much from now on."""
-
     lent: int
 
 
@@ -61,17 +57,11 @@ class Ask(Protocol):
 
     def __call__(
         self, process: Process, card: int, amounts: Amounts, *, again: bool, patience: Patience = ...
-    ) -> Verdict:
-        """What the ledger says of it; `again`: the same call of a program asked before, and was refused."""
-        ...
+    ) -> Verdict: ...
 
 
 class Decide(Protocol):
-    """A question, as it can be asked again."""
-
-    def __call__(self, *, patience: Patience) -> Verdict:
-        """What the ledger says of it now."""
-        ...
+    def __call__(self, *, patience: Patience) -> Verdict: ...
 
 
 def credit_of(left: int) -> int:

@@ -124,7 +124,6 @@ class Pieces:
         return piece
 
     def close(self, who: ProcessId, name: int) -> Piece | None:
-        """It has let go of it; the piece, if it was one."""
         piece = self._held.pop((who, name), None)
         if piece is not None:
             piece.holders.discard((who, name))
@@ -191,7 +190,6 @@ class Pieces:
     # ---- What an earlier broker knew ---------------------------------------------------------------------------------
 
     def restore(self, piece: Piece) -> None:
-        """As it was, with its holders."""
         for name in piece.names:
             self._named[name] = piece
         if piece.is_made and piece.maker is not None:

@@ -25,8 +25,6 @@ BLIND_SETTLE_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Beginning:
-    """The books when a sample began."""
-
     card: CardId
     began_ns: int
     seen: Mapping[ProcessId, Seen]
@@ -51,7 +49,6 @@ class Shown:
 
 
 def begin(ledger: Ledger, card: CardId, now_ns: int) -> Beginning:
-    """A sample of that card begins now."""
     return Beginning(card, now_ns, {process.id: account.seen() for _, _, process, account in ledger.on_card(card)})
 
 
@@ -126,7 +123,6 @@ class ContextSizes:
         return self._models.get(card, str(card))
 
     def size(self, card: CardId) -> int | None:
-        """Bytes, or None where no context was seen yet."""
         return self._sizes.get(self.model_of(card))
 
     def learned(self, card: CardId, size: int) -> bool:

@@ -45,7 +45,6 @@ def make_current(folder: Path, version: str) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Its names are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -36,8 +36,6 @@ _VISIBLE: Final = frozenset((0, 3))  # STV_DEFAULT, STV_PROTECTED
 
 @dataclass(frozen=True)
 class Symbol:
-    """One of the dynamic symbols."""
-
     place: int
     text: int
     """Where its name begins in the table of strings."""
@@ -48,8 +46,6 @@ class Symbol:
 
 @dataclass(frozen=True)
 class SharedObject:
-    """What is known of a file."""
-
     what: str
     machine: int
     symbols: Sequence[Symbol]
@@ -68,7 +64,6 @@ class SharedObject:
         return _offset(self.loads, self.tags[tag], self.what)
 
     def functions(self) -> frozenset[str]:
-        """The names that a program may call."""
         return frozenset(
             symbol.name.decode() for symbol in self.symbols if symbol.is_function and symbol.name.isascii()
         )

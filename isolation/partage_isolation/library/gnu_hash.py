@@ -19,7 +19,6 @@ _WORD_BITS: Final = 64
 
 
 def gnu_hash(name: bytes) -> int:
-    """As GNU's dynamic linker has it."""
     value = 5381
     for byte in name:
         value = (value * 33 + byte) & 0xFFFFFFFF

@@ -31,8 +31,6 @@ _FORGOTTEN_S: Final = 3600
 
 @dataclass(frozen=True)
 class Installed:
-    """The library as it lies there."""
-
     version: str
     folder: Path
     added: tuple[str, ...]

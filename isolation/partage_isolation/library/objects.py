@@ -28,7 +28,6 @@ _NOT_BUILT: Final = frozenset(("tests",))
 
 
 def sources() -> Path:
-    """The folder with the Makefile and the C files."""
     return _IN_CHECKOUT if (_IN_CHECKOUT / "Makefile").is_file() else _PACKAGE / "preload"
 
 

@@ -27,7 +27,6 @@ WriteLine = Callable[[int, int, bool], None]
 
 
 def page_sources() -> Path:
-    """The folder with the Makefile and the C file."""
     return _IN_CHECKOUT if (_IN_CHECKOUT / "Makefile").is_file() else _IN_PACKAGE
 
 

@@ -22,8 +22,6 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w{1,62}", re.ASCII)
 
 @dataclass(frozen=True)
 class Named:
-    """An object with its new names."""
-
     content: bytes
     added: tuple[str, ...]
     left_out: tuple[str, ...]

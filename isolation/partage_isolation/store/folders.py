@@ -35,8 +35,6 @@ _READABLE: Final = 0o644
 
 
 class Folders:
-    """Of all containers of a node."""
-
     def __init__(self, root: Path) -> None:
         self.parent = root / PARENT
 
@@ -64,7 +62,6 @@ class Folders:
         shutil.rmtree(self.parent / key, ignore_errors=True)
 
     def names(self) -> frozenset[str]:
-        """Of all that are there."""
         with contextlib.suppress(FileNotFoundError):
             return frozenset(os.listdir(self.parent))  # noqa: PTH208  names alone
         return frozenset()

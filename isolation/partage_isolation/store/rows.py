@@ -51,7 +51,6 @@ class PieceRow:
 
 
 def rows_of(key: ContainerKey, piece: Piece) -> Iterator[PieceRow]:
-    """All rows that it has now."""
     if piece.is_made and piece.maker is not None:
         for name in piece.names or {0}:
             yield _piece_row(key, piece, piece.maker, name, MADE)
@@ -105,7 +104,6 @@ def unpack(body: bytes) -> PieceRow:
 
 
 def pieces_of(rows: Iterable[PieceRow]) -> Iterator[Piece]:
-    """The pieces of one container again."""
     found: dict[tuple[object, ...], Piece] = {}
     for row in rows:
         which = (row.card, row.maker, row.number if row.maker else row.name)
@@ -152,7 +150,6 @@ class Row:
     used: int
 
     def account(self) -> Account:
-        """As the ledger has it."""
         return Account(
             self.lent,
             self.unproved,
@@ -197,7 +194,6 @@ def pack_empty(number: int, *, place_bytes: int = PLACE_BYTES) -> bytes:
 
 
 def checked(body: bytes, place_bytes: int) -> bytes:
-    """A place with its checksum."""
     body = body.ljust(place_bytes - _CHECK.size, b"\0")
     return _CHECK.pack(zlib.crc32(body)) + body
 

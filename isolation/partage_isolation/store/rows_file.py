@@ -41,23 +41,18 @@ _LARGEST_PLACE: Final = 4096
 
 
 class Shape(NamedTuple):
-    """How large a file is."""
-
     place_bytes: int
     rows: int
 
     @property
     def length(self) -> int:
-        """Of the whole file: each row has two places."""
         return HEADER_BYTES + 2 * self.place_bytes * self.rows
 
     def at(self, slot: int, place: int = 0) -> int:
-        """Where a place of a row begins."""
         return HEADER_BYTES + (2 * slot + place) * self.place_bytes
 
 
 def pack_header(shape: Shape, boot: str) -> bytes:
-    """Of a file of this version."""
     return _HEADER.pack(_MAGIC, _LAYOUT, shape.place_bytes, shape.rows, 0, _boot(boot))
 
 
@@ -84,11 +79,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
 
 
 class Pack(Protocol):
-    """Makes a place of a row."""
-
-    def __call__(self, number: int, /, *, place_bytes: int) -> bytes:
-        """Of that version of the row."""
-        ...
+    def __call__(self, number: int, /, *, place_bytes: int) -> bytes: ...
 
 
 class Slots:
@@ -115,7 +106,6 @@ class Slots:
 
     @property
     def free(self) -> int:
-        """How many more rows there is room for."""
         return len(self._free)
 
     def take(self) -> int | None:
@@ -227,7 +217,6 @@ class RowsFile:
 
     @property
     def free(self) -> int:
-        """How many more rows there is room for."""
         return self._file.free
 
     # ---- What an earlier broker left ---------------------------------------------------------------------------------
@@ -241,7 +230,6 @@ class RowsFile:
         return found
 
     def restored(self, key: ContainerKey, piece: Piece) -> None:
-        """It is one of those that were found."""
         self._pieces[piece] = {row.place for row in rows_of(key, piece)}
 
     def _find(self, slot: int, row: Row | PieceRow) -> None:

@@ -39,7 +39,6 @@ class CardSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def limit_in_force(self) -> int:
-        """The ceiling of its time."""
         return self.limit if self.lowered_limit is None else min(self.limit, self.lowered_limit)
 
     @property

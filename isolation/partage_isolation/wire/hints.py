@@ -1,4 +1,4 @@
-"""What the broker says unasked, and who has not replied yet.
+"""What the broker says unasked, and the processes that have not replied yet.
 
 A hint goes out on a process's signals socket. A reply is waited for no longer than `PATIENCE_S`; a process
 that let it pass is silent, and it is not waited for until it says something again.
@@ -22,7 +22,7 @@ from partage_isolation.wire.packets import What, hint
 PATIENCE_S: Final = 0.050
 """A process that runs replies within a millisecond; on a busy machine it may first have to be scheduled."""
 _FRESH_S: Final = 0.005
-"""Who gave back what he had so short ago is not asked again."""
+"""A process that gave its credit back so short ago is not asked again."""
 _FIRST: Final = 1 << 31
 
 Reply = asyncio.Future[Amounts | None]

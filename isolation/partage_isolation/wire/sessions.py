@@ -1,8 +1,7 @@
 """Conversations with the processes of containers: HELLO, then questions.
 
-The process behind a connection is known by the socket by which it came, checked against the kernel's word for its pid,
-its start and its control group. It is never what a packet says; a token is good only from the process that it was given
-to.
+The socket of a connection says which container it is of. The kernel says its pid, start and control group. A packet is
+never believed about that, and a token is good only for the process that was given it.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Arriving:
         self._counters, self._watch = counters, watch
 
     def hello(self, talk: Talk, packet: Packet) -> None:
-        """Somebody says to be a process of the container by whose socket he came."""
+        """A connection says that it is a process of the container whose socket it used."""
         talk.served.bucket.take(time.monotonic(), HELLO_COSTS)
         try:
             peer = peer_of(talk.connection.socket)
@@ -101,7 +100,7 @@ class Arriving:
 
 
 def _with_calls(container: Container, who: ProcessId, token: bytes) -> Process | None:
-    """Only who has a connection for questions, or had one, gets one for hints."""
+    """Only a process that has a connection for questions, or had one, gets one for hints."""
     process = container.by_token.get(token)
     if process is None or process.id != who or process.state in (State.DEAD, State.FOUND):
         return None
@@ -126,14 +125,14 @@ class Sessions:
         parking: ParkedQuestions,
         leases: Mapping[int, Answer],
     ) -> None:
-        """`leases`: what is said of leases, and who hears it."""
+        """`leases`: answers to what is said of leases."""
         self._counters = counters
         self._arriving = Arriving(ledger, registry=registry, counters=counters, watch=watch)
         self._answering = Answering(ledger, registry=registry, hints=hints, watch=watch, parking=parking, leases=leases)
         self._talk = partial(Talk, on_packet=self._came, hung_up=ledger.lives.hung_up, counters=counters)
 
     def connected(self, served: Served, accepted: socket.socket) -> None:
-        """Somebody of the container is there; who, is asked when he says HELLO."""
+        """A process of the container is there; which one is checked when it says HELLO."""
         if len(served.strangers) < _MOST_STRANGERS:
             self._talk(served, accepted)
         else:

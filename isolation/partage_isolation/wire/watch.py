@@ -1,4 +1,4 @@
-"""Work that is begun by a packet or an event and ends soon: all of it ends with the broker."""
+"""Short work that a packet or an event begins; all of it ends with the broker."""
 
 from __future__ import annotations
 

@@ -45,14 +45,12 @@ class Gemini:
         return now + self.least_ns
 
     def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:  # noqa: ARG002
-        """Its quota, whatever others want."""
         return account.quota or self.quota_ns
 
     def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:  # noqa: ARG002
         return False
 
     def charge(self, account: Tally, held_ns: int, now: int) -> None:  # noqa: ARG002
-        """To the token that it holds."""
         account.run += held_ns
 
     def ended(self, account: Tally, now: int) -> None:

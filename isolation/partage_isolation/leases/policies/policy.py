@@ -63,17 +63,13 @@ class Policy(Protocol):
         """For how long it may run; None: until somebody else wants the card."""
         ...
 
-    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:
-        """Whether one who wakes up may end the other's run before its time."""
-        ...
+    def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool: ...
 
     def charge(self, account: Tally, held_ns: int, now: int) -> None:
         """It held the card for so long until now; negative: so much was charged wrongly."""
         ...
 
-    def ended(self, account: Tally, now: int) -> None:
-        """Its lease is over, and all of it is charged."""
-        ...
+    def ended(self, account: Tally, now: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,6 @@ class FreeRun:
         return None
 
     def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool:  # noqa: ARG002
-        """There is no turn to be ended."""
         return False
 
     def charge(self, account: Tally, held_ns: int, now: int) -> None:

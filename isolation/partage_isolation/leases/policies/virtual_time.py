@@ -21,7 +21,6 @@ WHOLE = 1000
 
 
 def _fill(account: Tally, limit: int, now: int, most: int) -> int:
-    """What the bucket holds now."""
     if now > account.room_at:
         account.room = min(most, account.room + (now - account.room_at) * limit // WHOLE)
         account.room_at = now

@@ -111,7 +111,5 @@ def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
     return time.monotonic_ns(), [each.busy_ns(account) for each in running]
 
 
-def watched(
-    place: Isolated, running: Sequence[Running], seconds: int, step_s: float = 1.0
-) -> list[tuple[float, ...]]:
+def watched(place: Isolated, running: Sequence[Running], seconds: int, step_s: float = 1.0) -> list[tuple[float, ...]]:
     return [parts for _, parts in zip(range(seconds), each_second(place, running, step_s), strict=False)]

@@ -154,17 +154,6 @@ def test_a_process_without_the_library_is_stopped_and_then_nothing_is_wrong(stag
     assert stage.stopped == [ID]
 
 
-def test_a_process_that_holds_more_than_it_was_lent_is_stopped(stage: Stage) -> None:
-    async def story(auditor: Auditor, _: NvmlChild) -> None:
-        with holders(stage.node, mib=2048, library=stage.library) as (pid,):
-            stage.put_inside(pid)
-            stage.lend(pid, 1024)
-            assert await ticks(auditor, 2) == [set(), {"BytesBeyondLedger"}]
-
-    stage.audited(story)
-    assert stage.stopped == [ID]
-
-
 def test_a_stranger_is_told_of_and_left_alone(stage: Stage) -> None:
     async def story(auditor: Auditor, _: NvmlChild) -> None:
         with holders(stage.node) as (pid,):

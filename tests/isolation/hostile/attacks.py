@@ -69,21 +69,6 @@ def forge(path: str) -> Told:
     return {"sent": sent, "connections": closed}
 
 
-def flood(path: str) -> Told:
-    """Questions as fast as they can be sent, of which no answer is read."""
-    sent = 0
-    while goes_on(sent):
-        with suppress(OSError), connected(Path(path)) as one:
-            one.send(wire.question(What.HELLO, body=wire.hello_body(wire.NO_TOKEN)))
-            one.recv(4096)
-            one.setblocking(False)
-            while goes_on(sent):
-                with suppress(BlockingIOError):
-                    one.send(wire.question(What.VIEW, card=0))
-                    sent += 1
-    return {"sent": sent}
-
-
 def take_past(path: str, mib: str) -> Told:
     """Takes memory past the library and the broker, of whom it only wants to be known."""
     with Client(Path(path)) as one, Cuda() as cuda:
@@ -94,7 +79,7 @@ def take_past(path: str, mib: str) -> Told:
     return {}
 
 
-ATTACKS: Final[dict[str, Callable[..., Told]]] = {attack.__name__: attack for attack in (forge, flood, take_past)}
+ATTACKS: Final[dict[str, Callable[..., Told]]] = {attack.__name__: attack for attack in (forge, take_past)}
 
 
 def main() -> None:

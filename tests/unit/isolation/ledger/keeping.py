@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.container import CardBook, Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.pieces import Piece
@@ -83,3 +84,18 @@ def restarted(kept: Kept, limit: int, *, context: int | None = None) -> Ledger:
         ledger.containers[KEY].pieces.restore(piece)
         kept.keep_piece(KEY, piece)
     return ledger
+
+
+def process_of(ledger: Ledger, pid: int = 10) -> Process:
+    process = ledger.lives.begin(ledger.containers[KEY], (pid, 1), pid.to_bytes(16, "big"))
+    assert process is not None
+    return process
+
+
+def charged(ledger: Ledger) -> int:
+    return ledger.containers[KEY].charged(0)
+
+
+def sample(ledger: Ledger, shown: dict[int, int], exact: dict[tuple[int, int], int] | None = None) -> tuple[int, ...]:
+    """One in which nothing happens meanwhile."""
+    return rules.apply(ledger, rules.begin(ledger, CARD, 10), rules.Shown(shown, dict.fromkeys(shown, 1), exact or {}))

@@ -6,15 +6,14 @@ from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process, State
 from partage_isolation.ledger.ledger import Ledger
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of, restarted
+from unit.isolation.ledger.keeping import CARD, MIB, Kept, charged, ledger_of, process_of, restarted
 
 LIMIT = 1024 * MIB
 CONTEXT = 300 * MIB
 
 
 def begun(ledger: Ledger, *, lent: int, context: bool = True) -> Process:
-    process = ledger.lives.begin(ledger.containers[KEY], (10, 1), bytes(15) + b"a")
-    assert process is not None
+    process = process_of(ledger)
     if context:
         ledger.lending.context(process, 0, Amounts(0, 0))
         ledger.lending.context_ended(process, 0, made=True)
@@ -24,10 +23,6 @@ def begun(ledger: Ledger, *, lent: int, context: bool = True) -> Process:
 
 def blind(ledger: Ledger, now_ns: int = 10) -> None:
     rules.apply_blind(ledger, rules.begin(ledger, CARD, now_ns))
-
-
-def charged(ledger: Ledger) -> int:
-    return ledger.containers[KEY].charged(0)
 
 
 def test_a_context_takes_what_contexts_usually_take() -> None:

@@ -10,29 +10,13 @@ from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import MOST_PROCESSES, Ledger
 from partage_isolation.ledger.loans import Lent, NoRoom, Park, Refused
 from partage_isolation.ledger.pieces import Shared
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, ledger_of, restarted
+from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, book, charged, ledger_of, process_of, restarted, sample
 
 GIB = 1 << 30
 
 
-def process_of(ledger: Ledger, pid: int = 10) -> Process:
-    process = ledger.lives.begin(ledger.containers[KEY], (pid, 1), pid.to_bytes(16, "big"))
-    assert process is not None
-    return process
-
-
 def lend(ledger: Ledger, process: Process, lent: int, *, used: int = 0) -> object:
     return ledger.lending.lend(process, 0, Amounts(used, lent))
-
-
-def charged(ledger: Ledger) -> int:
-    return ledger.containers[KEY].charged(0)
-
-
-def sample(ledger: Ledger, shown: dict[int, int], exact: dict[tuple[int, int], int] | None = None) -> tuple[int, ...]:
-    """One in which nothing happens meanwhile."""
-    beginning = rules.begin(ledger, CARD, 10)
-    return rules.apply(ledger, beginning, rules.Shown(shown, dict.fromkeys(shown, 1), exact or {}))
 
 
 def test_room_is_lent_with_a_little_credit() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from partage_isolation.ledger import samples as rules
 from partage_isolation.ledger.account import Amounts
 from partage_isolation.ledger.container import Process
 from partage_isolation.ledger.ledger import Ledger
 from partage_isolation.ledger.loans import Patience
 from partage_isolation.ledger.pieces import MOST_NAMES, Shared
-from unit.isolation.ledger.keeping import CARD, KEY, MIB, Kept, ledger_of
+from unit.isolation.ledger.keeping import KEY, MIB, Kept, charged, ledger_of, process_of, sample
 
 GIB = 1 << 30
 NAME, OTHER_NAME, NUMBER = 4711, 4712, 7
@@ -16,12 +15,6 @@ SIZE = 100 * MIB
 PIECE = Shared(NAME, NUMBER, SIZE)
 GIVEN = Shared(0, NUMBER, SIZE, SIZE)
 OPENED = Shared(NAME)
-
-
-def process_of(ledger: Ledger, pid: int) -> Process:
-    process = ledger.lives.begin(ledger.containers[KEY], (pid, pid), pid.to_bytes(16, "big"))
-    assert process
-    return process
 
 
 def maker_of(ledger: Ledger, pid: int = 10, lent: int = SIZE) -> Process:
@@ -32,14 +25,6 @@ def maker_of(ledger: Ledger, pid: int = 10, lent: int = SIZE) -> Process:
     sample(ledger, {pid: lent})
     assert ledger.sharing.exported(process, 0, PIECE)
     return process
-
-
-def sample(ledger: Ledger, shown: dict[int, int]) -> None:
-    rules.apply(ledger, rules.begin(ledger, CARD, 1000), rules.Shown(shown, {pid: pid for pid in shown}))
-
-
-def charged(ledger: Ledger) -> int:
-    return ledger.containers[KEY].charged(0)
 
 
 def shared(ledger: Ledger) -> int:

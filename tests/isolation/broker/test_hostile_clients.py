@@ -16,7 +16,7 @@ from partage_isolation.ledger.ledger import MOST_PROCESSES
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Result, What
 from support.broker_client import Client, connected
-from support.isolated import Contained, Isolated, open_files, until
+from support.isolated import Contained, Isolated, cpu_s, open_files, until
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
@@ -197,17 +197,10 @@ def test_a_crowd_of_connections_that_floods_is_bounded_as_one(place: Isolated, c
     other = place.prepare(64 * MIB)
     with Worker(container) as flooder, other.client() as victim:
         flooder.do("flood_begins(200)")
-        before = _cpu_s(place.broker.pid)
+        before = cpu_s(place.broker.pid)
         began = time.monotonic()
         while time.monotonic() - began < 2:
             assert victim.lend(MIB)
             time.sleep(0.005)
-        assert _cpu_s(place.broker.pid) - before < 0.5 * (time.monotonic() - began)
+        assert cpu_s(place.broker.pid) - before < 0.5 * (time.monotonic() - began)
         flooder.kill()
-
-
-def _cpu_s(pid: int) -> float:
-    """Time on a processor so far."""
-    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
-        fields = stat.read().rpartition(b")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

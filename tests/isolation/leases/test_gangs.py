@@ -16,16 +16,6 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
-def test_a_gang_whose_process_is_killed_leaves_all_its_cards(place: Isolated) -> None:
-    with ExitStack() as stack:
-        one, other = (stack.enter_context(Flooder(place.prepare([MIB, MIB], share=500), "gang 2")) for _ in range(2))
-        single = stack.enter_context(Flooder(place.prepare([MIB], share=500)))
-        one.more_turns(2)
-        one.kill()
-        other.more_turns(5)
-        single.more_turns(5)
-
-
 @pytest.mark.timeout(300)
 def test_gangs_killed_and_stopped_at_any_moment_never_wait_for_each_other(place: Isolated) -> None:
     chance = random.Random(7)  # noqa: S311  chooses what happens

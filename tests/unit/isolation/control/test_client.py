@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from partage_isolation.wire.client import BrokerAway, BrokerClient, BrokerNonsense
-from partage_isolation.wire.messages import BROKER_SOCKET, MAX_ANSWER_BYTES, LimitsSet, No, Prepare, SetLimits
-from partage_plugins.errors import Refused
+from partage_isolation.wire.messages import BROKER_SOCKET, MAX_ANSWER_BYTES, LimitsSet, Prepare, SetLimits
 from partage_plugins.vocabulary import ContainerKey, ContainerName, GpuGrant
 from support.broker import CARD, container, held, pod, prepared, serving, told
 
@@ -44,12 +43,6 @@ def test_each_question_gets_its_answer(root: Path) -> None:
         broker.answering = lambda _: LimitsSet(memory_bytes=1, charged_bytes=2)
         assert client.set_limits(SetLimits(key=KEY, card=CARD, memory_bytes=1)).charged_bytes == 2
     assert broker.asked[0] == PREPARE
-
-
-def test_a_broker_that_says_no_is_quoted(root: Path) -> None:
-    with serving(root, lambda _: No(why="partage: no such container")), pytest.raises(Refused) as refused:
-        BrokerClient(root).prepare(PREPARE)
-    assert str(refused.value) == "partage: no such container"
 
 
 def test_a_broker_that_was_restarted_is_found_again(root: Path) -> None:

@@ -15,17 +15,11 @@ def test_who_is_alone_is_free() -> None:
     assert desk.arbiter.due is None
 
 
-def test_a_container_without_a_process_is_nobody() -> None:
-    desk = Desk(a=500)
-    desk.put(B, share=500)
-    desk.want(A)
-    assert desk.state(A) is FREE
-
-
 def test_freedom_ends_when_another_joins_and_returns_when_it_leaves() -> None:
     desk = Desk(a=500)
     desk.want(A)
     desk.put(B, share=500)
+    assert desk.state(A) is FREE, "a container without a process changes nothing"
     desk.join(B)
     assert desk.state(A) is SOLE
     desk.leave(B)

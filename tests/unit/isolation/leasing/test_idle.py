@@ -49,26 +49,17 @@ def test_who_says_idle_while_another_process_works_does_not_end_the_turn() -> No
     assert desk.state(A) is SOLE
 
 
-def test_who_was_idle_and_wants_to_go_on_is_not_idle_any_more() -> None:
+@pytest.mark.parametrize("state", [SOLE, LEASE])
+def test_a_process_that_was_idle_and_wants_to_go_on_is_not_idle_any_more(state: LineState) -> None:
     desk = Desk(a=500, b=500)
     desk.join(A, "q")
     desk.want(A)
+    if state is LEASE:
+        desk.want(B)
     desk.idle(A, "p")
     desk.want(A, "p")
     desk.idle(A, "q")
-    assert desk.state(A) is SOLE
-
-
-def test_nor_is_he_under_a_deadline() -> None:
-    desk = Desk(a=500, b=500)
-    desk.join(A, "q")
-    desk.want(A)
-    desk.want(B)
-    assert desk.state(A) is LEASE
-    desk.idle(A, "p")
-    desk.want(A, "p")
-    desk.idle(A, "q")
-    assert (desk.state(A), desk.state(B)) == (LEASE, CLOSED)
+    assert (desk.state(A), desk.state(B)) == (state, CLOSED)
 
 
 def first_is_between_two_launches() -> Desk:

@@ -331,7 +331,7 @@ class World(RuleBasedStateMachine):
         assert not self.kept.rows
 
 
-World.TestCase.settings = settings(max_examples=300, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
 TestAnyOrder = pytest.mark.slow(World.TestCase)
 
 

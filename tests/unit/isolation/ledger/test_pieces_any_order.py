@@ -152,5 +152,5 @@ class World(RuleBasedStateMachine):
         assert not self.kept.pieces
 
 
-World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
 TestPiecesInAnyOrder = pytest.mark.slow(World.TestCase)

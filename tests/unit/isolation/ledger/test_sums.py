@@ -116,5 +116,5 @@ class World(RuleBasedStateMachine):
             ]
 
 
-World.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
+World.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestSums = pytest.mark.slow(World.TestCase)

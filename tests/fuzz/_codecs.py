@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from partage_plugins.errors import DecodeError
 
+T = TypeVar("T")
 _BORDERS = (b"1.0", b"1e999", b"-1", b"9" * 20, b"9" * 4301, b"\\ud800", b"\\u0000")
 JSON_WORDS = (*_BORDERS, b'{"', b'":', b"[", b"]", b"null")
 
@@ -18,6 +20,24 @@ def refused(error: DecodeError) -> str:
         raise AssertionError(f"an error that is no short, printable line: {said!r}")
     said.encode()
     return f"refused: {error.path.split('[')[0]}: {error.allowed[:40]}"
+
+
+def round_trip(
+    data: bytes, decode: Callable[[bytes], T], encode: Callable[[T], Any], told: Callable[[T], Iterable[object]]
+) -> tuple[str, T | None]:
+    """Reads, and if that works writes and reads again: the same text, and the same as `told` of it."""
+    try:
+        decoded = decode(data)
+    except DecodeError as error:
+        return refused(error), None
+    is_json(data)
+    text = encode(decoded)
+    again = decode(text)
+    if encode(again) != text:
+        raise AssertionError(f"written as {text!r}, then as {encode(again)!r}")
+    if list(told(again)) != list(told(decoded)):
+        raise AssertionError(f"it changed on its way: {decoded!r}, then {again!r}")
+    return "decoded", decoded
 
 
 def is_json(data: bytes) -> None:

@@ -108,10 +108,6 @@ def test_a_named_file_that_is_missing_is_bad_configuration(tmp_path: Path) -> No
     assert done.stderr.startswith("partage-crishim: cannot read absent.toml: there is no such file")
 
 
-def test_print_config_refuses_what_the_daemon_would_refuse(tmp_path: Path) -> None:
-    assert asked(tmp_path, "--print-config", "--tries", "0").returncode == 78
-
-
 @pytest.mark.parametrize("arguments", [["--tryes", "1"], ["extra"], ["--tries"], ["--guard=1"]])
 def test_what_is_no_flag_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
     done = asked(tmp_path, *arguments)

@@ -71,11 +71,3 @@ def test_labels_must_be_those_of_the_metric() -> None:
 def test_a_counter_only_grows() -> None:
     with pytest.raises(ValueError, match="only grows"):
         Metrics("test").counter("partage_x_total", "X.").inc(-1)
-
-
-def test_a_gauge_goes_both_ways() -> None:
-    metrics = Metrics("test")
-    gauge = metrics.gauge("partage_x", "X.")
-    gauge.set(3)
-    gauge.inc(-2)
-    assert b"\npartage_x 1.0\n" in metrics.page()

@@ -65,21 +65,18 @@ then = lambda before: lambda number, frame: (before(number, frame), go_on.set())
         assert sorted(daemon.events[4:]) == ["given back", "stop asked for", "stopped"]
 
 
-def test_a_hangup_is_ignored_and_said(tmp_path: Path) -> None:
-    with RunningDaemon(write_script(tmp_path)) as daemon:
+@pytest.mark.parametrize(
+    ("also", "said"),
+    [
+        ("", "SIGHUP is ignored: settings are read once; restart the daemon"),
+        ("Service.reload = lambda self: log.info('read again')", "read again"),
+    ],
+)
+def test_a_hangup_makes_a_service_reload_that_can(tmp_path: Path, also: str, said: str) -> None:
+    with RunningDaemon(write_script(tmp_path, also=also)) as daemon:
         daemon.until("ready")
         daemon.send(signal.SIGHUP)
-        daemon.until("SIGHUP is ignored: settings are read once; restart the daemon")
-        daemon.send(signal.SIGTERM)
-        assert daemon.end() == 0
-
-
-def test_a_hangup_makes_a_service_reload_that_can(tmp_path: Path) -> None:
-    reload = "Service.reload = lambda self: log.info('read anew')"
-    with RunningDaemon(write_script(tmp_path, also=reload)) as daemon:
-        daemon.until("ready")
-        daemon.send(signal.SIGHUP)
-        daemon.until("read anew")
+        daemon.until(said)
         daemon.send(signal.SIGTERM)
         assert daemon.end() == 0
 

@@ -12,14 +12,6 @@ def metrics() -> Metrics:
     return Metrics("test")
 
 
-def test_each_daemon_has_a_registry_of_its_own() -> None:
-    first, second = Metrics("first"), Metrics("second")
-    first.counter("partage_requests_total", "Requests.")
-    second.counter("partage_requests_total", "Requests.")
-    assert b'daemon="first"' in first.page()
-    assert b'daemon="first"' not in second.page()
-
-
 def test_what_was_counted_is_on_the_page_and_nothing_else(metrics: Metrics) -> None:
     metrics.counter("partage_requests_total", "Requests.", labels=("method",)).labels(method="Status").inc()
     metrics.histogram("partage_request_seconds", "Time of a request.", buckets=(0.1, 1)).observe(0.5)

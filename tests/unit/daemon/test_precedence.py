@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_base.daemon.resolution import TomlFile
 from partage_base.daemon.settings import CommonSettings
 from partage_base.daemon.sources import as_toml
 from unit.daemon.samples import FILE, Sample, resolved
@@ -108,19 +107,6 @@ def test_every_field_of_the_sample_is_drawn() -> None:
     assert set(VALUES) == set(Sample.__struct_fields__)
 
 
-def test_a_daemon_s_own_table_wins_over_the_common_one() -> None:
-    """Two daemons of one node share a file, and can't share a port."""
-    tables: dict[str, object] = {"common": {"metrics_address": "[::]:1"}, "crishim": {"metrics_address": "[::]:2"}}
-    result = resolved(tables=tables)
-    assert result.settings.metrics_address == "[::]:2"
-
-
-def test_without_any_source_every_setting_has_its_default() -> None:
-    result = resolved()
-    assert result.settings == Sample()
-    assert set(result.origins.values()) == {"default"}
-
-
 def test_the_node_s_default_name_is_the_host_s_in_lower_case() -> None:
     assert resolved().settings.node_name == os.uname().nodename.lower()
 
@@ -128,7 +114,3 @@ def test_the_node_s_default_name_is_the_host_s_in_lower_case() -> None:
 def test_paths_of_the_node_lie_below_the_root() -> None:
     settings = resolved(flags={"root": "/n1"}).settings
     assert settings.below_root(Path("/run/partage")) == Path("/n1/run/partage")
-
-
-def test_no_file_is_no_source() -> None:
-    assert TomlFile().table("crishim") == {}

@@ -61,8 +61,3 @@ def test_of_too_many_keys_the_one_that_spoke_longest_ago_is_forgotten() -> None:
     for number in range(5):
         refused.due(f"new {number}")
     assert refused.due(3) is None
-
-
-def test_the_clock_is_the_monotonic_one_by_default() -> None:
-    refused = Repeats(every_s=3600)
-    assert (refused.due(), refused.due()) == (0, None)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.engine.reach import Reach
-
 pytestmark = pytest.mark.slow  # each test starts processes
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -75,14 +73,6 @@ def test_a_planted_bug_is_found_made_short_and_kept(folder: Path) -> None:
     assert f"--replay {kept}\n" in ran.out
 
 
-def test_one_seed_goes_one_way(folder: Path) -> None:
-    (folder / "toy.py").write_text(PLANTED)
-    first, second = (
-        fuzz(folder, "toy", "--seconds", "30", "--seed", "3").out.split(" executions")[0] for _ in range(2)
-    )
-    assert first.split(", ")[1] == second.split(", ")[1]
-
-
 def test_a_sound_target_exits_0_and_says_what_was_done(folder: Path) -> None:
     (folder / "toy.py").write_text(FINE)
     ran = fuzz(folder, "toy", "--seconds", "0.3", "--seed", "1")
@@ -115,13 +105,6 @@ def test_a_hang_that_no_alarm_reaches_is_ended_from_outside(folder: Path) -> Non
     assert "ended by SIGKILL" in ran.out
 
 
-def test_inputs_that_once_failed_run_first(folder: Path) -> None:
-    target(folder, "assert data != b'a rare input'")
-    (folder / "regressions" / "toy").mkdir(parents=True)
-    (folder / "regressions" / "toy" / "rare").write_bytes(b"a rare input")
-    assert fuzz(folder, "toy", "--seconds", "0").status == 3
-
-
 def test_all_runs_each_and_answers_for_the_worst(folder: Path) -> None:
     target(folder, "raise KeyError")
     (folder / "sound.py").write_text(FINE)
@@ -144,16 +127,3 @@ def test_what_is_missing_is_said_in_one_line(folder: Path, text: str | None, com
     if text is not None:
         (folder / "toy.py").write_text(text)
     assert fuzz(folder, "toy") == Ran(2, "", complaint + "\n")
-
-
-def test_lines_are_seen_in_the_folders_that_are_watched_and_nowhere_else(tmp_path: Path) -> None:
-    scope: dict[str, object] = {}
-    for name in ("ours", "theirs"):
-        exec(compile(f"def {name}():\n    return 1\n", str(tmp_path / name / "m.py"), "exec"), scope)  # noqa: S102
-    reach = Reach([str(tmp_path / "ours")])
-    with reach.reporting(), reach.watching(closely=True):
-        for name in ("ours", "theirs"):
-            call = scope[name]
-            assert callable(call)
-            call()
-    assert {Path(file).parent.name for file, _ in reach.lines} == {"ours"}

@@ -72,13 +72,6 @@ def test_a_signature_of_somebody_else_is_wrong(history: History) -> None:
     assert history.wrong
 
 
-def test_who_waits_is_known(history: History) -> None:
-    history.told(a_pod("a", milli=100), 0.0)
-    history.told(a_pod("b", milli=100), 0.0)
-    history.gone(a_pod("b"))
-    assert [life.name for life in history.waiting] == ["a"]
-
-
 def test_who_was_there_in_an_outage_is_not_judged() -> None:
     placed = [Placed(0, 1, False, ()), Placed(4, 6, False, ()), Placed(5.5, 9, False, ()), Placed(7, 9, True, ())]
     assert untouched(placed, [Outage(5, 8)]) == [1]

@@ -15,7 +15,7 @@ from soak.siege.card import Reading, SharedCard
 from soak.siege.copies import edited
 from soak.siege.course import own_waits
 from soak.siege.innocents import Pair
-from soak.siege.mechanisms import MECHANISMS, Edit, all_of
+from soak.siege.mechanisms import MECHANISMS
 from soak.siege.verdicts import Verdict
 
 
@@ -24,16 +24,6 @@ def test_each_mechanism_can_be_taken_out_of_the_code_as_it_is(name: str) -> None
     for edit in MECHANISMS[name].edits:
         text = (CHECKOUT / edit.path).read_text()
         assert edited(text, edit) != text
-
-
-@pytest.mark.parametrize("text", ["nothing of it", "twice and twice"])
-def test_what_is_taken_out_is_there_exactly_once(text: str) -> None:
-    with pytest.raises(ValueError, match=r"file.c has [02] times, and not once: 'twice'"):
-        edited(text, Edit("file.c", "twice", "never"))
-
-
-def test_what_stands_in_front_of_a_mechanism_is_taken_out_as_well() -> None:
-    assert all_of(["verified", "oldest"]) == ("admission", "verified", "oldest")
 
 
 def test_a_pod_that_says_too_much_must_not_be_placed() -> None:

@@ -35,7 +35,7 @@ from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.rig import Rig, RigSettings, running
 from support.advertiser_stage import AdvertiserStage
-from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
+from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
@@ -195,7 +195,7 @@ def chained(
             scheduler.kill()
 
 
-_PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}"}
+_PLUGINS_ENV: Final = {**ENV, "PYTHONPATH": PLUGINS_FOLDER}
 
 
 def _node(name: str, key: Ed25519PrivateKey) -> NodeSettings:

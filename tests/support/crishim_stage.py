@@ -103,8 +103,8 @@ def crishim(
     environment = {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PARTAGE_DRIVER_ROOT": DRIVER,
-        "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}",
-        "PARTAGE_PLUGINS_BLOCK": "rogue,isolation",
+        "PYTHONPATH": PLUGINS_FOLDER,
+        "PARTAGE_PLUGINS_BLOCK": "isolation",
         **(env or {}),
     }
     command = (sys.executable, "-P", "-m", "partage_crishim", *argv, *flags)
@@ -121,7 +121,7 @@ def node_settings(*keys: Ed25519PrivateKey) -> NodeSettings:
 
 
 def plugin_files() -> dict[str, str]:
-    plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\nrogue = rogue:Rogue\n"
+    plugins = "[partage.node]\nfpga = partage_fpga_template.node:FpgaNode\n"
     return {
         f"{PLUGINS_FOLDER}/more-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: more\nVersion: 1\n",
         f"{PLUGINS_FOLDER}/more-1.dist-info/entry_points.txt": plugins,

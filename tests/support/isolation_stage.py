@@ -39,7 +39,7 @@ CARD_MIB: Final = 79 * 1024
 """What the inventory says that containers may have of a card."""
 CARD: Final = CardId(UUIDS[0])
 ADVISORY: Final = ("--enforce", "advisory")
-ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "rogue", "PARTAGE_DRIVER_ROOT": DRIVER}
+ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "", "PARTAGE_DRIVER_ROOT": DRIVER}
 LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
 _BROKER: Final = (sys.executable, "-P", "-m", "partage_isolation")
 _PLACES: Final = ("--library-folder", LIBRARIES, "--driver-root", DRIVER)

@@ -16,15 +16,15 @@ from rig.nodes.node import NodeSettings
 from rig.rig import RigSettings, running
 from support.advertiser_stage import AdvertiserStage
 from support.chain_stage import BOARDS, OURS, Scheduler
-from support.crishim_stage import PLUGINS_FOLDER, PROGRAMS, SOCKET, crishim, install_board, plugin_files, public_file
+from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import IMAGE, image
 
 pytestmark = pytest.mark.timeout(600)
 
 NODE: Final = "n1"
-BLOCKED: Final = "gpu,isolation,rogue"
-"""The plugins that are of cards, and one that no test here asks for."""
-ENV: Final = {"PARTAGE_PLUGINS_BLOCK": BLOCKED, "PYTHONPATH": f"{PLUGINS_FOLDER}:{PROGRAMS}"}
+BLOCKED: Final = "gpu,isolation"
+"""The plugins that are of cards."""
+ENV: Final = {"PARTAGE_PLUGINS_BLOCK": BLOCKED, "PYTHONPATH": PLUGINS_FOLDER}
 ABSENT: Final = "raise ModuleNotFoundError('partage_gpu is not installed here', name='partage_gpu')\n"
 MODULE: Final = "partage_gpu/__init__.py"
 

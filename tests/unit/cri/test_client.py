@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sized
+from collections.abc import AsyncGenerator, Generator, Sized
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -13,8 +13,8 @@ import pytest
 
 from partage_base.cri import CriError, PeerAway, PeerRefused, PeerSlow, UnaryClient
 from support import grpc_peer
+from support.loops import on_uvloop
 
-Story = Callable[[UnaryClient], Awaitable[None]]
 FRAME = b"\0\0\0\4\0\0\0\0\0"  # empty settings: how a server begins
 
 
@@ -35,72 +35,67 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "peer.sock"
 
 
-def told(path: Path, story: Story) -> None:
-    async def whole() -> None:
-        client = UnaryClient(path)
-        try:
-            await story(client)
-        finally:
-            client.close()
-            await asyncio.sleep(0)  # the transport's own goodbye
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def client_of(path: Path) -> AsyncGenerator[UnaryClient]:
+    client = UnaryClient(path)
+    try:
+        yield client
+    finally:
+        client.close()
+        await asyncio.sleep(0)  # the transport's own goodbye
 
 
 async def ask(client: UnaryClient, what: str, request: bytes = b"", deadline_s: float = 5.0) -> bytes:
     return await client.call(f"/test.Service/{what}", request, deadline_s=deadline_s)
 
 
-def test_answers_small_and_large_one_by_one_and_together(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
-        assert await ask(client, "Echo", b"\0\xff") == b"\0\xff"
-        assert await ask(client, "Echo") == b""
-        for size in (0, 1, 16_379, 16_384, 1 << 20, 15 << 20):
-            assert len(await ask(client, "Large", b"%d" % size)) == size
-        answers = await asyncio.gather(*(ask(client, "Echo", b"%d" % each) for each in range(200)))
-        assert answers == [b"%d" % each for each in range(200)]
-
+@on_uvloop
+async def test_answers_small_and_large_one_by_one_and_together(path: Path) -> None:
     with peer(path):
-        told(path, story)
+        async with client_of(path) as client:
+            assert await ask(client, "Echo", b"\0\xff") == b"\0\xff"
+            assert await ask(client, "Echo") == b""
+            for size in (0, 1, 16_379, 16_384, 1 << 20, 15 << 20):
+                assert len(await ask(client, "Large", b"%d" % size)) == size
+            answers = await asyncio.gather(*(ask(client, "Echo", b"%d" % each) for each in range(200)))
+            assert answers == [b"%d" % each for each in range(200)]
 
 
-def test_more_is_said_on_one_connection_than_fits_any_window(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
-        for _ in range(12):
-            assert await ask(client, "Echo", b"x" * 16_000) == b"x" * 16_000
-            assert len(await ask(client, "Large", b"%d" % (4 << 20))) == 4 << 20
-
+@on_uvloop
+async def test_more_is_said_on_one_connection_than_fits_any_window(path: Path) -> None:
     with peer(path):
-        told(path, story)
+        async with client_of(path) as client:
+            for _ in range(12):
+                assert await ask(client, "Echo", b"x" * 16_000) == b"x" * 16_000
+                assert len(await ask(client, "Large", b"%d" % (4 << 20))) == 4 << 20
 
 
-def test_a_status_is_told_with_its_number_and_words(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
-        with pytest.raises(PeerRefused) as refused:
-            await ask(client, "Refuse", "weil es nicht geht: ü%".encode())
-        assert (refused.value.status, refused.value.words) == (9, "weil es nicht geht: ü%")
-        with pytest.raises(PeerRefused) as refused:
-            await ask(client, "NoSuchMethod")
-        assert refused.value.status == 12
-        assert await ask(client, "Echo", b"after") == b"after"
-
+@on_uvloop
+async def test_a_status_is_told_with_its_number_and_words(path: Path) -> None:
     with peer(path):
-        told(path, story)
+        async with client_of(path) as client:
+            with pytest.raises(PeerRefused) as refused:
+                await ask(client, "Refuse", "weil es nicht geht: ü%".encode())
+            assert (refused.value.status, refused.value.words) == (9, "weil es nicht geht: ü%")
+            with pytest.raises(PeerRefused) as refused:
+                await ask(client, "NoSuchMethod")
+            assert refused.value.status == 12
+            assert await ask(client, "Echo", b"after") == b"after"
 
 
-def test_nobody_waits_longer_than_the_deadline_and_others_not_at_all(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
-        with pytest.raises(PeerSlow) as slow:
-            await asyncio.gather(ask(client, "Slow", b"1", deadline_s=0.1), ask(client, "Echo"))
-        assert str(slow.value) == f"{path}: no answer to Slow within 0.1 s"
-        assert await ask(client, "Echo", b"after") == b"after"
-
+@on_uvloop
+async def test_a_call_ends_at_its_deadline_and_holds_up_no_other(path: Path) -> None:
     with peer(path):
-        told(path, story)
+        async with client_of(path) as client:
+            with pytest.raises(PeerSlow) as slow:
+                await asyncio.gather(ask(client, "Slow", b"1", deadline_s=0.1), ask(client, "Echo"))
+            assert str(slow.value) == f"{path}: no answer to Slow within 0.1 s"
+            assert await ask(client, "Echo", b"after") == b"after"
 
 
-def test_a_peer_that_is_not_there_and_comes_and_goes_and_comes_again(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
+@on_uvloop
+async def test_a_peer_that_is_not_there_and_comes_and_goes_and_comes_again(path: Path) -> None:
+    async with client_of(path) as client:
         with pytest.raises(PeerAway) as away:
             await ask(client, "Echo")
         assert str(away.value) == f"{path}: Echo: No such file or directory"
@@ -110,25 +105,21 @@ def test_a_peer_that_is_not_there_and_comes_and_goes_and_comes_again(path: Path)
             with pytest.raises(PeerAway):
                 await ask(client, "Echo")
 
-    told(path, story)
 
-
-def test_a_connection_that_broke_while_idle_costs_nobody_an_answer(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
+@on_uvloop
+async def test_a_connection_that_broke_while_idle_costs_no_answer(path: Path) -> None:
+    async with client_of(path) as client:
         with peer(path):
             assert await ask(client, "Echo", b"a") == b"a"
         with peer(path):
             assert await ask(client, "Echo", b"b") == b"b"
 
-    told(path, story)
 
-
-def test_too_large_a_question_is_the_callers_mistake(path: Path) -> None:
-    async def story(client: UnaryClient) -> None:
+@on_uvloop
+async def test_too_large_a_question_is_the_callers_mistake(path: Path) -> None:
+    async with client_of(path) as client:
         with pytest.raises(ValueError, match="this client is for small ones"):
             await ask(client, "Echo", b"x" * 20_000)
-
-    told(path, story)
 
 
 @asynccontextmanager
@@ -174,12 +165,10 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("then_close", [True, False])
-def test_whatever_a_peer_says_it_is_an_error_in_time(what: str, then_close: bool, path: Path) -> None:  # noqa: FBT001
-    async def story(client: UnaryClient) -> None:
-        async with saying(path, first=WRONG[what], then_close=then_close) as came:
-            with pytest.raises(CriError):
-                await ask(client, "Echo", deadline_s=0.3)
-            client.close()
-            assert 1 <= len(came) <= 2, "once more on a fresh connection, and no oftener"
-
-    told(path, story)
+@on_uvloop
+async def test_whatever_a_peer_says_it_is_an_error_in_time(what: str, then_close: bool, path: Path) -> None:  # noqa: FBT001
+    async with client_of(path) as client, saying(path, first=WRONG[what], then_close=then_close) as came:
+        with pytest.raises(CriError):
+            await ask(client, "Echo", deadline_s=0.3)
+        client.close()
+        assert 1 <= len(came) <= 2, "once more on a fresh connection, and no oftener"

@@ -56,7 +56,7 @@ def test_on_a_full_disk_what_was_said_before_is_taken_away(tmp_path: Path, monke
     assert causes(path) == ["keys", "runtime"]
 
 
-def test_what_keeps_nobody_from_starting_leaves_it_ready(tmp_path: Path) -> None:
+def test_a_fault_that_refuses_nothing_leaves_it_ready() -> None:
     condition = Condition(faults=(Fault("metrics", "its port is taken", refuses=False),))
     assert condition.honours
     assert not Condition(faults=(*condition.faults, KEYS)).honours

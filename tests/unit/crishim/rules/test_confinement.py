@@ -116,7 +116,7 @@ class TestSharedProcesses:
             crishim.rewrite(self.PART)
             assert crishim.refusal(replace(self.SIDE, privileged=True)) == self.SECOND
 
-    def test_who_takes_the_allocation_off_the_pod_gains_nothing(self, crishim: Crishim) -> None:
+    def test_without_the_pods_allocation_it_is_refused_as_well(self, crishim: Crishim) -> None:
         crishim.rewrite(self.PART)
         assert crishim.refusal(replace(self.SIDE, privileged=True, annotations={})) == self.SECOND
 
@@ -180,7 +180,7 @@ def test_other_kinds_are_their_plugins_to_refuse(stage: Stage) -> None:
 class TestPromises:
     """What a grant promises to others is enforced, or the container does not start."""
 
-    def test_a_promise_that_nobody_enforces_is_refused(self, stage: Stage, crishim: Crishim) -> None:
+    def test_a_promise_that_no_plugin_enforces_is_refused(self, stage: Stage, crishim: Crishim) -> None:
         stage.fake.answer = replace_unenforced()
         assert crishim.refusal(PART) == (
             "partage: no plugin on this node enforces memory, share of gpu; install the isolation plugin on the node, "

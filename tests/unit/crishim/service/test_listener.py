@@ -148,7 +148,7 @@ def test_a_socket_of_systemd_is_taken() -> None:
         assert child.returncode == 0
 
 
-def test_several_sockets_of_systemd_are_a_mistake_of_its_unit_and_keep_nobody_waiting(path: Path) -> None:
+def test_several_sockets_of_systemd_are_a_mistake_of_its_unit_and_stop_nothing(path: Path) -> None:
     with capture_logs() as logs, closing(listen(path, {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2"})) as listener:
         assert listener.path == path
     assert logs[0]["why"] == "systemd gave 2 sockets; crishim's unit must have one"

@@ -13,7 +13,7 @@ from partage_crishim.h2.messages import MAX_MESSAGE_BYTES
 from partage_crishim.h2.outbox import CallEnded, Rejected, VerdictUnwanted, VerdictWanted
 from partage_crishim.h2.pair import Pair
 from partage_crishim.h2.quota import Quota, QuotaLimits
-from partage_crishim.verdicts import RESTORE_POD, Code, Ending, HeldCall, Pass, Refuse, Rewrite
+from partage_crishim.verdicts import RESTORE_POD, Code, Ending, HeldCall, Pass, Refuse
 from support.splice import wire
 from support.splice.wire import CREATE, VERSION, Frame, Reader
 
@@ -90,13 +90,6 @@ def test_headers_go_at_once_and_the_message_after_the_verdict() -> None:
     assert talk.up() == [Frame(wire.DATA, wire.END_STREAM, 1, wire.message(b"create"))]
 
 
-def test_a_rewritten_message_takes_the_place_of_the_first() -> None:
-    talk = Talk()
-    talk.create(wire.message(b"create"))
-    talk.pair.judged(1, Rewrite(b"create and more"))
-    assert [frame.payload for frame in talk.up()[1:]] == [wire.message(b"create and more")]
-
-
 def test_a_method_without_its_first_slash_is_held_too() -> None:
     talk = Talk()
     talk.client(talk.headers(CREATE[1:]), Frame(wire.DATA, wire.END_STREAM, 1, wire.message(b"x")))
@@ -163,13 +156,6 @@ def test_a_compressed_message_is_judged_plain_and_passes_as_it_came() -> None:
     assert talk.call().message == b"one two"
     talk.pair.judged(1, Pass())
     assert talk.up()[1].payload == wire.message(packed, flag=1)
-
-
-def test_a_compressed_message_is_rewritten_uncompressed() -> None:
-    talk = Talk()
-    talk.create(wire.message(gzip.compress(b"one"), flag=1), more={"grpc_encoding": "gzip"})
-    talk.pair.judged(1, Rewrite(b"two"))
-    assert talk.up()[1].payload == wire.message(b"two")
 
 
 BOMB = gzip.compress(bytes(MAX_MESSAGE_BYTES + 1))
@@ -291,7 +277,7 @@ GONE = Frame(wire.GOAWAY, 0, 0, bytes(8))
         ((), Ending.UNKNOWN),
     ],
 )
-def test_everyone_who_approved_is_told_once_how_it_ended(frames: tuple[Frame, ...], ending: Ending) -> None:
+def test_an_approved_call_is_told_once_how_it_ended(frames: tuple[Frame, ...], ending: Ending) -> None:
     assert ended(*frames) == [ending]
 
 

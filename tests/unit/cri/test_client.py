@@ -13,7 +13,6 @@ import pytest
 
 from partage_base.cri import CriError, PeerAway, PeerRefused, PeerSlow, UnaryClient
 from support import grpc_peer
-from support.loops import on_uvloop
 
 FRAME = b"\0\0\0\4\0\0\0\0\0"  # empty settings: how a server begins
 
@@ -49,7 +48,6 @@ async def ask(client: UnaryClient, what: str, request: bytes = b"", deadline_s: 
     return await client.call(f"/test.Service/{what}", request, deadline_s=deadline_s)
 
 
-@on_uvloop
 async def test_answers_small_and_large_one_by_one_and_together(path: Path) -> None:
     with peer(path):
         async with client_of(path) as client:
@@ -61,7 +59,6 @@ async def test_answers_small_and_large_one_by_one_and_together(path: Path) -> No
             assert answers == [b"%d" % each for each in range(200)]
 
 
-@on_uvloop
 async def test_more_is_said_on_one_connection_than_fits_any_window(path: Path) -> None:
     with peer(path):
         async with client_of(path) as client:
@@ -70,7 +67,6 @@ async def test_more_is_said_on_one_connection_than_fits_any_window(path: Path) -
                 assert len(await ask(client, "Large", b"%d" % (4 << 20))) == 4 << 20
 
 
-@on_uvloop
 async def test_a_status_is_told_with_its_number_and_words(path: Path) -> None:
     with peer(path):
         async with client_of(path) as client:
@@ -83,7 +79,6 @@ async def test_a_status_is_told_with_its_number_and_words(path: Path) -> None:
             assert await ask(client, "Echo", b"after") == b"after"
 
 
-@on_uvloop
 async def test_a_call_ends_at_its_deadline_and_holds_up_no_other(path: Path) -> None:
     with peer(path):
         async with client_of(path) as client:
@@ -93,7 +88,6 @@ async def test_a_call_ends_at_its_deadline_and_holds_up_no_other(path: Path) -> 
             assert await ask(client, "Echo", b"after") == b"after"
 
 
-@on_uvloop
 async def test_a_peer_that_is_not_there_and_comes_and_goes_and_comes_again(path: Path) -> None:
     async with client_of(path) as client:
         with pytest.raises(PeerAway) as away:
@@ -106,7 +100,6 @@ async def test_a_peer_that_is_not_there_and_comes_and_goes_and_comes_again(path:
                 await ask(client, "Echo")
 
 
-@on_uvloop
 async def test_a_connection_that_broke_while_idle_costs_no_answer(path: Path) -> None:
     async with client_of(path) as client:
         with peer(path):
@@ -115,7 +108,6 @@ async def test_a_connection_that_broke_while_idle_costs_no_answer(path: Path) ->
             assert await ask(client, "Echo", b"b") == b"b"
 
 
-@on_uvloop
 async def test_too_large_a_question_is_the_callers_mistake(path: Path) -> None:
     async with client_of(path) as client:
         with pytest.raises(ValueError, match="this client is for small ones"):
@@ -165,7 +157,6 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("then_close", [True, False])
-@on_uvloop
 async def test_whatever_a_peer_says_it_is_an_error_in_time(what: str, then_close: bool, path: Path) -> None:  # noqa: FBT001
     async with client_of(path) as client, saying(path, first=WRONG[what], then_close=then_close) as came:
         with pytest.raises(CriError):

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from support.loops import on_uvloop
 from unit.crishim.faults.node import BOARD, FILE, GRANTED, KEYS, OWN, RUNTIME, SOCKET, Node, a_node
 from unit.crishim.rules.requests import Create
 
@@ -157,7 +156,6 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@on_uvloop
 async def test_it_serves_and_says_what_is_wrong(name: str) -> None:
     fault = FAULTS[name]
     async with a_node() as node:
@@ -180,7 +178,6 @@ async def test_it_serves_and_says_what_is_wrong(name: str) -> None:
         await node.starts_what_asks_for_nothing()
 
 
-@on_uvloop
 async def test_without_settings_it_goes_by_those_of_its_last_good_start() -> None:
     async with a_node() as node:
         elsewhere = '[crishim]\nruntime = "/run/elsewhere.sock"\ntrusted_namespaces = ["monitoring"]\n'
@@ -199,7 +196,6 @@ async def test_without_settings_it_goes_by_those_of_its_last_good_start() -> Non
 
 
 @pytest.mark.parametrize("kept", ["[crishim]\nguard = 3\n", None])
-@on_uvloop
 async def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_the_new_ones(kept: str | None) -> None:
     async with a_node() as node:
         (node.root / RUNTIME).rename(node.root / "run/elsewhere.sock")
@@ -213,7 +209,6 @@ async def test_where_those_cannot_be_read_either_it_takes_what_is_good_of_the_ne
         await node.until_told("settings")
 
 
-@on_uvloop
 async def test_a_runtime_that_comes_later_is_found() -> None:
     async with a_node() as node:
         await node.runtime.stop()
@@ -225,7 +220,6 @@ async def test_a_runtime_that_comes_later_is_found() -> None:
         await node.honours()
 
 
-@on_uvloop
 async def test_a_socket_that_cannot_be_made_is_made_as_soon_as_possible() -> None:
     async with a_node() as node:
         node.write(SOCKET, "somebody's notes")
@@ -236,7 +230,6 @@ async def test_a_socket_that_cannot_be_made_is_made_as_soon_as_possible() -> Non
         await node.honours()
 
 
-@on_uvloop
 async def test_a_check_of_wrong_settings_tells_them_and_starts_nothing() -> None:
     async with a_node() as node:
         node.write(FILE, "[crishim]\ngaurd = 'on'\n")

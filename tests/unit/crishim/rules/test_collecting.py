@@ -11,7 +11,6 @@ from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.codecs import container_key
 from partage_plugins.errors import PluginFailed, PluginHung
 from partage_plugins.vocabulary import ContainerKey, ContainerName, PodUid
-from support.loops import on_uvloop
 from unit.crishim.rules.allocations import allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -128,7 +127,6 @@ def test_one_that_is_made_again_under_the_same_key_is_left_alone(stage: Stage, c
     assert stage.fake.told == []
 
 
-@on_uvloop
 async def test_a_create_waits_until_the_cleaning_up_after_the_last_one_is_over(
     stage: Stage, crishim: Crishim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +174,6 @@ def test_with_nothing_to_do_the_runtime_is_not_asked(stage: Stage, crishim: Cris
     crishim.collect()
 
 
-@on_uvloop
 async def test_it_comes_soon_after_a_failure_and_lives_through_trouble(stage: Stage, crishim: Crishim) -> None:
     running = asyncio.ensure_future(crishim.collector.run())
     verdict = await rewritten(crishim)

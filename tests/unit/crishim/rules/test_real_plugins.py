@@ -16,7 +16,6 @@ import pytest
 from partage_crishim.verdicts import Ending, Pass, Refuse, Rewrite
 from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.vocabulary.keys import CONTAINER
-from support.loops import on_uvloop
 from unit.crishim.rules.allocations import NODE, allocation, inventory, signed
 from unit.crishim.rules.requests import Create, Seen
 from unit.crishim.rules.stage import Crishim, Stage
@@ -52,7 +51,6 @@ def granted(container: str = "main", **kinds: object) -> Create:
     return Create(container=container, annotations=signed(allocation() | {"containers": {container: kinds}}))
 
 
-@on_uvloop
 async def test_the_templates_boards_reach_the_container_as_devices(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     os.mknod(tmp_path / "dev/fpga0", 0o20600, os.makedev(1, 3))
@@ -73,7 +71,6 @@ async def test_the_templates_boards_reach_the_container_as_devices(tmp_path: Pat
         assert unknown == "partage: no plugin for npu is in force on this node; see the logs of crishim"
 
 
-@on_uvloop
 async def test_odd_requests_do_not_cost_the_plugins_process(tmp_path: Path) -> None:
     """What the vocabulary cannot say must not meet the child as what it cannot read."""
     odd = Create(
@@ -98,7 +95,6 @@ async def test_odd_requests_do_not_cost_the_plugins_process(tmp_path: Path) -> N
         ("eat", "plugin obedient: partage_adjust: raised MemoryError"),
     ],
 )
-@on_uvloop
 async def test_plugins_that_crash_hang_or_eat_memory_cost_their_container_alone(
     name: str, sentence: str, tmp_path: Path
 ) -> None:

@@ -13,7 +13,6 @@ import pytest
 from partage_crishim import reservations
 from partage_crishim.verdicts import Ending, Refuse, Rewrite
 from partage_plugins.vocabulary.keys import CONTAINER
-from support.loops import on_uvloop
 from unit.crishim.rules.allocations import CARD, GIB, OTHER_CARD, allocation, grant, signed
 from unit.crishim.rules.requests import Create
 from unit.crishim.rules.stage import Crishim, Stage
@@ -220,7 +219,6 @@ def test_what_fails_after_the_reservation_takes_it_back(stage: Stage, crishim: C
     crishim.rewrite(pod("b", grant(share=800)))
 
 
-@on_uvloop
 async def test_a_create_that_kubelet_gives_up_meanwhile_takes_it_back(stage: Stage, crishim: Crishim) -> None:
     started, never = asyncio.Event(), asyncio.Event()
 

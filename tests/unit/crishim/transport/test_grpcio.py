@@ -14,7 +14,6 @@ import pytest
 
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
-from support.loops import on_uvloop
 from support.splice import grpc_ends
 from support.splice.grpc_ends import digest
 from support.splice.sockets import listening_at
@@ -67,7 +66,6 @@ class PendingVerdicts:
         return self.verdict or Pass(self.endings.append)
 
 
-@on_uvloop
 async def test_calls_of_every_kind(tmp_path: Path) -> None:
     judge = PendingVerdicts()
 

@@ -11,7 +11,6 @@ import pytest
 from partage_base.daemon.exposition import Sample
 from partage_crishim.splice import Splicer
 from partage_crishim.verdicts import Code, Ending, HeldCall, Pass, Refuse, Rewrite, Verdict
-from support.loops import on_uvloop
 from support.splice import wire
 from support.splice.sockets import WITHIN_S, listening_at, passing, pause, stage, until
 from support.splice.wire import CREATE, VERSION
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.slow
 MIB = 1 << 20
 
 
-@on_uvloop
 async def test_calls_pass_and_are_counted_by_method(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         client = await on.connect()
@@ -35,7 +33,6 @@ async def test_calls_pass_and_are_counted_by_method(tmp_path: Path) -> None:
         assert (counters.connections, counters.open_connections) == (1, 1)
 
 
-@on_uvloop
 async def test_a_held_call_goes_on_as_the_judge_says(tmp_path: Path) -> None:
     endings: list[Ending] = []
 
@@ -57,7 +54,6 @@ async def test_a_held_call_goes_on_as_the_judge_says(tmp_path: Path) -> None:
         assert Sample(3, {}, "_count") in on.splicer.counters.judging.samples({})
 
 
-@on_uvloop
 async def test_a_judge_that_raises_costs_that_call_and_is_reported(tmp_path: Path) -> None:
     async def judge(_: HeldCall) -> Verdict:
         raise RuntimeError("a defect")
@@ -71,7 +67,6 @@ async def test_a_judge_that_raises_costs_that_call_and_is_reported(tmp_path: Pat
     assert [str(error) for error in reported] == ["a defect"]
 
 
-@on_uvloop
 async def test_a_cancelled_call_cancels_its_judge(tmp_path: Path) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -94,7 +89,6 @@ async def test_a_cancelled_call_cancels_its_judge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["client", "runtime"])
-@on_uvloop
 async def test_an_end_on_one_side_ends_the_other_and_approvals_are_told(tmp_path: Path, how: str) -> None:
     endings: list[Ending] = []
 
@@ -120,7 +114,6 @@ async def test_an_end_on_one_side_ends_the_other_and_approvals_are_told(tmp_path
 @pytest.mark.parametrize(
     "garbage", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", os.urandom(4000), wire.PREFACE + b"\xff" * 99]
 )
-@on_uvloop
 async def test_a_broken_client_costs_only_its_own_connection(tmp_path: Path, garbage: bytes) -> None:
     async with stage(tmp_path) as on:
         good, bad, silent = await on.connect(), await on.connect(), await on.connect()
@@ -148,7 +141,6 @@ async def taken_of(writer: asyncio.StreamWriter, data: bytes, most: int) -> int:
     return taken
 
 
-@on_uvloop
 async def test_a_client_that_does_not_read_stops_the_runtime(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         client = await on.connect()
@@ -162,7 +154,6 @@ async def test_a_client_that_does_not_read_stops_the_runtime(tmp_path: Path) -> 
         assert (await other.call(VERSION)).got
 
 
-@on_uvloop
 async def test_a_runtime_that_does_not_read_stops_the_client(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         client = await on.connect()
@@ -173,7 +164,6 @@ async def test_a_runtime_that_does_not_read_stops_the_client(tmp_path: Path) -> 
         assert await taken_of(client.writer, ping * 10_000, 64 * MIB) < 8 * MIB
 
 
-@on_uvloop
 async def test_a_client_that_takes_no_answers_of_ours_is_not_read_for_ever(tmp_path: Path) -> None:
     async def judge(_: HeldCall) -> Verdict:
         return Refuse(Code.FAILED_PRECONDITION, "no" * 2000)
@@ -191,7 +181,6 @@ async def test_a_client_that_takes_no_answers_of_ours_is_not_read_for_ever(tmp_p
         assert 0 < on.splicer.counters.calls[CREATE] < 10_000, "the rest waits in the socket"
 
 
-@on_uvloop
 async def test_while_the_runtime_is_away_calls_fail_at_once_and_clients_are_called_back(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         await on.runtime.stop()
@@ -207,7 +196,6 @@ async def test_while_the_runtime_is_away_calls_fail_at_once_and_clients_are_call
         assert (await again.call(VERSION)).got
 
 
-@on_uvloop
 async def test_draining_waits_for_calls_and_new_clients_find_the_next_process(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         on.runtime.answers = False
@@ -234,7 +222,6 @@ async def test_draining_waits_for_calls_and_new_clients_find_the_next_process(tm
         assert await client.is_closed()
 
 
-@on_uvloop
 async def test_what_is_not_done_at_the_deadline_is_cut_off(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         on.runtime.answers = False

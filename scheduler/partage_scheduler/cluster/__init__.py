@@ -8,7 +8,7 @@ are room for pods which wait, `fullness` is how full the cluster is.
 
 from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.cluster import Cluster, ClusterSettings
-from partage_scheduler.cluster.seats import Unknown
 from partage_scheduler.cluster.unknown import Asks
+from partage_scheduler.cluster.verified import Unknown
 
 __all__ = ["NOTHING", "Asks", "Cause", "Cluster", "ClusterSettings", "Unknown"]

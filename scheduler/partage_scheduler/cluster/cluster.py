@@ -35,18 +35,9 @@ from partage_scheduler.cluster.fleet import Fleet, Known
 from partage_scheduler.cluster.imagined import Imagined
 from partage_scheduler.cluster.kept import Kept
 from partage_scheduler.cluster.promised import Promised
-from partage_scheduler.cluster.seats import (
-    Seat,
-    Seats,
-    Unknown,
-    counts_otherwise,
-    gang_of,
-    is_as_decided,
-    lower,
-    notes_of,
-)
+from partage_scheduler.cluster.seats import Seat, Seats, counts_otherwise, gang_of, lower
 from partage_scheduler.cluster.unknown import Closed, UnreadPods, everywhere
-from partage_scheduler.cluster.verified import Held, Verified
+from partage_scheduler.cluster.verified import Held, Unknown, Verified
 from partage_scheduler.decision import Barred, Decider, Decision
 from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.predicates import Predicates
@@ -254,7 +245,7 @@ class Cluster:
             raise ValueError(f"pod {pod.uid} is on a node already, or assumed to be")
         self._let_go(pod.uid)
         self._pointless += self._kept.yields(decision.node, pod.priority)
-        self._place(Seat(pod, decision.node, decision.allocation(), needed=decision.request.needs, assumed=True))
+        self._place(Seat(pod, decision.node, Held(decision.allocation()), needed=decision.request.needs, assumed=True))
 
     def confirmed(self, uid: PodUid) -> None:
         """The API server said that the pod is bound; the watch will say so too."""
@@ -279,7 +270,7 @@ class Cluster:
     def _count_anew(self, known: Known) -> None:
         """Its devices changed: what counts on all of them counts on the new ones from now on."""
         for seat in self._seats.on(known.node.name):
-            if seat.unknown is not None:
+            if seat.held.unknown is not None:
                 self._count_no_more(seat)
                 self._count(seat, known)
 
@@ -299,28 +290,25 @@ class Cluster:
 
     def _is_seen(self, pod: ApiPod) -> Causes:
         node = NodeName(pod.node)
-        held = self._verified.held(pod, node, None)
-        self._place(Seat(pod, node, held.allocation, noted=notes_of(pod), unknown=held.unknown))
+        self._place(Seat(pod, node, self._verified.held(pod, node, None)))
         return _POD
 
     def _is_still(self, seat: Seat, pod: ApiPod) -> Causes:
         """The pod is seen where it was, or where it was assumed to be."""
-        is_first, before, notes = seat.noted is None, seat.pod, notes_of(pod)
-        held = Held(seat.allocation, seat.unknown)
-        if notes != seat.noted and not (is_first and is_as_decided(seat, notes[0])):
-            held = self._verified.held(pod, seat.node, None if seat.assumed else seat)
-        now = Seat(pod, seat.node, held.allocation, noted=notes, unknown=held.unknown)
-        is_other = held != (seat.allocation, seat.unknown)
+        before, was = seat.pod, seat.held
+        held = self._verified.held(pod, seat.node, was, is_assumed=seat.assumed)
+        now = Seat(pod, seat.node, held)
+        is_other = (held.allocation, held.unknown) != (was.allocation, was.unknown)
         if is_other or now.needs != seat.needs:
             self._remove(seat)
             self._place(now)
             return _POD | (_FREED if is_other or lower(now.needs, seat.needs) else NOTHING)
-        seat.assumed, seat.noted = False, notes
+        seat.assumed, seat.held = False, held
         self._seats.update(seat, pod)
         is_other = counts_otherwise(pod, before)
         if is_other and (known := self._fleet.get(seat.node)):
             self._predicates.put_pod(known.slot, pod)
-        return _POD if is_first or is_other else NOTHING
+        return _POD if was.notes is None or is_other else NOTHING
 
     def _place(self, seat: Seat) -> None:
         self._seats.add(seat)
@@ -336,8 +324,8 @@ class Cluster:
             self._count_no_more(seat)
 
     def _count(self, seat: Seat, known: Known) -> None:
-        if seat.unknown is not None:
-            seat.count(*everywhere(seat.unknown, seat.pod.uid, seat.node, known.inventory, self._kinds))
+        if seat.held.unknown is not None:
+            seat.count(*everywhere(seat.held.unknown, seat.pod.uid, seat.node, known.inventory, self._kinds))
             self._closed.put(seat)
         self._decider.take(seat.allocation, seat.needs)
         self._predicates.put_pod(known.slot, seat.pod)

@@ -4,49 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
-from msgspec import Struct
-
-from partage_plugins.codecs import encode_allocation, read_gang
+from partage_plugins.codecs import read_gang
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodRequest, PodUid, Room, keys
+from partage_plugins.vocabulary import Allocation, Gang, Kind, NodeName, PodUid, Room
 from partage_plugins.vocabulary.usage import Usage, usages
+from partage_scheduler.cluster.verified import Held
 from partage_scheduler.objects import ApiPod
 from partage_scheduler.predicates.needs import needs
 
-Notes: TypeAlias = tuple[str | None, str | None]
-"""What is written on a pod of its allocation: the text and its signature."""
 _NO_SEATS: Final[Mapping[PodUid, Seat]] = {}
 _NO_KIND: Final[frozenset[Kind]] = frozenset()
 
 
-class Unknown(Struct, frozen=True):
-    """What a pod asks for that has no known allocation; None where its request can't be read either."""
-
-    request: PodRequest | None
-
-
 class Seat:
-    __slots__ = ("_usages", "allocation", "assumed", "closes", "needs", "node", "noted", "pod", "unknown")
+    """One pod's place on a node."""
 
-    def __init__(  # noqa: PLR0913 - said once, and by name
-        self,
-        pod: ApiPod,
-        node: NodeName,
-        allocation: Allocation,
-        *,
-        needed: Room | None = None,
-        assumed: bool = False,
-        noted: Notes | None = None,
-        unknown: Unknown | None = None,
+    __slots__ = ("_usages", "allocation", "assumed", "closes", "held", "needs", "node", "pod")
+
+    def __init__(
+        self, pod: ApiPod, node: NodeName, held: Held, *, needed: Room | None = None, assumed: bool = False
     ) -> None:
-        self.pod, self.node, self.allocation, self.assumed = pod, node, allocation, assumed
+        self.pod, self.node, self.held, self.assumed = pod, node, held, assumed
         self.needs = needs(pod) if needed is None else needed
-        self.noted = noted
-        """What was written on it when its allocation was judged; None: it was only decided on, and not seen yet."""
-        self.unknown = unknown
-        """What it asks for, where it is not known what it was given: then what counts follows from that (`count`)."""
+        self.allocation = held.allocation
+        """What counts: where it is unknown what the pod was given, that follows from its node (`count`)."""
         self.closes = _NO_KIND
         """Kinds of which its node takes no new requests while it is there."""
         self._usages: tuple[Usage, ...] | None = None
@@ -61,22 +44,6 @@ class Seat:
         if self._usages is None:
             self._usages = tuple(usages(self.allocation))
         return self._usages
-
-
-def notes_of(pod: ApiPod) -> Notes:
-    annotations = pod.metadata.annotations
-    return annotations.get(keys.ALLOCATION), annotations.get(keys.SIGNATURE)
-
-
-def is_as_decided(seat: Seat, text: str | None) -> bool:
-    """Whether the text on the pod is what was decided, so that it need not be verified."""
-    if text is None:
-        return not seat.allocation.containers
-    return text == encode_allocation(seat.allocation)
-
-
-def nothing_for(pod: ApiPod, node: NodeName) -> Allocation:
-    return Allocation(gen=1, pod=pod.uid, node=node, containers={})
 
 
 def gang_of(pod: ApiPod) -> Gang | None:

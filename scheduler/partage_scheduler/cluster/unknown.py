@@ -25,7 +25,8 @@ from partage_plugins.vocabulary import (
     Slot,
 )
 from partage_plugins.vocabulary.reasons import Reason
-from partage_scheduler.cluster.seats import Seat, Unknown
+from partage_scheduler.cluster.seats import Seat
+from partage_scheduler.cluster.verified import Unknown
 from partage_scheduler.decision import Barred
 from partage_scheduler.objects import ApiPod, seen
 from partage_scheduler.predicates.needs import asked_by

@@ -8,11 +8,18 @@ pod for which none was, and which asks for devices, is `unknown`. Every such cha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
-from partage_plugins.vocabulary import Allocation, NodeName, PodUid
-from partage_scheduler.cluster.seats import Seat, Unknown, notes_of, nothing_for
+from msgspec import Struct
+from msgspec.structs import replace
+
+from partage_plugins.codecs import encode_allocation
+from partage_plugins.vocabulary import Allocation, NodeName, PodRequest, PodUid
+from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 from partage_scheduler.objects import ApiPod
+
+Notes: TypeAlias = tuple[str | None, str | None]
+"""What is written on a pod of its allocation: the text and its signature."""
 
 _AGAIN: Final = "delete the pod to have it placed again, and see who writes alloc.partage.dev/ annotations"
 FORGED: Final = f"its allocation is not signed by us, or for another pod or node: it counts for nothing; {_AGAIN}"
@@ -34,12 +41,20 @@ UNREADABLE: Final = (
 )
 
 
-class Held(NamedTuple):
+class Unknown(Struct, frozen=True):
+    """What a pod asks for that has no known allocation; None where its request can't be read either."""
+
+    request: PodRequest | None
+
+
+class Held(Struct, frozen=True):
     """What a pod on a node holds there of devices."""
 
     allocation: Allocation
     unknown: Unknown | None = None
-    """What it asks for, where no allocation says what it was given; the allocation follows from that then."""
+    """What it asks for, where no allocation says what it was given; what counts follows from that then."""
+    notes: Notes | None = None
+    """What was written on it when this was judged; None: it was decided, and not seen yet."""
 
 
 class Verified:
@@ -62,37 +77,42 @@ class Verified:
     def forget(self, uid: PodUid) -> None:
         self._flagged.pop(uid, None)
 
-    def held(self, pod: ApiPod, node: NodeName, seat: Seat | None) -> Held:
-        """What counts from now on; `seat` is what counted so far."""
-        text = notes_of(pod)[0]
+    def held(self, pod: ApiPod, node: NodeName, before: Held | None, *, is_assumed: bool = False) -> Held:
+        """What counts from now on; `before` is what counted so far, or was only assumed."""
+        notes = notes_of(pod)
+        if before is not None and notes == before.notes:
+            return before
+        if before is not None and _is_as_decided(before, notes[0]):
+            return replace(before, notes=notes)
+        return replace(self._judged(pod, node, notes[0], None if is_assumed else before), notes=notes)
+
+    def _judged(self, pod: ApiPod, node: NodeName, text: str | None, before: Held | None) -> Held:
         found = None if text is None else self._of_this(pod, node)
-        counted = None if seat is None or seat.unknown is not None else seat.allocation
+        counted = None if before is None or before.unknown is not None else before.allocation
         if found is not None and (counted is None or not counted.containers or _is_newer(found, counted)):
             self.forget(pod.uid)
             return Held(found)
-        if counted is not None and counted.containers:
-            return self._as_before(pod, counted, text, found)
-        if seat is None or seat.unknown is not None:
-            return self._without(pod, node, seat, is_noted=text is not None)
-        self._flag(pod, None if text is None else FORGED)
-        return Held(seat.allocation)
+        if counted is None:
+            return self._without(pod, node, before, is_noted=text is not None)
+        if counted.containers:
+            self._flag(pod, STRIPPED if text is None else BROKEN if found is None else OLDER)
+        else:
+            self._flag(pod, None if text is None else FORGED)
+        return Held(counted)
 
     def _of_this(self, pod: ApiPod, node: NodeName) -> Allocation | None:
         found = self._trusted(pod)
         return found if found is not None and (found.pod, found.node) == (pod.uid, node) else None
 
-    def _as_before(self, pod: ApiPod, counted: Allocation, text: str | None, found: Allocation | None) -> Held:
-        self._flag(pod, STRIPPED if text is None else BROKEN if found is None else OLDER)
-        return Held(counted)
-
-    def _without(self, pod: ApiPod, node: NodeName, seat: Seat | None, *, is_noted: bool) -> Held:
+    def _without(self, pod: ApiPod, node: NodeName, before: Held | None, *, is_noted: bool) -> Held:
         """Nothing was ever verified. What the pod asked for when it was first seen stays what it asks for."""
-        unknown = self._asks(pod) if seat is None else seat.unknown
+        unknown = self._asks(pod) if before is None else before.unknown
+        nothing = Allocation(gen=1, pod=pod.uid, node=node, containers={})
         if unknown is None:
             self._flag(pod, FORGED if is_noted else None)
-            return Held(nothing_for(pod, node))
+            return Held(nothing)
         self._flag(pod, UNREADABLE if unknown.request is None else UNKNOWN)
-        return Held(nothing_for(pod, node) if seat is None else seat.allocation, unknown)
+        return Held(nothing, unknown)
 
     def _flag(self, pod: ApiPod, words: str | None) -> None:
         if words is None:
@@ -105,3 +125,15 @@ class Verified:
 def _is_newer(found: Allocation, counted: Allocation) -> bool:
     """True also where it is the same again."""
     return found.gen > counted.gen or found == counted
+
+
+def notes_of(pod: ApiPod) -> Notes:
+    annotations = pod.metadata.annotations
+    return annotations.get(ALLOCATION), annotations.get(SIGNATURE)
+
+
+def _is_as_decided(before: Held, text: str | None) -> bool:
+    """Whether the pod is first seen with what was decided for it, so that it need not be verified."""
+    if before.notes is not None:
+        return False
+    return not before.allocation.containers if text is None else text == encode_allocation(before.allocation)

@@ -51,12 +51,12 @@ MECHANISMS: Final[Mapping[str, Mechanism]] = {
         edits=(
             Edit(
                 "scheduler/partage_scheduler/cluster/verified.py",
-                "        text = notes_of(pod)[0]\n",
-                "        text, seat = notes_of(pod)[0], None\n",
+                "        notes = notes_of(pod)\n",
+                "        notes, before = notes_of(pod), None\n",
             ),
             Edit(
                 "scheduler/partage_scheduler/cluster/verified.py",
-                "        unknown = self._asks(pod) if seat is None else seat.unknown\n",
+                "        unknown = self._asks(pod) if before is None else before.unknown\n",
                 "        unknown = None\n",
             ),
         ),

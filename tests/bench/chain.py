@@ -23,11 +23,12 @@ from rig.client.resources import PODS, Json
 from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.images.bases import compiled
-from support.chain_stage import OURS, Chain, chained
+from support.chain_stage import NODES, OURS, Chain, chained
 from support.isolation_stage import LIBDL
 
-PAIRS, SMOKE_PAIRS = 30, 2
-WARM_UP: Final = 1
+PAIRS, SMOKE_PAIRS = 30, 1
+WARM_UP, SMOKE_WARM_UP = 1, 0
+SMOKE_NODES: Final = NODES[:1]
 PROGRAM: Final = Path(__file__).parents[1] / "real/chain/c/first.c"
 FIRST: Final = "/usr/bin/first"
 IMAGE: Final = "first"
@@ -67,8 +68,8 @@ def _why_not_ended(chain: Chain, name: str) -> str | None:
 
 def main() -> int:
     bench = Bench.from_argv("chain")
-    pairs = SMOKE_PAIRS if bench.smoke else PAIRS
-    with tempfile.TemporaryDirectory() as root, chained(Path(root), say=_quiet) as chain:
+    pairs, warm_up, nodes = (SMOKE_PAIRS, SMOKE_WARM_UP, SMOKE_NODES) if bench.smoke else (PAIRS, WARM_UP, NODES)
+    with tempfile.TemporaryDirectory() as root, chained(Path(root), say=_quiet, nodes=nodes) as chain:
         program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
         chain.rig.registry.push(images.glibc().with_files({FIRST: program, LIBDL: Path(LIBDL)}), IMAGE)
         rounds = [
@@ -76,8 +77,8 @@ def main() -> int:
                 waited_ms(chain, plain(f"plain-{number}"), Path(root)),
                 waited_ms(chain, shared(f"shared-{number}"), Path(root)),
             )
-            for number in range(pairs + WARM_UP)
-        ][WARM_UP:]
+            for number in range(pairs + warm_up)
+        ][warm_up:]
     without, with_card = ([pair[place] for pair in rounds] for place in (0, 1))
     bench.figure("plain_pod_ms", statistics.median(without))
     bench.figure("shared_pod_ms", statistics.median(with_card))

@@ -165,18 +165,19 @@ class Chain:
 
 
 @contextmanager
-def chained(
+def chained(  # noqa: PLR0913 - said once, and by name
     root: Path,
     *,
     say: Callable[[str], None],
     keep_logs: Path | None = None,
     control: ControlSettings | None = None,
     flags: Sequence[str] = (),
+    nodes: Sequence[str] = NODES,
 ) -> Generator[Chain]:
     """A cluster in which everything of ours runs, the scheduler with these further flags."""
     key = Ed25519PrivateKey.generate()
     add_pair(KeyFolders.at_root(root), key)
-    settings = RigSettings(nodes={name: _node(name, key) for name in NODES}, control=control or ControlSettings())
+    settings = RigSettings(nodes={name: _node(name, key) for name in nodes}, control=control or ControlSettings())
     with running(settings, say=say, keep_logs=keep_logs) as rig:
         rig.registry.push(image(), IMAGE)
         identity = rig.cluster.as_account(SCHEDULER).identity

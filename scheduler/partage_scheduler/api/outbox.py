@@ -53,7 +53,7 @@ class Outbox(Generic[K, T]):
         return about, thing
 
     def due(self, now: float) -> float | None:
-        """None where nothing waits."""
+        """When something can be taken; None where nothing waits."""
         self._rest(now)
         if self._ready:
             return now

@@ -45,7 +45,7 @@ class Kept:
         self._take(place)
 
     def remove(self, uid: PodUid) -> bool:
-        """Whether anything was kept."""
+        """Whether anything was kept for it."""
         place = self._places.pop(uid, None)
         if place is None:
             return False

@@ -47,7 +47,6 @@ class Ledger:
         return [(slot, page.total, page.free) for slot, page in self._pages.items()]
 
     def room(self, slot: Slot) -> tuple[Room, Room]:
-        """Total and free."""
         page = self._pages[slot]
         return page.total, page.free
 

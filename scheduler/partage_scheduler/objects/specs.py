@@ -21,7 +21,7 @@ class Amounts(Object, frozen=True, kw_only=True):
 
 
 class ContainerPort(Object, frozen=True, kw_only=True):
-    """`host_port` 0 is none."""
+    """A `host_port` of 0 is none."""
 
     container_port: Int32 = 0
     host_port: Int32 = 0

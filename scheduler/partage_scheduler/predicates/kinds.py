@@ -90,7 +90,7 @@ class Handled(Protocol):
 
     @property
     def within(self) -> frozenset[str] | None:
-        """None for all."""
+        """None stands for all namespaces."""
         ...
 
 

@@ -139,14 +139,14 @@ class Namespaces:
         self._labels: dict[str, Labels] = {}
 
     def put(self, namespace: ApiNamespace) -> bool:
-        """Whether anything changed."""
+        """Whether this changed what is known."""
         name, labels = namespace.name, namespace.metadata.labels
         changed = self.labels(name) != labels
         self._labels[name] = labels
         return changed
 
     def remove(self, name: str) -> bool:
-        """Whether anything changed."""
+        """Whether this changed what is known."""
         return bool(self._labels.pop(name, None))
 
     def labels(self, name: str) -> Labels:

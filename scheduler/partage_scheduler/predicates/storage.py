@@ -15,7 +15,7 @@ ClaimKey = tuple[str, str]
 
 
 def claims_of(pod: ApiPod) -> tuple[ClaimKey, ...]:
-    """Each claim once."""
+    """Its claims, each of them once."""
     if not pod.spec.volumes:
         return ()
     found: dict[ClaimKey, None] = {}

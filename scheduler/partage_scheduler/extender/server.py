@@ -1,9 +1,9 @@
 """The port where kube-scheduler asks: connections that stay, one question after the other on each.
 
-A connection before the end of its TLS handshake is a guest by `acceptor`'s rules, and pushes out no connection after it.
-A caller that is not known by name is told so and heard no further. A question that only reads is answered at once, on the loop;
-one that binds is a task, and its connection hears nothing more until it is answered. A request that has begun has a
-deadline; a connection may rest as long as it likes, and of too many the one that has rested longest is closed.
+A connection before the end of its TLS handshake is a guest by `acceptor`'s rules, and pushes out no connection after
+it. A caller that is not known by name is told so and heard no further. A question that only reads is answered at once,
+on the loop; one that binds is a task, and its connection hears nothing more until it is answered. A request that has
+begun has a deadline; a connection may rest as long as it likes, and of too many the one that rested longest is closed.
 """
 
 from __future__ import annotations

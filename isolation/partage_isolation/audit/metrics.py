@@ -1,4 +1,4 @@
-"""The broker's figures, as Prometheus wants them: counted as it goes, read when somebody asks."""
+"""The broker's figures, as Prometheus wants them: counted all the while, read when Prometheus asks."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Turns:
         return ended
 
     def _waiting(self, now: int) -> list[Seat]:
-        """Those for whom there may be something to decide."""
+        """Seats on which there may be something to decide."""
         holders = [card.holder for card in self._cards if card.holder]
         are_all_held = len(holders) == len(self._cards)
         if are_all_held and all([holder.is_closing for holder in holders]):  # noqa: C419 - a list is faster
@@ -105,7 +105,7 @@ class Turns:
         return max(rank - min(rank, least.get(card, rank)) for card, rank in ranks)
 
     def _is_kept(self, needs: Sequence[Seat], now: int) -> bool:
-        """Somebody who is still first had one of their cards a moment ago."""
+        """A container that is still first had one of their cards a moment ago."""
         for seat in needs:
             until = seat.card.kept_until(seat, now, self._timing.comes_back_ns)
             if until > now and not _waits_long(needs, now):

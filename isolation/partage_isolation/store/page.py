@@ -42,7 +42,7 @@ class Page:
         self._lines = length // LINE_BYTES
 
     def write(self, line: int, word: int, *, wake: bool) -> None:
-        """The line of the card of that number; `wake` where somebody may be asleep there."""
+        """The line of the card of that number; `wake` where a thread may sleep there."""
         if not 0 <= line < self._lines:
             raise IndexError(f"a page of {self._lines} lines has no line {line}")
         self._write(self._address + line * LINE_BYTES, word, wake)

@@ -4,7 +4,7 @@ PartageError
 ├── Refused             the broker understood and says no: its own sentence
 └── ControlError        there is no answer
     ├── BrokerAway          no broker listens, or answers in time
-    │   └── OnlyForRoot         somebody may, whom this user may not ask
+    │   └── OnlyForRoot         there is a broker, and this user may not ask it
     └── BrokerNonsense      what it answered is none of its answers
 
 Messages say what failed, where, and what to do.

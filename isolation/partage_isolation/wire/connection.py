@@ -25,7 +25,7 @@ CONTAINER_BURST: Final = 1600
 HELLO_COSTS: Final = 10
 """The broker looks at a process for each."""
 LEASE_COSTS: Final = 4
-"""For each packet about leases the broker decides again whose turn it is."""
+"""The broker decides about the next turn at each packet about leases."""
 NEWCOMERS_RATE: Final = 500
 """Connections a second."""
 NEWCOMERS_BURST: Final = 600

@@ -29,7 +29,7 @@ ProcessState = Literal["live", "detached", "unconfirmed", "dead"]
 BrokerLoss = Literal["free-run", "closed"]
 """What holds for launches while the broker is away: all go, or none."""
 LeaseState = Literal["closed", "lease", "sole", "free"]
-"""No; until a moment; until somebody else wants the card; until somebody else is there."""
+"""No; until a moment; until another container wants the card; until another container is there."""
 Sentence = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
@@ -116,7 +116,7 @@ class TimeTold(Struct, frozen=True, kw_only=True):
     got: Parts
     leases: int
     revocations: int
-    """Leases that ended before their time, for somebody else."""
+    """Leases that ended before their time, for another container."""
     drains: int
     drain_seconds: float
     """How long work was still under way after leases, in all."""
@@ -167,7 +167,7 @@ class CardTold(Struct, frozen=True, kw_only=True):
     model: str | None = None
     memory_bytes: Bytes | None = None
     used_bytes: Bytes | None = None
-    """By everybody, whether the broker knows of them or not."""
+    """By all processes, whether the broker knows them or not."""
     policy: str | None = None
     """Who gets its time."""
 

@@ -91,7 +91,7 @@ def start_of(pid: int) -> int | None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether it does not run until somebody lets it: by a signal, or under a debugger."""
+    """Whether it is stopped: by a signal, or under a debugger."""
     try:
         stat = _read(f"/proc/{pid}/stat")
         return stat[stat.rindex(b")") + 2 :][:1] in (b"T", b"t")

@@ -49,7 +49,7 @@ class Sampler:
     async def sample(self, card: CardId, *, exact_of: Iterable[Process] | None = ()) -> Sample | None:
         """One sample, applied; None where NVML does not answer.
 
-        `exact_of` are asked what they use, so that their overhead is known; None: everybody on the card.
+        `exact_of` are asked what they use, so that their overhead is known; None: all processes on the card.
         """
         asked = list(self._asked(card, None if exact_of is None else set(exact_of)))
         before = await self._hints.report(asked) if asked else {}

@@ -39,7 +39,7 @@ class Tally:
 class Policy(Protocol):
     @property
     def is_metering(self) -> bool:
-        """False: everybody runs whenever it likes."""
+        """False: each container runs whenever it likes."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class Policy(Protocol):
         ...
 
     def run_ns(self, account: Tally, now: int, *, is_contended: bool) -> int | None:
-        """For how long it may run; None: until somebody else wants the card."""
+        """For how long it may run; None: until another container wants the card."""
         ...
 
     def may_end(self, wanter: Tally, holder: Tally, now: int) -> bool: ...

@@ -114,5 +114,5 @@ class Caps(VirtualTime):
 
 
 def _cap(account: Tally) -> int:
-    """In milli; somebody without a share gets a turn now and then, so that nothing waits for ever."""
+    """In milli. A container without a share gets a turn now and then, so that none waits for ever."""
     return max(1, min(account.share, account.limit))

@@ -34,9 +34,3 @@ def test_a_check_tells_it_with_everything_else_that_is_missing(tmp_path: Path) -
     assert any(PAGE in line for line in lines)
     install_page(tmp_path / "lib")
     assert not any(PAGE in line for line in started(tmp_path, "--check").stderr.splitlines())
-
-
-def test_a_policy_that_does_not_exist_is_bad_configuration(tmp_path: Path) -> None:
-    ended = started(tmp_path, "--policies=GPU-1=fast")
-    assert ended.returncode == 78
-    assert "policies has 'GPU-1=fast'; allowed: CARD=POLICY" in ended.stderr

@@ -16,8 +16,8 @@ why = go_first(lambda: told.append(True))
 """
 
 
-def run(program: str, *before: str) -> str:
-    argv = [*before, sys.executable, "-c", _BEGIN + program]
+def run(program: str, *before: str, begin: str = _BEGIN) -> str:
+    argv = [*before, sys.executable, "-c", begin + program]
     return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout.strip()
 
 
@@ -34,36 +34,24 @@ def right() -> None:
 def test_all_its_threads_are_of_round_robin_and_a_child_is_not() -> None:
     """Else the one that answers would wait for one that holds the interpreter, and that one for a processor."""
     program = """
-import subprocess, sys
-from partage_isolation.urgency import goes_as_others
-of = []
-thread = threading.Thread(target=lambda: of.append(os.sched_getscheduler(0)))
-thread.start(); thread.join()
+import os, subprocess, sys, threading
+from partage_isolation.urgency import go_first, goes_as_others
+gate = threading.Event()
+before = threading.Thread(target=gate.wait)
+before.start()
+go_first(lambda: None)
+of = [os.sched_getscheduler(0), os.sched_getscheduler(before.native_id)]
+gate.set()
+after = threading.Thread(target=lambda: of.append(os.sched_getscheduler(0)))
+after.start(); after.join()
 child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 goes_as_others(child.pid)
 of.append(os.sched_getscheduler(child.pid))
 child.communicate(b"\\n")
 goes_as_others(child.pid)
-print(os.sched_getscheduler(0), *of)
+print(*of)
 """
-    assert run(program) == f"{os.SCHED_RR} {os.SCHED_RR} {os.SCHED_OTHER}"
-
-
-@pytest.mark.usefixtures("right")
-@pytest.mark.slow
-def test_threads_that_were_there_before_have_it_too() -> None:
-    program = """
-gate = threading.Event()
-thread = threading.Thread(target=gate.wait)
-thread.start()
-go_first(lambda: None)
-print(os.sched_getscheduler(thread.native_id))
-gate.set()
-"""
-    begun = _BEGIN.replace("why =", "unused = lambda:")
-    argv = [sys.executable, "-c", begun + program]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == str(os.SCHED_RR)
+    assert run(program, begin="") == f"{os.SCHED_RR} {os.SCHED_RR} {os.SCHED_RR} {os.SCHED_OTHER}"
 
 
 @pytest.mark.usefixtures("right")

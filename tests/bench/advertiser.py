@@ -78,9 +78,9 @@ def measure_troubles(bench: Bench, node: Node, plan: Plan) -> None:
 
 def measure_rest(bench: Bench, node: Node, plan: Plan) -> None:
     found = rest(node, plan.rest_s, settled_s=plan.settled_s)
-    bench.engaged("its heart beat", found.writes["update leases"] or bench.smoke)
+    bench.engaged("its heart beat", found.writes["update", "leases"] or bench.smoke)
     bench.figure("quiet seconds", found.seconds)
-    bench.figure("heartbeats in them", found.writes["update leases"])
+    bench.figure("heartbeats in them", found.writes["update", "leases"])
     bench.figure("of a core: the daemon", found.daemon_s / found.seconds)
     bench.figure("of a core: the process that asks NVML", found.child_s / found.seconds)
     bench.bar("writes but for the heartbeat", found.other_writes, at_most=0, unit="writes")

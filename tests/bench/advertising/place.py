@@ -12,20 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.advertising.audit import AuditLog
 from partage_plugins.codecs import decode_inventory
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_simgpu.description import as_text, card_uuid, described
 from partage_simgpu.driver_root import CONF
-from rig.control.settings import ControlSettings
 from rig.errors import ComponentFailed, Refused
 from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
 from rig.programs.steps import to_stderr
 from rig.rig import Rig, RigSettings, running
 from support.advertiser_stage import INVENTORY, AdvertiserStage
+from support.audit import Audit
 from support.simgpu import Card, card
 from support.simgpu_stage import DRIVER, install_driver, simgpud
 
@@ -68,7 +67,7 @@ class Node:
     stage: AdvertiserStage
     driver: Component
     advertiser: Component
-    audit: AuditLog
+    audit: Audit
 
     def tell(self, command: str) -> None:
         self.stage.tell_driver(command)
@@ -118,8 +117,8 @@ Act = Callable[[Node], None]
 @contextmanager
 def node(folder: Path) -> Generator[Node]:
     """One that tells of sixteen healthy cards; a card that is well again is ok at once."""
-    audit = AuditLog(folder)
-    settings = RigSettings({"n1": NodeSettings()}, ControlSettings(apiserver_flags=audit.flags))
+    audit = Audit(folder)
+    settings = RigSettings({"n1": NodeSettings()}, audit.settings())
     with running(settings, say=to_stderr) as rig:
         stage = AdvertiserStage(rig, "n1")
         install_driver(stage.machine, CARDS)

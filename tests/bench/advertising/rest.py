@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from bench.advertising.place import Node, all_ok
-from rig.identity.people import ADVERTISER
 
 _KIB: Final = 1 << 10
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
@@ -22,7 +21,7 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 @dataclass(frozen=True)
 class Rest:
     seconds: float
-    writes: Counter[str]
+    writes: Counter[tuple[str, str]]
     daemon_s: float
     child_s: float
     resident_mib: float
@@ -33,7 +32,7 @@ class Rest:
 
     @property
     def other_writes(self) -> int:
-        return sum(self.writes.values()) - self.writes["update leases"]
+        return sum(self.writes.values()) - self.writes["update", "leases"]
 
 
 def rest(node: Node, seconds: float, *, settled_s: float) -> Rest:
@@ -42,14 +41,15 @@ def rest(node: Node, seconds: float, *, settled_s: float) -> Rest:
     time.sleep(settled_s)
     daemon, child = node.advertiser.pid, node.child_pid
     resident = [_resident_mib(daemon) + _resident_mib(child)]
-    position, began = node.audit.position(), time.monotonic()
+    node.audit.begin()
+    began = time.monotonic()
     spent = [_spent_s(pid) for pid in (daemon, child)]
     time.sleep(seconds)
     took = time.monotonic() - began
     daemon_s, child_s = (_spent_s(pid) - before for pid, before in zip((daemon, child), spent, strict=True))
     resident.append(_resident_mib(daemon) + _resident_mib(child))
     node.seen(all_ok)
-    return Rest(took, node.audit.writes(ADVERTISER, position), daemon_s, child_s, max(resident))
+    return Rest(took, node.audit.writes(), daemon_s, child_s, max(resident))
 
 
 def _resident_mib(pid: int) -> float:

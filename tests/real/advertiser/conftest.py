@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from partage_advertiser.signs import LABEL
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import INVENTORY_FILE
-from real.advertiser.audit import Audit
 from rig.client.resources import EVENTS, LEASES, NODES
 from rig.errors import Refused
 from rig.identity.people import OUR_NAMESPACE
@@ -24,6 +23,7 @@ from rig.machine.components import Component
 from rig.nodes.node import NodeSettings
 from rig.rig import CHECKOUT, Rig, RigSettings, running
 from support.advertiser_stage import AdvertiserStage
+from support.audit import Audit
 from support.crishim_stage import SOCKET, crishim, public_file
 from support.simgpu_stage import device_plugin, install_driver, simgpud
 

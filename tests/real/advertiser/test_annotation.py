@@ -10,9 +10,9 @@ from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.names import ContainerName, Namespace, PodName, PodUid
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from partage_plugins.vocabulary.pods import PodRef
-from real.advertiser.audit import Audit
 from rig.client.resources import Json
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
+from support.audit import Audit
 from support.simgpu_stage import UUIDS
 
 pytestmark = pytest.mark.timeout(300)

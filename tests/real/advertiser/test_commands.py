@@ -8,9 +8,9 @@ import pytest
 
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
-from real.advertiser.audit import Audit
 from rig.errors import Refused
 from support.advertiser_stage import CHILD, AdvertiserStage
+from support.audit import Audit
 from support.simgpu_stage import UUIDS
 
 pytestmark = pytest.mark.timeout(300)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from real.advertiser.audit import Audit
 from support.advertiser_stage import CHILD, AdvertiserStage
+from support.audit import Audit
 from support.simgpu_stage import UUIDS
 
 pytestmark = pytest.mark.timeout(300)

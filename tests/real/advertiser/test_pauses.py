@@ -9,8 +9,8 @@ import pytest
 
 from partage_advertiser.signs import LABEL
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
-from real.advertiser.audit import Audit
 from support.advertiser_stage import CHILD, MODULE, AdvertiserStage
+from support.audit import Audit
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -31,9 +31,10 @@ def stand_in() -> Manifest:
     return daemonset
 
 
-@pytest.fixture
-def pods(rig: Rig) -> Iterator[dict[str, Pod]]:
+@pytest.fixture(scope="module")
+def pods(lasting_rig: Rig) -> Iterator[dict[str, Pod]]:
     """By node."""
+    rig = lasting_rig
     rig.cluster.kubectl.apply(json.dumps(stand_in()))
     until("every node has its pod", lambda: None if len(ours(rig.cluster)) == len(rig.nodes) else "not yet")
     running = ours(rig.cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -12,7 +13,7 @@ from partage_plugins.vocabulary.keys import INVENTORY
 from real.permissions.objects import a_lease, an_own_node
 from rig.client.cluster import Cluster
 from rig.client.resources import LEASES
-from rig.control.plane import ControlPlane, control_plane
+from rig.control.plane import control_plane
 from rig.control.settings import ControlSettings
 from rig.identity.people import OUR_NAMESPACE
 from rig.identity.permissions import ADVERTISER_FILES, FOLDER, PODS_FILE, SCHEDULER_FILES, Manifest, delivered
@@ -30,21 +31,14 @@ OBJECTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with control_plane(ControlSettings()) as plane:
-        yield plane
-
-
 @pytest.fixture
-def bare(plane: ControlPlane) -> Iterator[Cluster]:
+def bare() -> Iterator[Cluster]:
     """A cluster in which nothing of partage is."""
-    cluster = Cluster(plane)
-    for file in (PODS_FILE, *SCHEDULER_FILES):
-        cluster.kubectl.run("delete", "-f", str(FOLDER / file), "--ignore-not-found")
-    cluster.kubectl.run("delete", "-k", ADVERTISER, "--ignore-not-found")
-    yield cluster
-    cluster.close()
+    with control_plane(ControlSettings()) as plane, closing(Cluster(plane)) as cluster:
+        for file in (PODS_FILE, *SCHEDULER_FILES):
+            cluster.kubectl.run("delete", "-f", str(FOLDER / file), "--ignore-not-found")
+        cluster.kubectl.run("delete", "-k", ADVERTISER, "--ignore-not-found")
+        yield cluster
 
 
 def ours(cluster: Cluster) -> set[tuple[str, str | None, str]]:
@@ -64,16 +58,12 @@ def commands(section: str) -> list[list[str]]:
     return [ADVERTISER.join(re.split(r"(?<=-k )\.", command)).split() for command in typed]
 
 
-def test_one_command_installs_everything_and_does_nothing_the_second_time(bare: Cluster) -> None:
+def test_one_command_installs_everything_and_what_was_installed_and_written_is_taken_away(bare: Cluster) -> None:
     bare.kubectl.run(*commands("Install")[0])
     assert ours(bare) == {named(each) for each in OBJECTS}
     again = bare.kubectl.run(*commands("Install")[0]).splitlines()
     assert [line for line in again if not line.endswith(" unchanged")] == []
-
-
-def test_what_was_installed_and_written_is_taken_away(bare: Cluster) -> None:
     bare.nodes.create(an_own_node("n1"))
-    bare.kubectl.run("apply", "-k", ADVERTISER)
     bare.nodes.annotate("n1", {INVENTORY: "{}"})
     bare.api.create(LEASES.at(OUR_NAMESPACE), a_lease("n1"))
     for command in commands("Uninstall"):

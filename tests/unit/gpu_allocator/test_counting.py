@@ -170,10 +170,3 @@ def test_an_init_container_uses_the_card_that_the_app_will_have() -> None:
     (usage,) = usages(fleet.taken["both"][1])
     assert (usage.share_milli, usage.holders) == (900, 2)
     assert fleet.place(pod(ask(100))) == ["a0"]
-
-
-def test_a_sidecar_counts_beside_app_and_init_containers() -> None:
-    fleet = Fleet(cards("a", 1))
-    assert fleet.place(pod(ask(600), ask(600), ask(500), roles=["app", "init", "sidecar"])) is None
-    assert fleet.place(pod(ask(600), ask(600), ask(400), roles=["app", "init", "sidecar"])) == ["a0", "a0", "a0"]
-    assert fleet.place(pod(ask(1))) is None

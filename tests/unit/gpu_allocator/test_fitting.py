@@ -105,21 +105,6 @@ def test_grants_that_are_placed_one_by_one_have_a_bound() -> None:
         Fleet(cards("a", 2)).fitting(pod(ask(1, count=513, repeats_cards=True)))
 
 
-def test_two_containers_may_share_a_card_or_have_different_ones() -> None:
-    fleet = Fleet(cards("a", 2))
-    assert fleet.place(pod(ask(600), ask(400))) == ["a0", "a0"]
-    fleet = Fleet(cards("a", 2))
-    assert sorted(fleet.place(pod(ask(600), ask(500))) or []) == ["a0", "a1"]
-
-
-def test_a_greedy_choice_that_fails_is_not_the_last_word() -> None:
-    """The larger container comes first and would like the card that alone serves the other."""
-    fleet = Fleet([card("a0", gib=16), card("a1", gib=8)], policy="spread")
-    large = ask(600, gib=4)
-    choosy = ask(500, gib=12)
-    assert sorted(fleet.place(pod(large, choosy)) or []) == ["a0", "a1"]
-
-
 def test_containers_that_exclude_each_other_get_different_cards() -> None:
     mine, other = Tags(exclusion="a"), Tags(exclusion="b")
     fleet = Fleet(cards("a", 2))

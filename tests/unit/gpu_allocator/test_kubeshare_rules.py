@@ -21,57 +21,11 @@ def tagged(milli: int, **tags: str) -> PodRequest:
     return pod(ask(milli, tags=Tags(**tags)))
 
 
-def test_the_second_pod_joins_the_first_ones_card_when_both_fill_it_exactly() -> None:
-    small = fleet(2)
-    assert small.place(pod(ask(400))) == ["a0"]
-    assert small.place(pod(ask(600))) == ["a0"]
-    assert small.place(pod(ask(1))) == ["a1"]
-
-
-def test_of_two_cards_the_one_in_use_is_filled_first_unless_the_user_places_by_hand() -> None:
-    two = fleet(2)
-    assert two.place(pod(ask(200))) == ["a0"]
-    assert two.place(pod(ask(300))) == ["a0"], "an idle card is no better than a fitting hole"
-    assert two.place(pod(ask(300, cards=("a1",)))) == ["a1"]
-    assert two.place(pod(ask(500))) == ["a0"]
-    assert two.place(pod(ask(700))) == ["a1"]
-
-
-def test_the_card_that_is_left_with_the_least_wins_over_all_nodes() -> None:
-    two = fleet(1, 1)
-    two.place_on(Slot(0), pod(ask(300)))
-    two.place_on(Slot(1), pod(ask(500)))
-    assert two.place(pod(ask(400))) == ["b0"]
-    assert two.place(pod(ask(700))) == ["a0"]
-
-
-def test_an_idle_card_is_opened_only_where_no_card_in_use_fits() -> None:
-    one = fleet(3)
-    one.place(pod(ask(600)))
-    assert one.place(pod(ask(500))) == ["a1"]
-    assert one.place(pod(ask(400))) == ["a0"]
-
-
 def test_a_card_with_enough_share_but_too_little_memory_is_passed_over() -> None:
     one = Fleet([card("a0", gib=16), card("a1", gib=16)], policy="kubeshare")
     one.place(pod(ask(100, gib=12)))
     assert one.place(pod(ask(100, gib=6))) == ["a1"]
     assert one.place(pod(ask(100, gib=11))) is None, "memory is looked at on the idle path too"
-
-
-def test_affinity_brings_pods_of_one_tag_onto_one_card() -> None:
-    two = fleet(2)
-    two.place(pod(ask(700)))
-    assert two.place(tagged(200, affinity="green")) == ["a1"], "none carries the tag yet, so a card is opened"
-    assert two.place(tagged(200, affinity="green")) == ["a1"]
-    assert two.place(pod(ask(100))) == ["a0"], "others still go where they fit best"
-
-
-def test_affinity_opens_another_card_when_the_groups_is_full() -> None:
-    two = fleet(3)
-    two.place(tagged(900, affinity="green"))
-    two.place(pod(ask(500)))
-    assert two.place(tagged(300, affinity="green")) == ["a2"]
 
 
 def test_affinity_waits_where_neither_the_groups_card_nor_an_idle_one_has_room() -> None:
@@ -81,38 +35,6 @@ def test_affinity_waits_where_neither_the_groups_card_nor_an_idle_one_has_room()
     waiting = tagged(300, affinity="green")
     assert one.place(waiting) is None
     assert one.why_not(waiting) == ["node(s) had cards whose tags keep the pod away"]
-
-
-def test_anti_affinity_keeps_pods_of_one_tag_on_different_cards() -> None:
-    two = fleet(2)
-    assert two.place(tagged(100, anti_affinity="red")) == ["a0"]
-    assert two.place(tagged(100, anti_affinity="red")) == ["a1"]
-    assert two.place(tagged(100, anti_affinity="red")) is None
-    assert two.place(tagged(100, anti_affinity="blue")) == ["a0"], "another tag does not mind"
-
-
-def test_exclusion_shares_a_card_with_the_same_tag_alone() -> None:
-    three = fleet(3)
-    assert three.place(tagged(100, exclusion="tenant-a")) == ["a0"]
-    assert three.place(tagged(100, exclusion="tenant-b")) == ["a1"]
-    assert three.place(tagged(100, exclusion="tenant-a")) == ["a0"]
-    assert three.place(pod(ask(100))) == ["a2"], "having no tag is a value of its own"
-    assert three.place(tagged(100, exclusion="tenant-c")) is None, "and a card without one is not joined either"
-
-
-def test_every_card_with_another_exclusion_is_out_not_only_the_first_of_a_node() -> None:
-    one = fleet(3)
-    for place in range(3):
-        one.place_on(Slot(0), pod(ask(100, cards=(f"a{place}",))))
-    assert one.place(tagged(100, exclusion="tenant-a")) is None
-
-
-def test_when_the_last_pod_of_a_group_has_gone_its_card_is_anybodys() -> None:
-    one = fleet(1)
-    one.place(tagged(100, exclusion="tenant-a"), "first")
-    assert one.place(pod(ask(100))) is None
-    one.give_back("first")
-    assert one.place(tagged(100, exclusion="tenant-b")) == ["a0"]
 
 
 def test_a_pinned_pod_goes_to_its_card_though_another_would_fit_better() -> None:

@@ -58,7 +58,7 @@ class Gate:
     """What every call passes; `returned` is called after each, whatever it answered."""
 
     def __init__(self) -> None:
-        self.returned: Callable[[], None] = _nothing
+        self.returned: Callable[[], None] = lambda: None  # until a session begins
 
     def __call__(self, function: Callable[..., _T], *arguments: object) -> _T:
         """The answer of one call, or `NvmlError`."""
@@ -70,10 +70,6 @@ class Gate:
             raise NvmlError(0, f"its answer is no text: {error}") from None
         finally:
             self.returned()
-
-
-def _nothing() -> None:
-    """Stands for the child until a session begins."""
 
 
 gate: Final = Gate()

@@ -48,7 +48,7 @@ class Collector:
         self._stubborn: set[ContainerKey] = set()
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Something may be left to clean up."""
         self._soon.set()
 
     async def run(self) -> None:

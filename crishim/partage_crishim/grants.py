@@ -1,7 +1,7 @@
 """A container with a grant, from its claim to the request that goes on: every check, the plugins, the rewrite.
 
-Whatever fails after the reservation takes it back; that plugins prepared something is on record since, and the
-collector tells them.
+A failure after the reservation takes the reservation back. Plugins may have prepared something by then: that is on
+record, and the collector tells them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def target_of(path: str) -> PathTarget | None:
 
 @dataclass(frozen=True, kw_only=True)
 class GrantRewriter:
-    """Those who have a word in granting."""
+    """Everything that a grant needs: who verifies, counts, confines, adjusts."""
 
     node: NodeName
     policy: GrantPolicy
@@ -83,7 +83,7 @@ class GrantRewriter:
     """Why no container gets its grant now, as a sentence for users; empty, as a rule."""
 
     def claim(self, request: CreateRequest) -> Claim | None:
-        """What the pod's allocation gives this container, None for nothing; an unsigned one is not parsed."""
+        """What the pod's allocation gives this container, None for nothing; an unsigned allocation is not parsed."""
         text, signature = request.annotations.get(ALLOCATION), request.annotations.get(SIGNATURE)
         if text is None:
             return None

@@ -2,8 +2,8 @@
 
 What it gave is known from its PodResources service and from its device manager's own record.
 
-PodResources leaves out init containers that end before the others start; the device manager writes those down too, when
-it allocates and so before their create, in a file that only root reads. It is looked at for them alone.
+PodResources leaves out init containers that end before the others start. The device manager records those too, when it
+allocates and so before their create, in a file that only root reads. The file is read for them alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The socket that kubelet connects to: systemd's, or one of our own that replaces the last one by a rename.
 
-A new crishim binds aside, listens, and renames onto the path. At every moment the path leads to somebody who listens,
-so a restart that starts the new process before it stops the old one has no gap: kubelet's next connection goes to the
-new one, while the old one serves what it has. Who finds that the path leads elsewhere has been replaced; it leaves the
-path alone at its end. Whatever can connect here is root on the node, so the socket is its owner's alone.
+A new crishim binds aside, listens, and renames onto the path. At every moment a process listens at the path. So a
+restart that starts the new process before it stops the old one has no gap: kubelet's next connection goes to the new
+one, while the old one serves what it has. A crishim that finds another's socket at the path has been replaced, and
+leaves the path alone at its end. A client here acts as root on the node, so only the owner may open the socket.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Listener:
         return self.path is not None and _identity(self.path) != self.identity
 
     def close(self) -> None:
-        """Stops listening. The path goes too, unless somebody else has it."""
+        """Stops listening. The path is removed too, unless another process has it."""
         if self.path is not None and not self.is_replaced:
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()

@@ -1,9 +1,9 @@
 """crishim as a daemon: serves first, then gets ready to judge; at the end it lets calls end before it goes.
 
-The socket is served before plugins are loaded: what is not ours must not wait for what is. Nothing that is wrong with
-crishim ends it: without settings that can be read it goes by the last ones, honours no allocation, and ends only for
-its supervisor to start it with those that can be read again. A crishim that finds its socket replaced by a newer one
-drains and ends, as if it had been told to.
+The socket is served before plugins are loaded: what is not ours must not wait for what is. No fault ends crishim.
+Without settings that can be read it uses the last ones and honours no allocation. It ends only when they can be read
+again, for its supervisor to start it with them. A crishim that finds its socket replaced by a newer one drains and
+ends, as if it had been told to.
 """
 
 from __future__ import annotations

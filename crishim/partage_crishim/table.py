@@ -1,11 +1,11 @@
 """The folder of reservations while it is locked: one file for each container key, and the horizon.
 
-A create waits for this, so the folder is read again only after somebody else changed it. The file of the lock holds a
-word that whoever is about to change the folder makes anew first: so one who dies on the way has said so. What somebody
-takes away by hand shows in the folder's own time.
+A create waits for this, so the folder is read again only after another process changed it. The file of the lock holds a
+word. A process writes a new word there before it changes the folder, so even one that dies on the way has told the
+others. A file that is removed by hand shows in the folder's own time.
 
-What cannot be read, such as half a file of an older crishim, says nothing about any card. It is taken away with a line
-in the log, and the horizon moves to that moment: so whatever was created under it is counted by the runtime's list.
+A file that cannot be read, such as half a file of an older crishim, says nothing about any card. It is removed with a
+line in the log, and the horizon moves to that moment. So the runtime's list counts whatever was created under it.
 """
 
 from __future__ import annotations

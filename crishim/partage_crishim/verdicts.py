@@ -1,7 +1,7 @@
 """What the transport and those who decide say to each other. Pure.
 
-The transport holds a call and asks; the answer is a verdict. Where the call goes on upstream the transport tells how it
-ended, once: what was reserved for a container must not outlive a create that failed.
+The transport holds a call and asks; the answer is a verdict. When the call goes on upstream, the transport tells once
+how it ended: a reservation must not outlive a create that failed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What speaks to a client while the runtime is away: every call fails at once, as it would straight at a dead runtime.
 
-Turning the connection away would do that as well, but clients then wait before they try again, ever longer, and would
-come back long after the runtime has. A client that is served can be told: GOAWAY makes it connect again at once.
+To refuse the connection would do that as well, but then clients wait ever longer before they try again, and come back
+long after the runtime. A client that is served can be told: GOAWAY makes it connect again at once.
 
 No header is decoded here, since every call gets the same answer.
 """

@@ -1,13 +1,13 @@
 """What a pod's allocation says of one container. Pure.
 
-A pod claims an allocation by its annotation. One that is not signed, or cannot be decoded, refuses every container of
-the pod: it might mean any. The signature is looked at first, so that only a scheduler can make a node parse. A
-container that the allocation does not name has no grant: init containers, sidecars and ephemeral containers alike are
-known by their name alone.
+A pod claims an allocation by its annotation. An allocation that is not signed, or cannot be decoded, refuses every
+container of the pod: it might mean any of them. The signature is checked first, so only a scheduler can make a node
+parse. A container that the allocation does not name has no grant. Init containers, sidecars and ephemeral containers
+are known by their names, like all others.
 
-A request that cannot be read at all is containerd's to answer, unless its bytes name an allocation: then whoever reads
-it otherwise than we do must not create a container from it. `may_claim` is that look at the bytes; text stands in one
-piece on the wire, so what it does not find is not there.
+containerd answers a request that cannot be read, unless its bytes name an allocation. Such a request is refused: a
+runtime that reads it differently must not create a container from it. `may_claim` looks at the bytes. Text stands in
+one piece on the wire, so what it does not find is not there.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Whether limits can hold in a container: who can undo what is put around it gets whole cards or none. Pure.
+"""Whether limits can hold in a container: one that can undo what is put around it gets whole cards or none. Pure.
 
-Privileged containers and those with CAP_SYS_ADMIN can unmount our files, those in the node's process namespace can
-reach other processes, and in a virtual machine the library would not see the node's broker. So a handler counts as one
-that runs containers only where it is known to. They all may be given whole cards, whose limits no other one needs,
-or what the operator allows.
+Privileged containers and those with CAP_SYS_ADMIN can unmount our files. Those in the node's process namespace can
+reach other processes. In a virtual machine the library would not see the node's broker, so a handler counts as one that
+runs containers only where it is known to. All of them may have whole cards, whose limits no other container needs, or
+what the operator allows.
 
-Containers that share their processes are one in this: who can enter another one undoes its limits with its own
-privileges. `is_able_to_enter` and `may_enter` say who can.
+A container that shares processes with another can undo the other's limits with its own privileges.
+`is_able_to_enter` and `may_enter` say which containers can.
 """
 
 from __future__ import annotations

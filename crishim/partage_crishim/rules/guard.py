@@ -2,14 +2,16 @@
 
 There is one rule for every container. One with a grant meets it as well, in all that the plugins leave alone.
 
-NVIDIA's runtime gives cards to whoever names them in `NVIDIA_VISIBLE_DEVICES`, and images may name all. So a value is
-kept only if kubelet confirms every card in it: a container that kubelet's own device manager served keeps its request
-as it is. Everything else becomes `void` (the runtime then adds nothing), with all duplicates, and where that runtime
-will run the container, `void` is added if nothing is said, since the image's own variables are not in the request. The
-other ways in: variables that open the configuration of cards, mounts that stand for devices, and pod annotations, which
-can only be refused. What is unknown is `void` too, and never a refusal.
+NVIDIA's runtime gives a container the cards that it names in `NVIDIA_VISIBLE_DEVICES`, and images may name all. So a
+value is kept only if kubelet confirms every card in it: a container that kubelet's own device manager served keeps its
+request as it is. Every other value becomes `void`, with all duplicates; the runtime then adds nothing. Where NVIDIA's
+runtime will run the container, `void` is added if the request says nothing, since it does not show the image's own
+variables.
 
-A container that kubelet gave a card on which our grants live is refused: it would use what others were promised.
+The other ways in are variables that open the configuration of cards, mounts that stand for devices, and pod
+annotations, which can only be refused. What is unknown is `void` too, and never a refusal.
+
+A container that kubelet gave a card with grants of ours is refused: it would use what others were promised.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Who holds what on the node: the runtime's list, and reservations of creates that the list may not show yet. Pure.
 
-The runtime is authoritative: what it lists with our annotation, and has not exited, holds its grants. A container can
-come into that list only through a create, which is reserved before it goes upstream; so *a listing, together with every
-reservation that was made or still stood since it began, misses nothing*. Both may show one container: counted once, by
-key.
+The runtime is authoritative: a container that it lists with our annotation, and that has not exited, holds its grants.
+A container enters that list only through a create, which is reserved before it goes upstream. So *a listing, together
+with every reservation that was made or still stood since it began, misses nothing*. A container that both show is
+counted once, by its key.
 
-A reservation may go when a listing that began later speaks for its container. Whoever holds an older listing would
-then miss it: so dropping moves the *horizon* to the beginning of the listing that it rested on, and a listing that
-began before the horizon is worth nothing. Several processes share reservations and horizon under one lock, so an old
-and a new crishim see each other. A stale listing only counts too much (containers that have ended since), so it may say
-yes; a no is said by a fresh one alone.
+A reservation may go when a listing that began later speaks for its container. An older listing would then miss the
+container. So dropping moves the *horizon* to the beginning of the listing that it rested on, and a listing that began
+before the horizon is not used. Several processes share reservations and horizon under one lock, so an old and a new
+crishim see each other. A stale listing only counts too much (containers that have ended since), so it may say yes; only
+a fresh one may say no.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Listing:
 
     @cached_property
     def living(self) -> Mapping[ContainerKey, Holding]:
-        """All who hold grants. Refuses where a living container's grants cannot be read: it may hold any."""
+        """All containers that hold grants. Refuses where a living one's grants cannot be read: it may hold any."""
         living: dict[ContainerKey, Holding] = {}
         for each in self.containers:
             if each.exited:
@@ -63,7 +63,7 @@ class Listing:
 
     @cached_property
     def by_card(self) -> Mapping[CardId, tuple[Holding, ...]]:
-        """Those who hold grants of a card."""
+        """Those that hold grants of a card."""
         found: dict[CardId, tuple[Holding, ...]] = {}
         for held in self.living.values():
             for card in {grant.card for grant in held.cards}:
@@ -89,13 +89,13 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
 
 def holders(listing: Listing, reservations: Iterable[Reservation]) -> tuple[Holding, ...]:
-    """All who hold grants, each once."""
+    """All that hold grants, each once."""
     reserved = {each.held.key: each.held for each in reservations}
     return tuple({**reserved, **listing.living}.values())
 
 
 def holders_of(cards: Collection[CardId], listing: Listing, reservations: Iterable[Reservation]) -> tuple[Holding, ...]:
-    """Those of them who hold one of these cards: where many hold others, most need not be looked at."""
+    """Those that hold one of these cards: where many hold other cards, most need not be looked at."""
     living = listing.living
     found = {held.key: held for card in cards for held in listing.by_card.get(card, ())}
     reserved = {
@@ -117,8 +117,8 @@ def over(
 ) -> tuple[Reservation, ...]:
     """Reservations for which this listing speaks: it shows the container, or began when the create was over.
 
-    `ended_s` says by token when a create ended. Of one that runs, that nobody saw end, or that is another process's,
-    only the time is known after which nobody can be waiting for it.
+    `ended_s` says by token when a create ended. It does not know creates that run, whose end is unknown, or of another
+    process; of those only `until_s` is known.
     """
     keys = listing.keys
 

@@ -1,7 +1,7 @@
 """Whether an allocation is the scheduler's, for this pod on this node, and not older than one seen before. Pure.
 
-Who may write annotations may write any: everything that follows from an allocation rests on these checks. The signature
-comes first, so that the others speak of what a scheduler said and not of what somebody typed.
+A user who may write annotations may write any, so everything that follows from an allocation rests on these checks. The
+signature comes first, so the other checks are about what a scheduler wrote.
 """
 
 from __future__ import annotations

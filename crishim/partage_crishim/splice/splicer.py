@@ -5,8 +5,8 @@
     ...
     await splicer.drain(within_s=10)
 
-The listening socket comes from outside and stays its owner's: systemd's, or a process' that hands it to its successor.
-A splicer that drains leaves it alone, and the next process that listens on it gets the new clients.
+The listening socket comes from outside and stays its owner's: systemd's, or that of a process which hands it to its
+successor. A splicer that drains leaves it alone, and the next process that listens on it gets the new clients.
 """
 
 from __future__ import annotations

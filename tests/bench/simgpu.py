@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.harness import Bench
-from bench.simulating.churning import Churning
+from bench.simulating.churn import Churning, outside
 from bench.simulating.containers import containers_of
 from bench.simulating.quiet import MOST_FOREIGN, quietly
-from bench.simulating.starting import outside
 from rig.lone import lone_runtime
 from rig.programs.steps import to_stderr
 from support.simgpu import SimulatedNode, card, simulated_node, workload

@@ -4,7 +4,7 @@
         epoch = broker.lease(0, seconds=0.02)   # writes the line, and gives the hint
         broker.close(0); broker.free(0); broker.sole(0)
         broker.heard_of(What.WANT, epoch)       # packets so far
-        broker.generous = True                  # whoever wants gets the card alone
+        broker.generous = True                  # each that wants the card gets it alone
 
 It keeps no order between processes: whatever is written holds for all.
 """

@@ -170,7 +170,7 @@ class Lender:
         return wire.answer(packet, Result.OK)
 
     def _leave(self, row: Row, packet: Packet) -> bytes:
-        """It is lent on if nobody has it open."""
+        """It is lent on if no process has it open."""
         names = self.pieces.get((row.pid, packet.shared.number), set())
         if any(name in names for _, name in self.opened):
             row.lent[packet.card] -= packet.shared.freed

@@ -1,7 +1,7 @@
 """Child processes that do what a test tells them: each line of Python is answered with a line of JSON.
 
-An answer is a pair: `ok` and the value, or the name of whoever refused and its number, or anything else and why. The
-child's own side is a script of the tests that use it.
+An answer is a pair: `ok` and the value, the name of the side that refused and its number, or anything else and why.
+The child's own side is a script of the tests that use it.
 """
 
 from __future__ import annotations

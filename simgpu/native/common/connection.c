@@ -178,8 +178,8 @@ bool sim_alive(const struct sim_node *node) {
 
 /* ---- the connection --------------------------------------------------------------------------------------------- */
 
-/* The child keeps neither socket nor node; the mappings stay, so that nobody falls who still looks at them. The locks
- * may have been held by threads that the child does not have. */
+/* The child keeps neither socket nor node. The mappings stay: code that still reads them must not crash. The locks may
+ * have been held by threads that the child does not have. */
 static void forget_in_child(void) {
     int before = errno;
     if (the_node.socket >= 0) close(the_node.socket);
@@ -252,7 +252,7 @@ int sim_connect(struct sim_node **node) {
 void sim_disconnect(void) {
     int before = errno;
     pthread_mutex_lock(&connecting);
-    if (the_node.file) { /* a forked child has nothing to give back, and may begin anew */
+    if (the_node.file) { /* a forked child has nothing to give back, and may connect again */
         munmap(the_node.timelines, the_node.file->cards * sizeof *the_node.timelines);
         munmap((void *)(uintptr_t)the_node.file, sizeof *the_node.file);
         close(the_node.socket);

@@ -1,9 +1,9 @@
 /* How one card's time passes between the processes that have work on it.
  *
  * A process publishes the end of its work in time of its own ("local"); the card gives it that time, in slices while
- * others have work too. Nobody runs the card: whoever looks computes where it is now and publishes that by one
- * compare-and-swap. There is no lock and no order to repair, so a process that is killed or stopped anywhere harms
- * nobody. The words live in a memory file that simgpud hands to every process that computes.
+ * others have work too. No process runs the card: each one that looks computes where it is now and publishes that by
+ * one compare-and-swap. There is no lock and no order to repair, so a process that is killed or stopped anywhere harms
+ * no other. The words live in a memory file that simgpud hands to every process that computes.
  *
  * Within a process streams overlap: an operation starts at max(end of its stream, ends it waits for, received) and
  * the row's `published` is the greatest end. Busy is therefore the one interval (received, published].
@@ -48,7 +48,7 @@ struct sim_row {
 struct sim_timeline {
     _Alignas(64) _Atomic u64 current;   /* version << 16 | slot */
     _Atomic u32 rows;                   /* one more than the greatest row ever in use; only simgpud writes it */
-    _Atomic u32 frozen;                 /* the card is lost: time passes, but nobody receives any */
+    _Atomic u32 frozen;                 /* the card is lost: time passes, but no row receives any */
     _Atomic u64 slice_ns;
     struct sim_row row[SIM_ROWS];
     struct sim_snapshot slot[SIM_SLOTS];
@@ -58,7 +58,7 @@ struct sim_timeline {
 void sim_timeline_begin(struct sim_timeline *line, u64 now);
 
 /* Brings the card to wall time `now`. `writer` is the caller's row or SIM_WRITER_DAEMON; a process calls it from one
- * thread at a time. Lock-free: returns when somebody, not always the caller, has brought it there. */
+ * thread at a time. Lock-free: returns when a process, not always the caller, has brought it there. */
 void sim_advance(struct sim_timeline *line, u32 writer, u64 now);
 
 /* What is decided of one row: a consistent copy. Any thread, never waits for anybody. */

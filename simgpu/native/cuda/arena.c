@@ -1,6 +1,6 @@
 /* Addresses of device memory, and the data behind them.
  *
- * One stretch of address space that nobody can touch gives every allocation an address of its own. A second stretch of
+ * One stretch of address space that can't be touched gives every allocation an address of its own. A second stretch of
  * the same length shows a memory file: what is at arena address A lies at the same distance in the file. So data cost
  * no call and no mapping of their own, come page by page when touched, and can be shown to another process. */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NOBODY = PROT_NONE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, SHOWN = MAP_SHARED | MAP_NORESERVE };
+enum { CLOSED = PROT_NONE, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, SHOWN = MAP_SHARED | MAP_NORESERVE };
 
 #define GRANULE (2 * SIM_MIB)
 
@@ -33,7 +33,7 @@ static void hide(void *stretch, u64 bytes) {
 
 /* The stretch is aligned by hand: programs expect 2 MiB, mmap promises a page. */
 static u64 reserve_addresses(void) {
-    char *all = mmap(NULL, ARENA_BYTES + GRANULE, NOBODY, PRIVATE, -1, 0);
+    char *all = mmap(NULL, ARENA_BYTES + GRANULE, CLOSED, PRIVATE, -1, 0);
     if (all == MAP_FAILED) return 0;
     hide(all, ARENA_BYTES + GRANULE);
     return round_up((u64)all, GRANULE);
@@ -127,7 +127,7 @@ void arena_give(u64 address, u64 bytes) {
     hole_add(address, bytes);
 }
 
-/* Not even noted: whoever still has the data must find nobody else's in them, and addresses are plenty. */
+/* Not even noted: a process that still has the data must not find another's in them, and addresses are plenty. */
 void arena_retire(u64 address, u64 bytes) { (void)address, (void)bytes; }
 
 bool arena_has(u64 address) { return base && address - base < ARENA_BYTES; }
@@ -155,7 +155,7 @@ bool arena_import(u64 address, u64 bytes, int from, u64 offset) {
 void arena_restore(u64 address, u64 bytes) {
     KEEP_ERRNO;
     char *data = arena_data(address);
-    mmap((void *)address, bytes, NOBODY, PRIVATE | MAP_FIXED, -1, 0);
+    mmap((void *)address, bytes, CLOSED, PRIVATE | MAP_FIXED, -1, 0);
     mmap(data, bytes, PROT_READ | PROT_WRITE, SHOWN | MAP_FIXED, file, (off_t)arena_offset(address));
     hide((void *)address, bytes);
     hide(data, bytes);

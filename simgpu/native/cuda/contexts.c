@@ -64,7 +64,7 @@ CUresult context_begin(struct cuda_context *context, u32 flags) {
     return CUDA_SUCCESS;
 }
 
-/* What is in the streams goes on in the card's time; nobody waits for it. */
+/* What is in the streams goes on in the card's time and is not waited for. */
 void context_end(struct cuda_context *context) {
     struct device *device = context->device;
     struct sim_reply reply;

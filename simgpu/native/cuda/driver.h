@@ -48,7 +48,7 @@ struct cuda_context {
     struct device *device;
     bool is_primary;
     u32 flags;
-    _Atomic u32 references;            /* 0: destroyed, or a primary one that nobody retains */
+    _Atomic u32 references;            /* 0: destroyed, or a primary one that is not retained */
     struct cuda_stream *legacy;             /* the default stream; per-thread ones hang at the threads */
     struct cuda_stream *streams;            /* all, the legacy one included */
     _Atomic u64 blocking_tail;         /* greatest end of work in streams that the legacy one waits for */
@@ -118,7 +118,7 @@ void device_advance(struct device *device);
 /* Waits for all work of the stream, for synchronous calls. */
 CUresult stream_finish(struct cuda_stream *stream);
 
-/* Runs `action(argument)` when the work that is now in `stream` has ended, at the latest when somebody next
+/* Runs `action(argument)` when the work that is now in `stream` has ended, at the latest when a thread next
  * synchronises; for what must not come back before, such as memory freed in stream order. */
 CUresult stream_after(struct cuda_stream *stream, void (*action)(void *argument), void *argument);
 

@@ -41,7 +41,7 @@ struct note {
     u64 number;
 };
 
-/* Such actions come when somebody synchronises (or learns by a query that he need not): just when pools give back what
+/* Such actions come when a thread synchronises, or learns by a query that it need not: just when pools give back what
  * is beyond their thresholds. */
 static void note_done(void *argument) {
     LOCKED;

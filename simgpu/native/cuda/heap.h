@@ -95,5 +95,5 @@ struct cuda_pool *pool_current(struct device *device, bool managed);
 CUresult pool_choose(struct device *device, bool managed, struct cuda_pool *pool);
 CUresult pool_destroy(struct cuda_pool *pool);
 
-/* Somebody synchronised: gives back what pools of the device keep beyond their thresholds. */
+/* After a thread synchronised: gives back what pools of the device keep beyond their thresholds. */
 void pools_settle(const struct device *device);

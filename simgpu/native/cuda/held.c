@@ -43,7 +43,8 @@ static bool due(struct cuda_stream *stream, const struct held *held, u64 *then) 
     switch (held->kind) {
     case HELD_MARK: return true;
     case HELD_RUN:
-        if (stream_full(stream)) device_advance(device); /* while all of it waits, nobody else may look what is done */
+        if (stream_full(stream))
+            device_advance(device); /* while all of it waits, no other thread may look what is done */
         if (!stream_full(stream)) return true;
         break;
     case HELD_VALUE:

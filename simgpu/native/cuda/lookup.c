@@ -75,7 +75,7 @@ CALL(cuGetProcAddress_v2, const char *name, void **address, int version, u64 fla
     return get(name, address, version, flags, status);
 }
 
-/* NVIDIA's own libraries talk to the driver through tables that are nobody else's business. */
+/* NVIDIA's own libraries talk to the driver through tables of their own. */
 CALL(cuGetExportTable, const void **table, const CUuuid *id) {
     if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
     *table = NULL;

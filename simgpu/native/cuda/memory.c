@@ -108,7 +108,7 @@ static void range_gone(struct range *range) {
     }
 }
 
-/* Freeing one range may take others away that belong to the same thing, so each search begins anew. */
+/* Freeing one range may take others away that belong to the same thing, so each search starts again. */
 static struct range *range_of_context(const struct cuda_context *context) {
     struct range *range = ranges_all;
     while (range && range->context != context) range = range->next;

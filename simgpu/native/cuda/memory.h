@@ -80,7 +80,7 @@ CUresult piece_open(const struct sim_token *token, struct sim_reply *reply, int 
 u64 arena_take(u64 bytes, u64 alignment);
 void arena_give(u64 address, u64 bytes);
 
-/* Locked: instead of arena_give when another process may have the data: neither they nor the address are used anew. */
+/* Locked: instead of arena_give when another process may have the data: neither they nor the address are used again. */
 void arena_retire(u64 address, u64 bytes);
 
 /* Whether an address is of the arena, whatever is there. */

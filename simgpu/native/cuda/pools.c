@@ -1,9 +1,9 @@
 /* Pools: memory that is allocated and freed in the order of streams.
  *
  * Allocating takes effect at once, for nothing computes here; freeing takes effect for the same stream at once and for
- * others when the work before it is done. What is unused stays with the pool until somebody synchronises and it is
- * more than the release threshold, until it is trimmed, or until the card is full. Not modelled: memory that another
- * stream freed but has not reached is not made available by an internal dependency. */
+ * others when the work before it is done. What is unused stays with the pool until a thread synchronises and it is more
+ * than the release threshold, until it is trimmed, or until the card is full. Not modelled: an internal dependency that
+ * makes memory available which another stream freed but has not reached. */
 #include "heap.h"
 
 #include <stdlib.h>

@@ -107,4 +107,4 @@ CALL(cuStreamGetCtx_v2_ptsz, CUstream stream, CUcontext *found, void **green) {
     return get_context(stream, found, green, true);
 }
 
-/* Of the attributes only the priority means anything here; the others are kept by nobody. */
+/* Of the attributes only the priority means anything here; the others are not kept. */

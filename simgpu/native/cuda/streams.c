@@ -58,7 +58,7 @@ void stream_recycle(struct cuda_stream *stream) {
     pthread_mutex_unlock(&driver_lock);
 }
 
-/* A stream that still holds work is used anew only when the helper has let all of it go. */
+/* A stream that still holds work is used again only when the helper has let all of it go. */
 void stream_drop(struct cuda_stream *stream) {
     raise_to(&stream->context->dropped_tail, stream->tail);
     unlink_stream(stream);

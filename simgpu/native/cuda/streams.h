@@ -99,7 +99,7 @@ CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, 
 /* Its handle is invalid from now on; what it still does is done. */
 void stream_drop(struct cuda_stream *stream);
 
-/* A dropped stream that holds nothing can be used anew. */
+/* A dropped stream that holds nothing can be used again. */
 void stream_recycle(struct cuda_stream *stream);
 
 /* Waits until the queue is no longer full; the lock is held. Comes before stream_start. */
@@ -139,7 +139,7 @@ CUresult stream_hold(struct cuda_stream *stream, const struct held *work);
  * reference. No lock is held. */
 CUresult stream_mark(struct cuda_stream *stream, struct cuda_event *event, struct mark **mark);
 
-/* Nobody uses the stream any more. Whether it still holds work: then the helper recycles it. */
+/* The stream is not used any more. Whether it still holds work: then the helper recycles it. */
 bool stream_abandon(struct cuda_stream *stream);
 
 /* Waits until the stream holds nothing. */

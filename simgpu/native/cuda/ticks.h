@@ -1,6 +1,6 @@
 /* A clock that never says too little, for less than half of what the real one costs: the processor's counter.
  *
- * Whoever only needs to know that something is still ahead asks it first; where it says "perhaps not" the real clock
+ * Code that only needs to know that something is still ahead asks it first; where it says "perhaps not" the real clock
  * decides. It is right from some milliseconds after its beginning on, on processors whose counter always runs at one
  * speed; before, and elsewhere, it always says "perhaps not".
  */

@@ -17,7 +17,7 @@ static void *data_of(const struct word *word) {
     return length >= word->bytes ? data : NULL;
 }
 
-/* Differences are taken modulo the word's size, as counters wrap. A word that is gone stops nobody. */
+/* Differences are taken modulo the word's size, as counters wrap. A word that is gone stops no stream. */
 static bool arrived(const void *argument) {
     const struct word *word = argument;
     const void *data = data_of(word);

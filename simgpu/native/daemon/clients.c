@@ -58,8 +58,8 @@ static void answer_packet(struct node *node, struct client *client, const struct
     *answer = (struct answer){.reply.result = SIM_MISUSED, .bytes = sizeof answer->reply, .fds = {-1, -1}};
 }
 
-/* One packet, so that whoever sends many waits for those who send few. A client that does not read its replies until
- * there is no more room for one is hung up on. */
+/* One packet, so that a client that sends many waits for those that send few. One that reads no replies until there is
+ * no room for another is hung up on. */
 static void readable(struct node *node, struct watch *watch, unsigned events) {
     struct client *client = (struct client *)watch;
     struct sim_request request;

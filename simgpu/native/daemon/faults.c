@@ -14,7 +14,7 @@ enum result {
 /* Kinds of event: NVML's bits. */
 enum event { SINGLE_BIT_ECC = 0x1, DOUBLE_BIT_ECC = 0x2, CRITICAL_XID = 0x8 };
 
-enum scope { NOBODY, CULPRIT, EVERYBODY, CARD };
+enum scope { NO_PROCESS, CULPRIT, ALL_PROCESSES, CARD };
 
 /* What each XID means, by NVIDIA's list; all others are only told. */
 static const struct xid {
@@ -22,19 +22,19 @@ static const struct xid {
     enum scope scope;
     enum result result;
 } XIDS[] = {
-    {13, CULPRIT, LAUNCH_FAILED},        /* an exception of the graphics engine: a program's fault */
-    {31, CULPRIT, ILLEGAL_ADDRESS},      /* the MMU found an access that it does not allow */
-    {43, CULPRIT, LAUNCH_FAILED},        /* a program's work was stopped; the card goes on */
-    {45, CULPRIT, LAUNCH_FAILED},        /* the driver cleaned up after a program */
-    {48, EVERYBODY, ECC_UNCORRECTABLE},  /* a double bit error: who computes there may have met it */
-    {63, NOBODY, 0},                     /* a bad row of memory was noted: it is replaced at the next reset */
-    {64, NOBODY, 0},                     /* noting it failed: the card goes on, but should be drained */
-    {68, CULPRIT, LAUNCH_FAILED},        /* an exception of the video decoder */
-    {74, EVERYBODY, NVLINK_UNCORRECTABLE}, /* a link failed: who communicates can't know what arrived */
-    {79, CARD, DEVICE_UNAVAILABLE},      /* the card fell off the bus */
-    {94, CULPRIT, ECC_UNCORRECTABLE},    /* an error of memory that was contained to one program */
-    {95, EVERYBODY, ECC_UNCORRECTABLE},  /* one that was not */
-    {119, CARD, DEVICE_UNAVAILABLE},     /* the card's own processor does not answer: only a reset helps */
+    {13, CULPRIT, LAUNCH_FAILED},              /* an exception of the graphics engine: a program's fault */
+    {31, CULPRIT, ILLEGAL_ADDRESS},            /* the MMU found an access that it does not allow */
+    {43, CULPRIT, LAUNCH_FAILED},              /* a program's work was stopped; the card goes on */
+    {45, CULPRIT, LAUNCH_FAILED},              /* the driver cleaned up after a program */
+    {48, ALL_PROCESSES, ECC_UNCORRECTABLE},    /* a double bit error: who computes there may have met it */
+    {63, NO_PROCESS, 0},                       /* a bad row of memory was noted: it is replaced at the next reset */
+    {64, NO_PROCESS, 0},                       /* noting it failed: the card goes on, but should be drained */
+    {68, CULPRIT, LAUNCH_FAILED},              /* an exception of the video decoder */
+    {74, ALL_PROCESSES, NVLINK_UNCORRECTABLE}, /* a link failed: who communicates can't know what arrived */
+    {79, CARD, DEVICE_UNAVAILABLE},            /* the card fell off the bus */
+    {94, CULPRIT, ECC_UNCORRECTABLE},          /* an error of memory that was contained to one program */
+    {95, ALL_PROCESSES, ECC_UNCORRECTABLE},    /* one that was not */
+    {119, CARD, DEVICE_UNAVAILABLE},           /* the card's own processor does not answer: only a reset helps */
 };
 
 static const struct xid *meaning_of(u32 number) {
@@ -71,7 +71,7 @@ void fault_lose(struct node *node, u32 card, u32 xid) {
 void fault_restore(struct node *node, u32 card) {
     for (u32 part = 0; part < node->file->cards; part++) {
         if (!is_part_of(node, part, card)) continue;
-        node_advance(node, part); /* the time while it was frozen is nobody's */
+        node_advance(node, part); /* no process has the time while it was frozen */
         atomic_store(&node->lines[part].frozen, 0);
         atomic_store(&node->file->card[part].live.health, SIM_HEALTHY);
         atomic_store(&node->file->card[part].live.last_xid, 0);
@@ -80,12 +80,12 @@ void fault_restore(struct node *node, u32 card) {
 
 void fault_xid(struct node *node, u32 card, u32 xid, const struct process *process) {
     const struct xid *meaning = meaning_of(xid);
-    enum scope scope = meaning ? meaning->scope : NOBODY;
+    enum scope scope = meaning ? meaning->scope : NO_PROCESS;
     if (scope == CARD) {
         fault_lose(node, card, xid);
         return;
     }
-    if (scope != NOBODY) fail_rows(node, card, scope == CULPRIT ? process : NULL, meaning->result);
+    if (scope != NO_PROCESS) fail_rows(node, card, scope == CULPRIT ? process : NULL, meaning->result);
     tell_xid(node, card, xid);
 }
 

@@ -1,4 +1,4 @@
-/* Waits for descriptors and calls who watches them: one event at a time, so that nobody is told of what just went. */
+/* Waits for descriptors and calls what watches them: one event at a time, so that none hears of what just went. */
 #pragma once
 
 #include <stdbool.h>

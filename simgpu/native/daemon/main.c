@@ -74,7 +74,7 @@ static int watch_signals(struct node *node) {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN); /* nobody need listen to us being ready */
+    signal(SIGPIPE, SIG_IGN); /* there may be no reader for the line that says ready */
     watch.fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     return watch.fd < 0 ? -1 : loop_watch(node->loop, &watch);
 }

@@ -19,7 +19,7 @@
 
 /* ---- who it is -------------------------------------------------------------------------------------------------- */
 
-/* A descriptor of the process that connected; older kernels only have one for whoever has its number now. */
+/* A descriptor of the process that connected; older kernels only have one of the process with that number now. */
 static int pidfd_of_peer(int socket, pid_t pid) {
     int fd;
     socklen_t length = sizeof fd;

@@ -32,7 +32,7 @@ LIST_HEAD(process_list, process);
  * here, or there are too many. */
 struct process *process_of_peer(struct node *node, int socket);
 
-/* Forgets a process that has nothing and nobody who speaks for it. */
+/* Forgets a process that has nothing and no connection. */
 void process_leave(struct node *node, struct process *process);
 
 /* Everything that it had returns, its clients are hung up on, and it is forgotten. */

@@ -1,8 +1,8 @@
 /* Handles, and the ways to get one.
  *
- * A handle is the address of a byte in a table of ours that nobody reads or writes: its place says which driver it was
- * made for and which card it means. So a wrong handle is told from a right one without being looked into, a stale one
- * from a fresh one, and a handle stays valid over nvmlShutdown and nvmlInit.
+ * A handle is the address of a byte in a table of ours that is never read or written: its place says which driver it
+ * was made for and which card it means. So a wrong handle is told from a right one without being looked into, a stale
+ * one from a fresh one, and a handle stays valid over nvmlShutdown and nvmlInit.
  */
 #define _GNU_SOURCE
 #include "library.h"

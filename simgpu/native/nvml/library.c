@@ -197,7 +197,7 @@ NVML(nvmlInitWithFlags, u32 flags) {
 NVML(nvmlInit_v2, void) { return initialise(true); }
 NVML(nvmlInit, void) { return initialise(true); }
 
-/* Works whatever was made to go wrong, so that a program can always begin anew. */
+/* Works whatever was made to go wrong, so that a program can always start again. */
 NVML(nvmlShutdown, void) {
     const int saved_errno = errno;
     const nvml_result result = part();

@@ -27,7 +27,7 @@
         if (!(condition)) return NVML_INVALID_ARGUMENT;                                                                \
     } while (0)
 
-/* What lasts from the first nvmlInit to the last nvmlShutdown, and for whoever is still inside then. */
+/* What lasts from the first nvmlInit to the last nvmlShutdown, and for calls that are still inside then. */
 struct session {
     struct sim_node *node;
     const struct sim_node_file *file;
@@ -132,7 +132,7 @@ static inline bool has_nvlink_to(const struct sim_model *model, u32 other) {
 
 /* ---- use.c ------------------------------------------------------------------------------------------------------- */
 
-/* How busy a card was of late, in thousandths; 0 when nobody looked. */
+/* How busy a card was of late, in thousandths; 0 when it was not sampled. */
 struct use {
     u32 busy_milli, memory_milli;
 };

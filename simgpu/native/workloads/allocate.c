@@ -2,7 +2,7 @@
  *
  * `--kind random` does `count` random operations of every kind each time that it reads a line, keeps only allocations
  * whose size on the card is known exactly, tells how much that is, and goes on with the next line; it ends with its
- * input. Whoever runs it can so compare accounts with what the card says, at moments when nothing moves.
+ * input. So its runner can compare accounts with what the card says, at moments when nothing moves.
  */
 #include "common.h"
 

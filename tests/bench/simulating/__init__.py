@@ -1,1 +1,1 @@
-"""What `bench/simgpu.py` is made of: runs that nobody disturbs, and processes that take and give back memory."""
+"""What `bench/simgpu.py` is made of: undisturbed runs, and processes that take and give back memory."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.simulating.starting import Started
+from bench.simulating.churn import Started
 from rig import images
 from rig.client.wait import until
 from rig.images.image import layout

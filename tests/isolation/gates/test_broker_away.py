@@ -87,7 +87,7 @@ def test_who_waits_while_brokers_change_is_served_by_the_next(one: Program) -> N
 
 
 def test_who_comes_back_finds_little_in_flight(one: Program) -> None:
-    """The card was the program's own, and its launches so short that nobody counted them."""
+    """The card was the program's own, and its launches so short that they were not counted."""
     broker = joined(one)
     broker.free()
     one.ask("s = stream(); launches(20000, s, 0.001)")

@@ -43,8 +43,8 @@ def test_going_on_after_idle_is_said(one: Program) -> None:
         broker.wait_for(What.WANT, epoch, times=turn)
 
 
-def test_who_went_on_and_comes_after_the_end_says_that_he_waits(one: Program) -> None:
-    """What he said before was of the lease that is over: who takes it for this waits for ever."""
+def test_a_program_that_goes_on_after_the_end_says_that_it_waits(one: Program) -> None:
+    """What it said before is about the old lease: taken for the new one, it would wait for ever."""
     begun(one)
     broker = one.place.broker
     epoch = broker.lease(seconds=0.7)

@@ -1,4 +1,4 @@
-"""No more is in flight than is soon done, whoever launches it and how."""
+"""No more is in flight than is soon done, by every way to launch."""
 
 from __future__ import annotations
 

@@ -16,5 +16,5 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 @pytest.fixture
 def beside(stage: Stage, tmp_path: Path) -> Stage:
-    """The same library, and the driver in the folder beside its own, where whoever mounts it may put one."""
+    """The same library, and the driver in the folder beside its own, where a mount may put one."""
     return stage.moved(tmp_path / "partage")

@@ -42,7 +42,7 @@ class Program(Steered):
 
     @property
     def used(self) -> int:
-        """Bytes that its library says it holds of the first card; asked anew."""
+        """Bytes that its library says it holds of the first card; asked each time."""
         return self.place.broker.amounts(self.pid).used
 
     @property

@@ -1,4 +1,4 @@
-"""Children: they hold nothing, touch nothing of their parent's, and may begin anew."""
+"""Children: they hold nothing, touch nothing of their parent's, and may start the driver themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where memory is: what is not on the host is a card's, and what nobody knows is refused."""
+"""Where memory is: what is not on the host is a card's, and unknown places are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that race for the last byte, by every path: the limit holds, and nobody is refused while there is room."""
+"""Processes that race for the last byte, by every path: the limit holds, and none is refused while there is room."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def runtime(name: str) -> str:
 
 
 def raced(place: Place, environment: Mapping[str, str], page: Path, *, operations: int, limit: int) -> int:
-    """Rounds with kills and stops, and an end by itself of all who live; how often somebody was refused."""
+    """Rounds with kills and stops, until all that live end by themselves; how often one was refused."""
     course = Course(environment, limit, CONTEXT_MIB, processes=3, threads=4, operations=operations, mib=LARGEST_MIB)
     with Race(course, page) as race:
         for _ in range(2):

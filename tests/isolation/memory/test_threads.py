@@ -1,4 +1,4 @@
-"""Many threads at once: nobody is refused what fits, and at the end nothing is charged."""
+"""Many threads at once: none is refused what fits, and at the end nothing is charged."""
 
 from __future__ import annotations
 

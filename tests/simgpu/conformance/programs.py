@@ -34,7 +34,6 @@ def ended(program: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def listed() -> list[str]:
-    """All cases."""
     return subprocess.check_output([built() / "conformance", "--list"], text=True).split()
 
 

@@ -47,7 +47,6 @@ def order(model: Accounts, choose: Choose) -> tuple[Ask, Fields]:
 
 
 def asked(model: Accounts, users: list[User], who: int, ask: Ask, fields: Fields) -> None:
-    """One call, checked."""
     model.heard(who, ask, fields, users[who].ask(ask, **fields))
 
 

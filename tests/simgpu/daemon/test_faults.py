@@ -1,4 +1,4 @@
-"""What is made to go wrong hits whom it should, and nobody else."""
+"""A fault hits the processes and cards that it names, and no others."""
 
 from __future__ import annotations
 

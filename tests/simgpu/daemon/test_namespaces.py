@@ -78,7 +78,7 @@ def test_memory_returns_when_a_namespace_is_killed(node: SimulatedNode) -> None:
 
 
 def _child_of(pid: int) -> int:
-    """What `unshare` started."""
+    """The process that `unshare` started."""
     with open(f"/proc/{pid}/task/{pid}/children") as children:  # noqa: PTH123
         (child,) = children.read().split()
     assert int(child) != os.getpid()

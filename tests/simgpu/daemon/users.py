@@ -58,7 +58,6 @@ class User:
         return reply_of(packet)
 
     def take(self, amount: int) -> int:
-        """The piece."""
         reply = self.ask(Ask.TAKE, kind=BLOCK, size=amount)
         assert reply.result == Result.OK, reply
         return reply.id

@@ -67,13 +67,11 @@ class Reply:
 
     @property
     def processes(self) -> list[tuple[int, int, int, int]]:
-        """pid, row, bytes, busy_ns."""
+        """Each as pid, row, bytes and busy_ns."""
         return [PROCESS.unpack_from(self.rest, at) for at in range(0, len(self.rest), PROCESS.size)]
 
 
 class Fields(TypedDict, total=False):
-    """Of a request."""
-
     card: int
     kind: int
     id: int

@@ -24,8 +24,6 @@ HASTY_S = 0.5
 
 
 class Asked:
-    """One driver."""
-
     def __init__(self, root: Path, *, deadline_s: float) -> None:
         self.woken = 0
         self.driver = Driver(root, wake=self._wake, look_deadline_s=deadline_s)
@@ -46,7 +44,6 @@ class Asked:
         )
 
     def card(self, uuid: str) -> CardFacts:
-        """One of them."""
         return next(card for card in self.facts().cards if card.uuid == uuid)
 
     def trouble(self, kind: TroubleKind) -> Trouble:
@@ -59,7 +56,6 @@ class Asked:
         return eventually(of_that_kind, f"there is trouble: {kind}")
 
     def wakes(self, doing: Callable[[], object]) -> None:
-        """That something wakes."""
         before = self.woken
         doing()
         eventually(lambda: self.woken > before, "it wakes")

@@ -1,4 +1,4 @@
-"""Nodes to discover."""
+"""A node to discover, and its driver."""
 
 from __future__ import annotations
 
@@ -21,6 +21,5 @@ def node(tmp_path: Path) -> Iterator[SimulatedNode]:
 
 @pytest.fixture
 def driver(node: SimulatedNode) -> Iterator[Asked]:
-    """The node's, patiently asked."""
     with asked(node.root) as made:
         yield made

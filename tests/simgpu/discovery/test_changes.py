@@ -1,4 +1,4 @@
-"""What goes wrong with a card wakes whoever watches, and a card that fails hides no other."""
+"""A fault of a card wakes the watcher, and a card that fails hides no other."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_sixteen_cards_of_three_kinds_are_told(tmp_path: Path) -> None:
 def test_samples_measure_cards_and_instances(tmp_path: Path) -> None:
     cut = card("h100", mig=("1g.10gb",))
     with simulated_node(tmp_path, cards=(cut, "t4")) as node, asked(node.root) as driver:
-        assert driver.driver.samples() == ()  # nobody has looked, so nothing is started
+        assert driver.driver.samples() == ()  # there was no look, so nothing is started
         instance = driver.facts().cards[0].instances[0]
         samples = {one.uuid: one for one in driver.driver.samples()}
     assert list(samples) == [card_uuid(NODE, 0), instance.uuid, card_uuid(NODE, 1)]

@@ -206,21 +206,21 @@ def test_many_threads_may_ask_at_once(driver: Asked) -> None:
 
 def test_a_wake_that_fails_costs_nothing(node: SimulatedNode, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
-        raise RuntimeError("nobody is there")
+        raise RuntimeError("no watcher is there")
 
     driver = Driver(node.root, wake=fail, look_deadline_s=30)
     try:
         driver.look()
         node.control("xid 0 62")
         eventually(driver.xids, "the XID is told")
-        eventually(lambda: "nobody is there" in caplog.text, "the failure is logged")
+        eventually(lambda: "no watcher is there" in caplog.text, "the failure is logged")
         assert isinstance(driver.look(), NodeFacts)
     finally:
         driver.close()
 
 
 def runs(pid: int) -> bool:
-    """An orphan is reaped by whoever takes it, which is not ours to wait for."""
+    """An orphan is reaped by its new parent, for which we do not wait."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -67,7 +67,6 @@ def told(name: str, *arguments: object, kind: Any = WORD) -> Any:
 
 
 def words(*values: int, width: int = 8) -> bytes:
-    """A structure of integers."""
     return b"".join(value.to_bytes(width, "little") for value in values)
 
 
@@ -138,14 +137,14 @@ def managed(size: int) -> int:
 
 
 def pitched(width: int, height: int) -> tuple[int, int]:
-    """Address and pitch."""
+    """The address and the pitch of rows."""
     address, pitch = WORD(), WORD()
     call("cuMemAllocPitch_v2", ctypes.byref(address), ctypes.byref(pitch), width, height, 4)
     return address.value, pitch.value
 
 
 def info() -> tuple[int, int]:
-    """Free and total."""
+    """Free and total bytes of the card."""
     unused, total = WORD(), WORD()
     call("cuMemGetInfo_v2", ctypes.byref(unused), ctypes.byref(total))
     return unused.value, total.value
@@ -237,7 +236,6 @@ def reserve(size: int, alignment: int = 0) -> int:
 
 
 def map_at(address: int, size: int, handle: int) -> None:
-    """Maps and grants access."""
     call("cuMemMap", address, size, 0, handle, 0)
     call("cuMemSetAccess", address, size, location() + words(READWRITE, width=4), 1)
 
@@ -267,7 +265,7 @@ def ipc_handle(address: int) -> str:
 
 
 class Handle(ctypes.Structure):
-    """Goes by value."""
+    """A struct, since it is passed by value."""
 
     _fields_ = (("bytes", ctypes.c_ubyte * 64),)
 
@@ -425,4 +423,4 @@ def main(names: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(globals())
+    main(dict(globals()))  # what lines bind hides nothing from the calls above

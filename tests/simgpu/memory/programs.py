@@ -61,7 +61,6 @@ def used(node: SimulatedNode, card: int = 0) -> int:
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
-    """Waits until something holds."""
     deadline = time.monotonic() + DEADLINE_S
     while not holds():
         assert time.monotonic() < deadline, f"it never came to pass that {what}"

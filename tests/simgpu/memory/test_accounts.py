@@ -63,7 +63,6 @@ class Model:
         return len(small) * BLOCK + large + sum(size for _, size in self._others) + int(kept)
 
     def step(self) -> None:
-        """Does one thing."""
         makers: list[Callable[[], None]] = [self._alloc, self._alloc, self._pool, self._array, self._vmm, self._managed]
         makers.append(self._graph)
         enders: list[Callable[[], None]] = [self._free, self._free, self._free_pooled, self._end_other]
@@ -74,7 +73,6 @@ class Model:
                 raise
 
     def end(self) -> None:
-        """Frees all."""
         while self._blocks:
             self._free()
         while self._pooled:

@@ -35,7 +35,7 @@ def launch(program: Program, graph: str = "graph") -> None:
 
 
 def account(program: Program) -> list[int]:
-    """Used and reserved, now."""
+    """Bytes that are used and reserved now."""
     return [program.ask(f"graph_memory({which})") for which in (GRAPH_USED, GRAPH_RESERVED)]
 
 

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def two(node: SimulatedNode) -> Iterator[Program]:
-    """Another program."""
     with program(node) as started:
         yield started
 

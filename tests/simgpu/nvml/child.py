@@ -28,7 +28,7 @@ def use(root: Path, card: int, *amounts: int) -> None:
 
 
 def plain(value: object) -> object:
-    """Something that JSON knows."""
+    """The same as JSON can say it."""
     if isinstance(value, (ctypes.Structure, ctypes.Union)):
         value = {name[0]: getattr(value, name[0]) for name in value._fields_}
     elif type(value).__module__ == "ctypes":  # a c_uint or the like

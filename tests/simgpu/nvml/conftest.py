@@ -28,6 +28,5 @@ def mig_node(tmp_path: Path) -> Iterator[SimulatedNode]:
 
 @pytest.fixture
 def nvml(node: SimulatedNode) -> Iterator[Program]:
-    """A program on `node`."""
     with program(node) as started:
         yield started

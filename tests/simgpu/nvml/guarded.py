@@ -166,7 +166,6 @@ def called(device: Any) -> dict[str, tuple[str, object]]:
 
 
 def main() -> None:
-    """All devices."""
     pynvml.nvmlInit()
     guard_all()
     found = {str(plain(pynvml.nvmlDeviceGetUUID(device))): called(device) for device in devices()}

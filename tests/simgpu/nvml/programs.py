@@ -60,7 +60,6 @@ def program(node: SimulatedNode, *, before: tuple[str, ...] = ()) -> Generator[P
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Waits until it holds."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < deadline, f"it never came true that {what}"

@@ -1,4 +1,4 @@
-"""Events arrive at everyone who waits for them, once, and nobody else."""
+"""Each program that waits for an event hears it once, and no other does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register(one: Program, *, card: str = "card", kinds: str = "nvmlEventTypeXid
 
 
 def wait(one: Program, timeout_ms: int = LONG_MS) -> tuple[int, int, int]:
-    """Card, kind, data."""
+    """The card, the kind and the data of the next event."""
     one.ask(f"(event := nvmlEventSetWait_v2(events, {timeout_ms})) and None")
     index, kind, data = one.ask("[nvmlDeviceGetIndex(event.device), event.eventType, event.eventData]")
     return index, kind, data

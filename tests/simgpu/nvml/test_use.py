@@ -57,7 +57,7 @@ def test_use_is_told_by_process(node: SimulatedNode, nvml: Program) -> None:
     nvml.ask("(since := time.time_ns() // 1000) and None")
     with flooded(node) as pid:
         told = "nvmlDeviceGetProcessUtilization(card, since)"
-        eventually(lambda: nvml.error(told) == 0, "somebody used the card")
+        eventually(lambda: nvml.error(told) == 0, "a process used the card")
         found = nvml.ask(told)
         assert [one["pid"] for one in found] == [pid]
         assert 0 < found[0]["smUtil"] <= 100

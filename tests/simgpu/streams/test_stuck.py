@@ -30,7 +30,7 @@ def test_the_next_kernel_of_one_process_never_ends_and_anothers_does(node: Simul
 
 
 def test_only_one_kernel_is_made_so(node: SimulatedNode) -> None:
-    """In another stream the next one ends: it waits for nobody."""
+    """In another stream the next one ends: it waits for no other."""
     with running(
         node,
         """

@@ -172,7 +172,6 @@ class Timeline:
         return _slot_at(self._line.current)
 
     def write(self, at: int, number: int) -> None:
-        """Anything anywhere."""
         self.memory[at : at + 8] = number.to_bytes(8, "little")
 
     def freeze(self, *, frozen: bool) -> None:
@@ -184,7 +183,7 @@ class Timeline:
 
 @dataclass
 class Model:
-    """The rules: one row after the other, a slice each, while several have work; whoever is alone runs on."""
+    """The rules: one row after the other, a slice each, while several have work; one alone runs on."""
 
     rows: int
     slice: int = SLICE

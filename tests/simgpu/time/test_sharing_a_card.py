@@ -1,4 +1,4 @@
-"""How a card's time passes between processes: nothing is lost, nobody is favoured, and looking changes nothing."""
+"""How a card's time passes between processes: nothing is lost, none is favoured, and looking changes nothing."""
 
 from __future__ import annotations
 

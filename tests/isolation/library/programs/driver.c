@@ -26,7 +26,7 @@ int cuOfTomorrow(int a, double b, long c, float d, int e, double f, long g, doub
     return 1 + cuTexRefSetAddress2D_v3(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
 }
 
-/* 1: called by this driver itself; 2: by somebody else. */
+/* 1: called by this driver itself; 2: by other code. */
 static int last_caller;
 
 int cuGetProcAddress(const char *name, void **address, int version, uint64_t flags) {

@@ -109,7 +109,7 @@ def test_it_has_no_versions_of_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_names_that_it_lacks_cost_the_dynamic_linker_little(name: str) -> None:
-    """And there is one table alone, which the installer writes anew."""
+    """And there is one table alone, which the installer rewrites."""
     dynamic = said("-d", name)
     assert "GNU_HASH" in dynamic
     assert "(HASH)" not in dynamic

@@ -154,7 +154,7 @@ def test_descriptors_with_a_wrong_packet_and_too_many_are_closed(library: Librar
     result, _, descriptor = library.receive()
     if descriptor != -1:
         os.close(descriptor)
-    assert (result, os.read(ours, 1)) == (0, b"")  # nobody has the other end any more
+    assert (result, os.read(ours, 1)) == (0, b"")  # the other end is closed
     os.close(ours)
 
 

@@ -13,14 +13,14 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from bench.simulating.starting import Start
 from partage_simgpu.status import CardStatus
-from support.simgpu import SimulatedNode
+from support.simgpu import SimulatedNode, built
 
 _MIB: Final = 1 << 20
 _LARGEST_MIB: Final = 64
@@ -28,6 +28,31 @@ _TOO_FULL: Final = "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"
 _NOTHING: Final = '{"error": "it ended without a word"}'
 _GONE_S: Final = 30.0
 _LATEST_S: Final = 0.005
+
+
+class Started(NamedTuple):
+    """A program, and the process of ours that speaks with it: the same one, or one that passes all on."""
+
+    process: subprocess.Popen[bytes]
+    pid: int
+    """The program's own, as simgpud and we see it."""
+
+
+Start = Callable[[Sequence[str]], Started]
+
+
+def outside(node: SimulatedNode) -> Start:
+    def start(arguments: Sequence[str]) -> Started:
+        process = subprocess.Popen(
+            [built() / "allocate", *arguments],
+            bufsize=0,
+            env=node.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        return Started(process, process.pid)
+
+    return start
 
 
 class Churner:

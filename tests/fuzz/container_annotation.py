@@ -21,4 +21,4 @@ DICTIONARY = (*_codecs.JSON_WORDS, b"grants", b"key", b"limit")
 
 def target(data: bytes) -> str:
     decode = partial(decode_container, kinds=documents.KINDS)
-    return _codecs.round_trip(data, decode, encode_container, lambda it: (it.key, it.gen, it.of(GPU)))[0]
+    return _codecs.round_trip(data, decode, encode_container, lambda it: (it.key, it.gen, it.of(GPU)))

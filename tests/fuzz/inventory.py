@@ -21,4 +21,4 @@ DICTIONARY = (*_codecs.JSON_WORDS, b"degraded: ", b"kubelet", b"links", b"boards
 
 def target(data: bytes) -> str:
     decode = partial(decode_inventory, kinds=documents.KINDS)
-    return _codecs.round_trip(data, decode, encode_inventory, lambda it: map(it.part, documents.KINDS))[0]
+    return _codecs.round_trip(data, decode, encode_inventory, lambda it: map(it.part, documents.KINDS))

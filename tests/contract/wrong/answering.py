@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,6 @@ from partage_fpga_template.scheduler import FpgaScheduler
 from partage_plugins import hookimpl
 from partage_plugins.answers import Fits, Scores, Slots
 from partage_plugins.vocabulary import Inventory, PodRequest, Slot
-
-
-class RaisesInFits(FpgaScheduler):
-    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
-        raise KeyError(slot)
-
-
-class HangsInFits(FpgaScheduler):
-    def why_not(self, request: PodRequest, slot: Slot) -> str | None:
-        time.sleep(600)
-        return None
 
 
 class HoldsTheInterpreter(FpgaScheduler):
@@ -80,13 +68,6 @@ class StartsAProcess(FpgaScheduler):
     def __init__(self) -> None:
         super().__init__()
         subprocess.Popen(["sleep", "600"])
-
-
-class WrongType(FpgaScheduler):
-    @hookimpl
-    def partage_fits(self, request: PodRequest, slots: Slots) -> Fits:
-        right = super().partage_fits(request, slots)
-        return right._replace(fits=right.fits.astype(np.int64))
 
 
 class ScoresWithoutNumbers(FpgaScheduler):

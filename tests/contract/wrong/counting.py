@@ -54,12 +54,6 @@ class CrashesInTake(FpgaScheduler):
         ctypes.string_at(0)
 
 
-class RaisesInTake(FpgaScheduler):
-    @hookimpl
-    def partage_take(self, slot: Slot, allocation: Allocation) -> None:
-        raise IndexError("out of boards")
-
-
 class ForgetsGiveBack(FpgaScheduler):
     @hookimpl
     def partage_give_back(self, slot: Slot, allocation: Allocation) -> None: ...

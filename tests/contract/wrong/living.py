@@ -39,12 +39,6 @@ class HangsInStopping(FpgaNode):
         time.sleep(600)
 
 
-class RaisesInStopping(FpgaNode):
-    @hookimpl
-    def partage_stopping(self) -> None:
-        raise BrokenPipeError("the board is gone")
-
-
 class LeavesAProcess(FpgaNode):
     @hookimpl
     def partage_started(self, context: NodeContext) -> None:

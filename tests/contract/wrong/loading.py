@@ -9,7 +9,7 @@ from msgspec import Struct
 from partage_fpga_template.kind import FPGA, FpgaRequest
 from partage_fpga_template.scheduler import RESOURCE, FpgaScheduler
 from partage_plugins import hookimpl
-from partage_plugins.vocabulary import GPU, ContainerName, Kind, KindType, Pod
+from partage_plugins.vocabulary import ContainerName, Kind, KindType, Pod
 
 Requests = Mapping[ContainerName, Mapping[Kind, object]] | None
 
@@ -18,12 +18,6 @@ class LiquidRequest(Struct):
     """Can be changed, so it cannot be hashed."""
 
     boards: int
-
-
-class ClaimsAnothersKind(FpgaScheduler):
-    @hookimpl
-    def partage_kind(self) -> object:
-        return GPU
 
 
 class ClaimsAKindUnsaid(FpgaScheduler):
@@ -38,21 +32,9 @@ class DeclaresLiquidRequests(FpgaScheduler):
         return KindType(name=Kind("fpga"), request=LiquidRequest, grant=FPGA.grant, part=FPGA.part)
 
 
-class MisspeltHook(FpgaScheduler):
-    @hookimpl
-    def partage_shapes(self) -> int:
-        return 0
-
-
 class RaisesWhenMade(FpgaScheduler):
     def __init__(self) -> None:
         raise OSError("no such device")
-
-
-class RaisesInRequests(FpgaScheduler):
-    @hookimpl
-    def partage_requests(self, pod: Pod) -> Requests:
-        return {ContainerName("main"): {FPGA.name: FpgaRequest(int(pod.annotations["boards"]))}}
 
 
 class AnswersForForeignPods(FpgaScheduler):

@@ -31,6 +31,19 @@ class Identity(Object, frozen=True, kw_only=True):
     deletion_timestamp: str | None = None
 
 
+class ApiObject(Object, frozen=True, kw_only=True):
+    metadata: Identity
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Empty where objects of its kind have none."""
+        return self.metadata.namespace
+
+
 class Meta(Identity, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}

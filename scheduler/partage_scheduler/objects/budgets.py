@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import force_setattr
 
-from partage_scheduler.objects.base import Identity, Int32, Object
+from partage_scheduler.objects.base import ApiObject, Int32, Object
 from partage_scheduler.objects.selectors import LabelSelector
 
 _MOST: Final = 64
@@ -35,15 +35,6 @@ class BudgetStatus(Object, frozen=True, kw_only=True):
     """Pods whose end the API server has counted already, by name."""
 
 
-class ApiBudget(Object, frozen=True, kw_only=True):
-    metadata: Identity
+class ApiBudget(ApiObject, frozen=True, kw_only=True):
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
-
-    @property
-    def namespace(self) -> str:
-        return self.metadata.namespace
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr, replace
 
 from partage_plugins.vocabulary import NodeName
 from partage_plugins.vocabulary.keys import PREFIX
-from partage_scheduler.objects.base import Int64, Meta, Object
+from partage_scheduler.objects.base import ApiObject, Int64, Meta, Object
 
 LABELS: Final = 512
 TAINTS: Final = 128
@@ -42,7 +42,7 @@ class NodeStatus(Object, frozen=True, kw_only=True):
     images: tuple[Image, ...] = ()
 
 
-class ApiNode(Object, frozen=True, kw_only=True):
+class ApiNode(ApiObject, frozen=True, kw_only=True):
     """A node. What it says beyond any use is not kept, and where that is more than images it takes no new pods."""
 
     metadata: Meta

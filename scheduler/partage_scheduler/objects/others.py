@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from msgspec import field
 
-from partage_scheduler.objects.base import Identity, Int32, Labelled, Object
+from partage_scheduler.objects.base import ApiObject, Identity, Int32, Labelled, Object
 from partage_scheduler.objects.selectors import NodeSelector
 
 
-class ApiNamespace(Object, frozen=True, kw_only=True):
+class ApiNamespace(ApiObject, frozen=True, kw_only=True):
     metadata: Labelled
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class VolumeAffinity(Object, frozen=True, kw_only=True):
@@ -42,13 +38,9 @@ class VolumeSpec(Object, frozen=True, kw_only=True):
     storage_class_name: str = ""
 
 
-class ApiVolume(Object, frozen=True, kw_only=True):
+class ApiVolume(ApiObject, frozen=True, kw_only=True):
     metadata: Labelled
     spec: VolumeSpec = VolumeSpec()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class ClaimNotes(Object, frozen=True, kw_only=True):
@@ -71,29 +63,16 @@ class ClaimStatus(Object, frozen=True, kw_only=True):
     phase: str = ""
 
 
-class ApiClaim(Object, frozen=True, kw_only=True):
+class ApiClaim(ApiObject, frozen=True, kw_only=True):
     metadata: ClaimMeta
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
-    @property
-    def namespace(self) -> str:
-        return self.metadata.namespace
 
-    @property
-    def name(self) -> str:
-        return self.metadata.name
-
-
-class ApiStorageClass(Object, frozen=True, kw_only=True):
+class ApiStorageClass(ApiObject, frozen=True, kw_only=True):
     """A StorageClass, which says when a volume is found for a claim."""
 
-    metadata: Identity
     volume_binding_mode: str = "Immediate"
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class DriverRoom(Object, frozen=True, kw_only=True):
@@ -112,15 +91,10 @@ class NodeDrivers(Object, frozen=True, kw_only=True):
     """kubelet writes null where there are none."""
 
 
-class ApiCsiNode(Object, frozen=True, kw_only=True):
+class ApiCsiNode(ApiObject, frozen=True, kw_only=True):
     """A CSINode: which drivers its node has; it has the node's name."""
 
-    metadata: Identity
     spec: NodeDrivers = NodeDrivers()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class LeaseSpec(Object, frozen=True, kw_only=True):
@@ -131,12 +105,7 @@ class LeaseSpec(Object, frozen=True, kw_only=True):
     lease_transitions: Int32 | None = None
 
 
-class ApiLease(Object, frozen=True, kw_only=True):
+class ApiLease(ApiObject, frozen=True, kw_only=True):
     """A Lease: a heartbeat, or a lock."""
 
-    metadata: Identity
     spec: LeaseSpec = LeaseSpec()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from partage_plugins.vocabulary import ContainerName, Namespace, Pod, PodContainer, PodName, PodRef, PodUid, Role
-from partage_scheduler.objects.base import Meta, Object
+from partage_scheduler.objects.base import ApiObject, Meta
 from partage_scheduler.objects.excess import excess
 from partage_scheduler.objects.firsts import (
     first_of_metadata,
@@ -22,7 +22,7 @@ TERMINAL: Final = frozenset(("Succeeded", "Failed"))
 _TEXT: Final = msgspec.json.Encoder()
 
 
-class ApiPod(Object, frozen=True, kw_only=True):
+class ApiPod(ApiObject, frozen=True, kw_only=True):
     metadata: Meta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -49,14 +49,6 @@ class ApiPod(Object, frozen=True, kw_only=True):
     @property
     def uid(self) -> PodUid:
         return PodUid(self.metadata.uid)
-
-    @property
-    def namespace(self) -> str:
-        return self.metadata.namespace
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
     @property
     def node(self) -> str:

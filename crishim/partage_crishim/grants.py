@@ -17,7 +17,7 @@ from partage_base.cri import Changes, CreateRequest, rewritten
 from partage_base.keyring import Keyring
 from partage_crishim.containerd import Containerd
 from partage_crishim.guardian import Guardian
-from partage_crishim.inventory_file import InventoryFile, NodeInventory
+from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.ledger import CardLedger
 from partage_crishim.rules.allocation import Claim, claim_of
 from partage_crishim.rules.capacity import Holding, require_cards
@@ -95,7 +95,12 @@ class GrantRewriter:
         if self.closed:
             raise NodeNotReady(self.closed)
         require_meant(claim, uid=request.uid, node=self.node)
-        known = self._known()
+        known = self.inventory.current()
+        if known is None:
+            raise NodeNotReady(
+                "partage: this node's inventory is missing or cannot be read; is partage-advertiser running? "
+                "kubelet tries again"
+            )
         require_cards(claim.cards, known.gpu)
         security = security_of(request, await self.containerd.handler(request.sandbox_id))
         require_confinable(security, claim, known.gpu, self.policy.confinement)
@@ -108,21 +113,14 @@ class GrantRewriter:
         )
         reservation = await self.ledger.reserve(mine, known.gpu)
         try:
-            adjusted = await self.host.adjust(container, _granted(claim, known))
+            parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
+            granted = Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts)
+            adjusted = await self.host.adjust(container, granted)
             changes = await self._changes(request, claim, key, adjusted)
             return Rewrite(rewritten(message, changes), ended=partial(self._ended, reservation))
         except BaseException:
             self._ended(reservation, Ending.FAILED)
             raise
-
-    def _known(self) -> NodeInventory:
-        known = self.inventory.current()
-        if known is None:
-            raise NodeNotReady(
-                "partage: this node's inventory is missing or cannot be read; is partage-advertiser running? "
-                "kubelet tries again"
-            )
-        return known
 
     async def _changes(self, request: CreateRequest, claim: Claim, key: ContainerKey, adjusted: Adjusted) -> Changes:
         require_enforced(adjusted.unenforced, self.policy.enforcement)
@@ -135,9 +133,3 @@ class GrantRewriter:
         self.ledger.ended(reservation, ending)
         if ending is Ending.FAILED:
             self.clean_up()
-
-
-def _granted(claim: Claim, known: NodeInventory) -> Granted:
-    """Grants with the parts of the inventory that they are of."""
-    parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
-    return Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts)

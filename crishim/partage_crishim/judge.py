@@ -17,7 +17,7 @@ from partage_base.cri import Changes, CreateRequest, MessageWrong, read_create, 
 from partage_crishim.grants import GrantRewriter
 from partage_crishim.guardian import Guardian
 from partage_crishim.rules.allocation import may_claim
-from partage_crishim.rules.errors import AllocationRefused, RestoreRefused
+from partage_crishim.rules.errors import AllocationRefused
 from partage_crishim.rules.guard import void
 from partage_crishim.verdicts import CREATE_CONTAINER, RESTORE_POD, Code, HeldCall, Pass, Refuse, Rewrite, Verdict
 from partage_plugins.errors import PluginError, PluginFailed, PluginNonsense, Refused
@@ -26,6 +26,13 @@ from partage_plugins.vocabulary import Kind
 _LONGEST_LINE: Final = 1000
 _UNREAD: Final = "partage: a request that names an allocation cannot be read; is this kubelet newer than crishim?"
 _UNWRITTEN: Final = "partage: crishim cannot write to its folder below /run/partage; is the disk full?"
+_RESTORED: Final = (
+    "partage: a pod with an allocation cannot be restored from a checkpoint; create it again, to be scheduled"
+)
+"""Its containers would hold grants that were not verified or reserved, and that are not enforced.
+
+The call is new and its fields may still move, so a pod that only mentions our annotation elsewhere is refused too.
+"""
 _DEFECT: Final = "partage: crishim met a defect of its own on this container; its log has more. Please report it"
 
 
@@ -71,7 +78,7 @@ class Judge:
         """The verdict; raises nothing but a cancellation."""
         try:
             if call.method == RESTORE_POD:
-                return _restored(call.message)
+                return Refuse(Code.FAILED_PRECONDITION, _RESTORED) if may_claim(call.message) else Pass()
             if call.method == CREATE_CONTAINER:
                 return await self._created(call.message)
         except Exception as defect:  # noqa: BLE001  whatever goes wrong in here is a verdict
@@ -136,16 +143,3 @@ def _line(sentence: str) -> str:
     """One line that is safe to print: a plugin's refusal may be anything."""
     clean = "".join(letter if letter.isprintable() else " " for letter in sentence[: _LONGEST_LINE + 1])
     return clean if len(clean) <= _LONGEST_LINE else clean[: _LONGEST_LINE - 1] + "…"
-
-
-def _restored(message: bytes) -> Pass | Refuse:
-    """A restored container would hold grants that were not verified or reserved, and that are not enforced.
-
-    The call is new and its fields may still move; a pod that only mentions our annotation elsewhere is refused too.
-    """
-    if not may_claim(message):
-        return Pass()
-    no = RestoreRefused(
-        "partage: a pod with an allocation cannot be restored from a checkpoint; create it again, to be scheduled"
-    )
-    return Refuse(Code.FAILED_PRECONDITION, str(no))

@@ -79,16 +79,12 @@ class CardLedger:
             listing = await self._containerd.listing(fresh=fresh or again > 0)
             async with self._reservations.locked() as table:
                 if listing.began_s >= table.horizon_s:
-                    self._drop_over(table, listing)
+                    if listing is not self._spoken:  # one that has spoken before has nothing new to say
+                        self._reservations.drop_over(table, listing)
+                        self._spoken = listing
                     yield table, listing
                     return
         raise NodeNotReady("partage: another crishim on this node is busy with its cards; kubelet tries again")
-
-    def _drop_over(self, table: Table, listing: Listing) -> None:
-        """A listing that has spoken before has nothing new to say."""
-        if listing is not self._spoken:
-            self._reservations.drop_over(table, listing)
-            self._spoken = listing
 
     def _reserved(self, table: Table, listing: Listing, mine: Holding, part: GpuPart | None) -> Reservation:
         """Refused where the container's allocation is older than one that was in force, or there is no room."""

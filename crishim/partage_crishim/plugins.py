@@ -53,8 +53,16 @@ class MeasuredHost(PluginHost):
 
     def _heard(self, event: HostEvent) -> None:
         self.is_up = not isinstance(event, PartageError)
-        self.faults = (str(event),) if isinstance(event, PartageError) else event.faults
-        _tell(event)
+        if isinstance(event, PartageError):
+            self.faults = (str(event),)
+            _log.error("the plugins' process ended", why=str(event))
+            return
+        self.faults = event.faults
+        _log.info("plugins loaded", kinds={str(kind): str(owner) for kind, owner in event.kinds.items()})
+        for fault in event.faults:
+            _log.error("plugin not loaded; containers of its kind are refused", why=fault)
+        for name in event.unknown_blocked:
+            _log.warning("a plugin is blocked that is not installed; is its name right?", plugin=name)
 
 
 def host_settings(settings: CrishimSettings) -> HostSettings:
@@ -68,14 +76,3 @@ def host_settings(settings: CrishimSettings) -> HostSettings:
         call_deadline_s=settings.plugin_deadline_s,
         memory_bytes=settings.plugin_memory_bytes,
     )
-
-
-def _tell(event: HostEvent) -> None:
-    if isinstance(event, PartageError):
-        _log.error("the plugins' process ended", why=str(event))
-        return
-    _log.info("plugins loaded", kinds={str(kind): str(owner) for kind, owner in event.kinds.items()})
-    for fault in event.faults:
-        _log.error("plugin not loaded; containers of its kind are refused", why=fault)
-    for name in event.unknown_blocked:
-        _log.warning("a plugin is blocked that is not installed; is its name right?", plugin=name)

@@ -62,7 +62,9 @@ class Reservations:
         """The same without waiting: None where another process holds the lock."""
         lock = self._opened()
         try:
-            if not _locked(lock):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
                 yield None
                 return
             self._table.look(lock)
@@ -99,20 +101,9 @@ class Reservations:
             self._ended_s.pop(reservation.token, None)
 
     def _opened(self) -> int:
+        path, flags = f"{self._folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            return _opened(self._folder)
+            return os.open(path, flags, 0o600)
         except FileNotFoundError:  # the first time, or /run was cleared
             Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-            return _opened(self._folder)
-
-
-def _opened(folder: str) -> int:
-    return os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+            return os.open(path, flags, 0o600)

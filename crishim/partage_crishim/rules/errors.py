@@ -36,7 +36,3 @@ class CardsBesideUs(ContainerRefused):
 
 class NodeNotReady(ContainerRefused):
     """A part of the node that is needed does not answer; kubelet tries again."""
-
-
-class RestoreRefused(ContainerRefused):
-    """The pod that a checkpoint is to restore has an allocation."""

@@ -11,8 +11,8 @@ import click
 
 from partage_base.daemon import logs
 from partage_base.daemon.settings import host_name
-from partage_cli.audit import asking, of_cards, of_node, of_pods, of_scheduler
-from partage_cli.audit.seeing import SeenCluster
+from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler, sources
+from partage_cli.audit.observation import SeenCluster
 from partage_cli.clusters import KUBECONFIG, NAMESPACE, ask_cluster
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.output import as_json, as_text, summary
@@ -67,11 +67,11 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     registry = plugins()
     kinds, (_, side) = tuple(registry.kinds), decider_over(registry)
     asks = Asks(side.requests, (PREFIX, *side.resources()))
-    question = functools.partial(asking.cluster, namespace=namespace, kinds=kinds, keys=asking.keys_below(root))
+    question = functools.partial(sources.cluster, namespace=namespace, kinds=kinds, keys=sources.keys_below(root))
     cluster = ask_cluster(kubeconfig, question, deadline_s=30.0)
     findings = [
         *_of_cluster(cluster, side.requests),
-        *(of_scheduler.scheduler(asking.page_of(scheduler), cluster, asks.of) if scheduler else ()),
+        *(of_scheduler.scheduler(sources.page_of(scheduler), cluster, asks.of) if scheduler else ()),
         *_of_here(cluster, root, node_name or host_name(), runtime, kinds),
     ]
     _print(findings, output)
@@ -91,9 +91,9 @@ def _of_here(
     cluster: SeenCluster, root: Path, name: str, runtime: Path, kinds: tuple[AnyKind, ...]
 ) -> Iterator[Finding]:
     """Nothing where this is no node of partage."""
-    if not asking.is_node(root):
+    if not sources.is_node(root):
         return
-    here = asking.here(root, name, runtime)
+    here = sources.here(root, name, runtime)
     yield from of_node.inventory(here, cluster, kinds)
     yield from of_node.runtime(here, cluster, kinds)
     yield from of_node.broker(here, kinds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from partage_cli.audit.seeing import SeenCluster, SeenNode, SeenPod
+from partage_cli.audit.observation import SeenCluster, SeenNode, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.tables import age
 from partage_plugins.vocabulary import GPU, Card, CardId

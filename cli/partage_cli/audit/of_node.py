@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from partage_base.cri import ListedContainer
-from partage_cli.audit.seeing import SeenCluster, SeenHere, SeenPod
+from partage_cli.audit.observation import SeenCluster, SeenHere, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
 from partage_isolation.wire.messages import ContainerTold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from partage_cli.audit.seeing import SeenCluster, SeenPod
+from partage_cli.audit.observation import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import GPU, GpuGrant, GpuRequest, Pod, PodRequest

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from partage_cli.audit.seeing import SeenCluster, SeenPod
+from partage_cli.audit.observation import SeenCluster, SeenPod
 from partage_cli.doctor.findings import About, Finding
 from partage_cli.doctor.local_node import Unseen
 from partage_plugins.vocabulary import GPU, Allocation, Inventory, NodeName

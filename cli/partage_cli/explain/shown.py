@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from partage_cli.explain.asking import Answer
+from partage_cli.explain.question import Answer
 from partage_cli.tables import amount, printable, short_id, table
 from partage_scheduler.explanation import CardReport, Explained, GivenCard, NodeReport, PodReport
 

@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from partage_cli.limits.choosing import Target, chosen, require_one_container
+from partage_cli.limits.choice import Target, chosen, require_one_container
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.tables import amount, printable, short_id, table
 from partage_cli.top.times import share_cell

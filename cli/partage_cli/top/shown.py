@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from partage_cli.tables import amount, printable, short_id
-from partage_cli.top.fitting import Column, cut, fitted
+from partage_cli.top.columns import Column, cut, fitted
 from partage_cli.top.times import time_columns
 from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from partage_cli.top.fitting import Column
+from partage_cli.top.columns import Column
 from partage_isolation.wire.messages import CardHeld
 
 _BAR: Final = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partage_base.kube import ApiServer
-from partage_cli.audit import asking, of_pods
+from partage_cli.audit import of_pods, sources
 from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
 from partage_plugins.vocabulary import GPU
@@ -19,7 +19,7 @@ async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(ap
     add_pod(api, "p", 500)
     api.objects.create(PODS, pod_body("odd", nodeName="n1", priority="none"))
     api.objects.create(NODES, {"metadata": {"name": "n2"}, "spec": "none"})
-    seen = await asking.cluster(server, namespace=OURS, kinds=(GPU,), keys={})
+    seen = await sources.cluster(server, namespace=OURS, kinds=(GPU,), keys={})
     assert ([each.name for each in seen.pods], list(seen.nodes)) == (["team/p"], ["n1"])
     findings = list(of_pods.unread(seen))
     assert {each.status for each in findings} == {Severity.WRONG}

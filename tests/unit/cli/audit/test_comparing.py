@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from partage_base.cri import ListedContainer
 from partage_cli.audit import of_cards, of_node, of_pods, of_scheduler
-from partage_cli.audit.seeing import SeenCluster, SeenHere, seen_node, seen_pods
+from partage_cli.audit.observation import SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.findings import Finding, Severity
 from partage_cli.doctor.local_node import Unseen
 from partage_cli.simulation.policies import decider_with

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from partage_base.kube import ApiServer
-from partage_cli.explain.asking import Answer, Question, answer
+from partage_cli.explain.question import Answer, Question, answer
 from partage_cli.explain.shown import as_json
 from partage_plugins.errors import Refused
 from support.fake_api import FakeApi

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partage_cli.limits.choosing import chosen, require_one_container
+from partage_cli.limits.choice import chosen, require_one_container
 from partage_isolation.wire.messages import Told
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import CardId

@@ -1,4 +1,4 @@
-"""Which limits somebody means: of which pod, container and card. Pure.
+"""Which limits are meant: of which pod, container and card. Pure.
 
 What could mean two is refused with both, never guessed: a limit that falls on the wrong container stops its work.
 """

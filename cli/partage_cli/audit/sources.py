@@ -15,7 +15,7 @@ from typing import Final
 from partage_base.cri import CriError, ListedContainer, RuntimeClient, UnaryClient
 from partage_base.keyring import KeyFolders, load_public_keys
 from partage_base.kube import ApiServer, Unread, leases_path, nodes_path, pods_path
-from partage_cli.audit.seeing import Keys, SeenCluster, SeenHere, seen_node, seen_pods
+from partage_cli.audit.observation import Keys, SeenCluster, SeenHere, seen_node, seen_pods
 from partage_cli.doctor.local_node import Unseen, text_of
 from partage_isolation.wire.client import BrokerClient, ControlError
 from partage_isolation.wire.messages import BROKER_SOCKET, Told

@@ -80,10 +80,6 @@ class Meter:
         )
         return 100 * (self.idle_milli - useful) / self.capacity_milli
 
-    def cards_left_milli(self) -> NDArray[np.int64]:
-        """What each card has left, by node and card; a copy."""
-        return self._left_milli.copy()
-
     def _useful_milli(self, typical: TypicalShape, allowed: NDArray[np.bool_]) -> float:
         """What is left on cards that a pod of this shape could have, on nodes where it fits whole."""
         shape = typical.shape

@@ -153,12 +153,6 @@ class Tally:
         for tally, other in gone:
             del tally._places[other]  # noqa: SLF001  (of its own class)
 
-    def by_node(self) -> NDArray[np.int64]:
-        counts = np.zeros(self._nodes.end, dtype=np.int64)
-        for slot, number in self._by_slot.items():
-            counts[slot] = number
-        return counts
-
     def _counted(self, key: str, within: Flags | None) -> Places:
         column = self._nodes.column(key)
         places = Places(column.codes[: self._nodes.end], len(column.values), within)

@@ -29,6 +29,10 @@ from partage_plugins.vocabulary.node import DeviceUse
 
 LOGS: Final = "var/log/pods"
 """For each pod that has a container kubelet makes a folder here, named NAMESPACE_NAME_UID."""
+_ENDED: Final = frozenset(("Succeeded", "Failed"))
+_KNOWN_FOR_S: Final = 30.0
+_WITHIN_S: Final = 1.0
+_MOST_KNOWN: Final = 1024
 _PodName = tuple[str, str]
 _log = structlog.get_logger()
 
@@ -84,12 +88,6 @@ class Kubelet:
         return {parts[2]: (parts[0], parts[1]) for parts in names if len(parts) == 3}  # noqa: PLR2004  see above
 
 
-_ENDED: Final = frozenset(("Succeeded", "Failed"))
-_KNOWN_FOR_S: Final = 30.0
-_WITHIN_S: Final = 1.0
-_MOST_KNOWN: Final = 1024
-
-
 class _Status(msgspec.Struct, frozen=True):
     phase: str = ""
 
@@ -102,7 +100,7 @@ class Pods:
     def __init__(self, server: ApiServer | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._clock = clock
-        self._known: dict[tuple[str, str], tuple[float, bool]] = {}
+        self._known: dict[_PodName, tuple[float, bool]] = {}
 
     async def without_ended(self, uses: Sequence[DeviceUse], inventory: Inventory | None) -> list[DeviceUse]:
         """Without those of pods that have ended, as far as that makes a difference."""

@@ -27,14 +27,17 @@ class ApiPod(ApiObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
     excess: str = ""
-    """Of what it says more than is read, if so, in a sentence for its owner; then only the first of it is kept."""
+    """Of what it says more than is read, if so, in a sentence for its owner; then only the first of it is kept.
+
+    It counts what was said; a copy, which has less, says the same of itself.
+    """
 
     def __post_init__(self) -> None:
         """From the time it is read, only what is used is kept, and that is bounded."""
         metadata, spec, status = self.metadata, self.spec, self.status
         found = excess(metadata, spec, self.bytes)
         if found:
-            force_setattr(self, "excess", found)
+            force_setattr(self, "excess", self.excess or found)
             force_setattr(self, "metadata", first_of_metadata(metadata))
             force_setattr(self, "spec", first_of_spec(metadata.namespace, spec))
             force_setattr(self, "status", first_of_status(status))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary import Pod, PodRequest, keys
@@ -56,6 +57,13 @@ def test_who_says_too_much_is_told_what_how_much_and_what_is_allowed(spec: dict[
     with pytest.raises(Refused, match=what):
         RequestReader(NoDialect().requests).of(large)
     assert len(large.excess) < 200
+
+
+def test_a_copy_of_what_is_kept_still_says_how_much_there_was() -> None:
+    said = [{"topologyKey": "zone", "matchLabelKeys": [key] * 600} for key in ("x", "x" * 100)]
+    large = pod("p", affinity={"podAffinity": {REQUIRED: said}})
+    assert "1200 expressions in terms" in large.excess
+    assert replace(large).excess == large.excess
 
 
 def test_so_are_those_with_too_many_labels_annotations_or_amounts() -> None:

@@ -1,0 +1,27 @@
+"""What the runtime keeps of a pod for the manager: an annotation of its sandbox, from which everything follows.
+
+The manager has no files. After any restart it lists sandboxes and containers, reads the record of each, and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from partage_cli.machine.pods.pod import Pod
+
+ANNOTATION: Final = "machine.partage.dev/pod"
+Restart = Literal["no", "on-failure", "always", "unless-stopped"]
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    v: Literal[1] = 1
+    pod: Pod
+    """With its name."""
+    restart: Restart = "no"
+    most_restarts: Annotated[int, Meta(ge=0)] = 0
+    """After a failure; 0: without end."""
+    remove: bool = False
+    """When it has ended."""
+    created_ns: int

@@ -1,0 +1,1 @@
+"""The container runtime of one machine, spoken to by CRI as kubelet does."""

@@ -1,0 +1,1 @@
+"""How the manager is spoken to: messages, lines, and a client."""

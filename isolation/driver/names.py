@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 (a script beside the tables, of no package)
-"""Writes and checks the tables of names: `cuda.def` and `nvml.def`, what the drivers export, and `routes.def`.
+"""Writes and checks the tables of what the drivers export: `cuda.def` and `nvml.def`.
 
 It reads NVIDIA's headers and keeps interface facts alone: which functions there are, and with which version of CUDA
 each of their forms came.
@@ -19,13 +19,28 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 HEADS = {
-    "cuda.def": "/* Every name that libcuda exports, in any form, by NVIDIA's headers. Written by names.py. */\n",
-    "nvml.def": "/* Every name that libnvidia-ml exports, by NVIDIA's header. Written by names.py. */\n",
-    "routes.def": (
-        "/* What cuGetProcAddress finds: a name, the version of CUDA from which on, whether for per-thread default"
-        " streams,\n * and the function. Sorted by name, then newest first. Written by names.py. */\n"
-    ),
+    "cuda.def": """\
+/* Every function that libcuda exports, in any form, by NVIDIA's headers. Written by names.py.
+ *
+ * ROUTE: what cuGetProcAddress finds: a name, the version of CUDA from which on, whether for per-thread default
+ * streams, and the function. Sorted by name, then newest first. To readers that define no ROUTE it is a NAME.
+ * NAME: a function that cuGetProcAddress does not find, as those of the headers for graphics.
+ */
+#ifndef NAME
+#define NAME(function)
+#endif
+#ifndef ROUTE
+#define ROUTE(name, version, per_thread, function) NAME(function)
+#endif
+""",
+    "nvml.def": """\
+/* Every function that libnvidia-ml exports, by NVIDIA's header. Written by names.py. */
+#ifndef NAME
+#define NAME(function)
+#endif
+""",
 }
+TAIL = "#undef ROUTE\n#undef NAME\n"
 VARIANTS = (("__CUDA_API_VERSION_INTERNAL",), ("CUDA_API_PER_THREAD_DEFAULT_STREAM",), ())
 DECLARED = re.compile(r"(?<!inline )\bCUresult\s+(?:\w+\s+)*?(cu[A-Z]\w*)\s*\(")
 FORM = re.compile(r"PFN_(cu[A-Z]\w*?)_v(\d+)(_ptsz|_ptds)?\)")
@@ -104,9 +119,12 @@ def routes(include: Path, names: set[str]) -> list[Route]:
         plain = sorted(version for version, suffix in known if not suffix)
         for version, suffix in known:
             found.append(Route(name, version, bool(suffix), symbol_of(name, version, suffix, plain)))
-    unknown = sorted({route.symbol for route in found} - names)
+    symbols = [route.symbol for route in found]
+    unknown = sorted(set(symbols) - names)
     if unknown:
         sys.exit(f"names.py: cudaTypedefs.h: no such functions in cuda.h: {', '.join(unknown)}")
+    if len(set(symbols)) < len(symbols):
+        sys.exit("names.py: cudaTypedefs.h: one function has two routes")
     return sorted(found, key=lambda route: (route.name, -route.version, route.per_thread))
 
 
@@ -115,12 +133,13 @@ def tables(include: Path, nvml: Path) -> dict[str, str]:
     computing = computing_names(include)
     cuda = computing.union(*(graphics_names((include / header).read_text()) for header in GRAPHICS))
     found = routes(include, computing)
+    unrouted = sorted(cuda - {way.symbol for way in found})
+    ways = [f"ROUTE({way.name}, {way.version}, {int(way.per_thread)}, {way.symbol})" for way in found]
     lines = {
-        "cuda.def": [f"NAME({name})" for name in sorted(cuda)],
+        "cuda.def": [*ways, *(f"NAME({name})" for name in unrouted)],
         "nvml.def": [f"NAME({name})" for name in sorted(nvml_names(nvml.read_text()))],
-        "routes.def": [f"ROUTE({way.name}, {way.version}, {int(way.per_thread)}, {way.symbol})" for way in found],
     }
-    return {file: HEADS[file] + "".join(f"{line}\n" for line in lines[file]) for file in lines}
+    return {file: HEADS[file] + "".join(f"{line}\n" for line in lines[file]) + TAIL for file in lines}
 
 
 def differences(wanted: dict[str, str]) -> list[str]:

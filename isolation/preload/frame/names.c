@@ -4,19 +4,16 @@
 struct text {
 #define NAME(name) char name[sizeof #name];
 #include NAMES
-#undef NAME
 };
 
 static const struct text text = {
 #define NAME(name) #name,
 #include NAMES
-#undef NAME
 };
 
 static const uint16_t starts[] = {
 #define NAME(name) offsetof(struct text, name),
 #include NAMES
-#undef NAME
 };
 
 _Static_assert(sizeof text <= UINT16_MAX, "starts fit");

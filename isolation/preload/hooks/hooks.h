@@ -13,7 +13,6 @@
 enum hook {
 #define HOOK(name) HOOK_##name,
 #include "hooks.def"
-#undef HOOK
     HOOKS
 };
 

@@ -2,7 +2,7 @@
  * is replaced by our entry for it. Names are not looked at: an empty one passes, and so does all that we do not know.
  *
  * The addresses are known from the driver: as its exported symbols, and as it gives them out itself for each version
- * and default stream (driver/routes.def), which need not be the same.
+ * and default stream (driver/cuda.def), which need not be the same.
  */
 #include "../frame/entries.h"
 #include "hooks.h"

@@ -2,18 +2,15 @@
  * without one are in real.S.
  *
  * An entry needs no types: it leaves all arguments where they are and jumps. Built twice, for libcuda and libnvidia-ml:
- * NAMES, HOOKS, GATES and ROUTES are their lists.
+ * NAMES and HOOKS are their lists.
  */
 #include "entries.inc"
 #ifdef SHORT_LAUNCHES
 #include "launches_x86_64.inc"
 #endif
 
-#ifdef GATES
-#define GATE(name) .set .Lgated_##name, 1;
-#include GATES
-#undef GATE
-#endif
+#define GATED_HOOK(name) .set .Lgated_##name, 1;
+#include HOOKS
 
 .macro entry name
     .ifdef .Lhooked_\name
@@ -45,7 +42,6 @@
 
 #define NAME(name) entry name;
 #include NAMES
-#undef NAME
 
 /* Tables without addresses, so that they need no work of the dynamic linker: frame/entries.h has their types. */
 .section .rodata
@@ -55,10 +51,8 @@
 entry_hooks:
 #define HOOK(name) .long entry_##name - entry_hooks, .Lplace_of_##name;
 #include HOOKS
-#undef HOOK
 
 entry_routes:
-#ifdef ROUTES
 .macro route name, version, per_thread, symbol
     .ifdef .Lhooked_\symbol
     .long entry_\symbol - entry_hooks
@@ -68,9 +62,7 @@ entry_routes:
     .long .Lplace_of_\name, \version, \per_thread
 .endm
 #define ROUTE(name, version, per_thread, symbol) route name, version, per_thread, symbol;
-#include ROUTES
-#undef ROUTE
-#endif
+#include NAMES
 entry_end:
 
 .section .note.GNU-stack, "", %progbits

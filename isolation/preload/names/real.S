@@ -34,7 +34,6 @@
 
 #define NAME(name) real name;
 #include NAMES
-#undef NAME
 
 /* 256 exports without a meaning, of 63 bytes each: the installer gives them names that a node's driver has and these
  * lists do not. */

@@ -13,14 +13,12 @@ struct route {
 /* Declared with no parameters, as only addresses are needed here; each has an alias of its own in this file. */
 #define ROUTE(name, version, per_thread, symbol)                                                                       \
     CUresult route_to_##name##_##version##_##per_thread(void) __asm__(#symbol);
-#include "driver/routes.def"
-#undef ROUTE
+#include "driver/cuda.def"
 
 static const struct route routes[] = {
 #define ROUTE(name, version, per_thread, symbol)                                                                       \
     {#name, version, per_thread, route_to_##name##_##version##_##per_thread},
-#include "driver/routes.def"
-#undef ROUTE
+#include "driver/cuda.def"
 };
 
 enum { ROUTES = sizeof routes / sizeof *routes };

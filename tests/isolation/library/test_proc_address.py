@@ -30,14 +30,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Generator[SimulatedNode]:
 @cache
 def hooks() -> set[str]:
     """Those that the simulated driver has. All others of its names are one function, which is no hook's."""
-    hooked = re.findall(r"^HOOK\((\w+)\)", (sources() / "hooks/hooks.def").read_text(), flags=re.MULTILINE)
+    hooked = re.findall(r"^(?:GATED_)?HOOK\((\w+)\)", (sources() / "hooks/hooks.def").read_text(), flags=re.MULTILINE)
     simulated, _ = simulated_names("libcuda.so")
     return simulated.intersection(hooked)
 
 
 def questions() -> list[str]:
     """Each form that the driver has, asked for from its own version on and with the newest, for each default stream."""
-    text = (sources().with_name("driver") / "routes.def").read_text()
+    text = (sources().with_name("driver") / "cuda.def").read_text()
     routes = [
         (name, int(version), per_thread == "1", symbol)
         for name, version, per_thread, symbol in re.findall(

@@ -5,7 +5,6 @@
 
 #define HOOK(name) NOT_THERE(name)
 #include "../../hooks/hooks.def"
-#undef HOOK
 
 NOT_THERE(cuDeviceGetUuid)
 NOT_THERE(cuMemGetAddressRange_v2)

@@ -15,10 +15,6 @@ from support.nvidia import CUDA_RUNTIME, nvml_header, unpacked
 NAMES: Final = Path(__file__).parents[4] / "isolation/driver"
 
 
-def listed(path: Path) -> set[str]:
-    return set(re.findall(r"^[A-Z]+\((\w+)\)", path.read_text(), flags=re.MULTILINE))
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # a first run fetches the headers
 def test_the_tables_are_what_the_headers_make_of_them() -> None:
@@ -29,5 +25,5 @@ def test_the_tables_are_what_the_headers_make_of_them() -> None:
 
 
 def test_whatever_cugetprocaddress_finds_is_one_of_the_names() -> None:
-    routes = re.findall(r"^ROUTE\((\w+), \d+, [01], (\w+)\)", (NAMES / "routes.def").read_text(), flags=re.MULTILINE)
-    assert {name for route in routes for name in route} <= listed(NAMES / "cuda.def")
+    routes = re.findall(r"^ROUTE\((\w+), \d+, [01], (\w+)\)", (NAMES / "cuda.def").read_text(), flags=re.MULTILINE)
+    assert {name for name, _ in routes} <= {function for _, function in routes}

@@ -24,7 +24,6 @@ from rig.client.wait import until
 from rig.identity.people import TEAM
 from rig.images.bases import compiled
 from support.chain_stage import NODES, OURS, Chain, chained
-from support.isolation_stage import LIBDL
 
 PAIRS, SMOKE_PAIRS = 30, 1
 WARM_UP, SMOKE_WARM_UP = 1, 0
@@ -71,7 +70,7 @@ def main() -> int:
     pairs, warm_up, nodes = (SMOKE_PAIRS, SMOKE_WARM_UP, SMOKE_NODES) if bench.smoke else (PAIRS, WARM_UP, NODES)
     with tempfile.TemporaryDirectory() as root, chained(Path(root), say=_quiet, nodes=nodes) as chain:
         program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-        chain.rig.registry.push(images.glibc().with_files({FIRST: program, LIBDL: Path(LIBDL)}), IMAGE)
+        chain.rig.registry.push(images.preloadable().with_files({FIRST: program}), IMAGE)
         rounds = [
             (
                 waited_ms(chain, plain(f"plain-{number}"), Path(root)),

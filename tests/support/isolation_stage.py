@@ -6,7 +6,6 @@ crishim takes promises for advisory unless a test says otherwise, so that nothin
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,16 +39,15 @@ CARD_MIB: Final = 79 * 1024
 CARD: Final = CardId(UUIDS[0])
 ADVISORY: Final = ("--enforce", "advisory")
 ENV: Final = {"PARTAGE_PLUGINS_BLOCK": "", "PARTAGE_DRIVER_ROOT": DRIVER}
-LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
 _BROKER: Final = (sys.executable, "-P", "-m", "partage_isolation")
 _PLACES: Final = ("--library-folder", LIBRARIES, "--driver-root", DRIVER)
 _METRICS: Final = "127.0.0.1:9470"
 
 
 def image() -> images.Image:
-    """A program that takes memory as it is told, and the part of glibc that every distribution's package has."""
+    """A program that takes memory as it is told."""
     program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    return images.glibc().with_files({SERVING[0]: program, LIBDL: Path(LIBDL)})
+    return images.preloadable().with_files({SERVING[0]: program})
 
 
 def inventory() -> str:

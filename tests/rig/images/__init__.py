@@ -1,12 +1,13 @@
 """Images for pods, made from the machine's own files, so that no test fetches one.
 
 `busybox` is static and has a link for each applet; `glibc` and `musl` have a loader and dynamic programs, since nothing
-can be preloaded into a static one; `pause` holds a pod's namespaces. `Image.with_files` adds a test's own programs.
+can be preloaded into a static one; `preloadable` has what our library needs besides; `pause` holds a pod's namespaces.
+`Image.with_files` adds a test's own programs.
 """
 
 from __future__ import annotations
 
-from rig.images.bases import SANDBOX, busybox, compiled, glibc, musl, pause
+from rig.images.bases import SANDBOX, busybox, compiled, glibc, musl, pause, preloadable
 from rig.images.image import Image, Settings
 from rig.images.layers import Entry, File, Folder, HardLink, SymbolicLink
 
@@ -24,4 +25,5 @@ __all__ = [
     "glibc",
     "musl",
     "pause",
+    "preloadable",
 ]

@@ -6,6 +6,7 @@ libraries and works wherever the machine's own programs do.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -62,6 +63,7 @@ _OF_COREUTILS: Final = (
 )
 _DYNAMIC: Final = (*_OF_COREUTILS.split(), "grep", "sed")
 _LISTED: Final = SOURCES / "mapped.c"
+_LIBDL: Final = f"/lib/{os.uname().machine}-linux-gnu/libdl.so.2"
 
 
 @cache
@@ -77,6 +79,12 @@ def glibc() -> Image:
     libraries = {path for tool in set(tools.values()) for path in elf.needed(tool)}
     entries = [*_named(tools), HardLink("/bin/sh", "/bin/dash"), *_libraries(libraries)]
     return Image.of([*_ground(), *entries, File("/bin/mapped", compiled(_LISTED))])
+
+
+@cache
+def preloadable() -> Image:
+    """As `glibc`, with what our library needs besides: a part of glibc's that every distribution's package has."""
+    return glibc().with_files({_LIBDL: Path(_LIBDL)})
 
 
 @cache

@@ -23,7 +23,7 @@ from rig.nodes.machine import Machine
 from soak.siege.innocents import NAMESPACE
 from soak.siege.verdicts import Verdict, Wrong
 from support.chain_stage import OURS, Chain
-from support.isolation_stage import LIBDL, told_by
+from support.isolation_stage import told_by
 from support.simgpu_stage import tell
 
 PROGRAM: Final = Path(__file__).parent / "c/siege.c"
@@ -140,7 +140,7 @@ class SharedCard:
 
 def shared_card(chain: Chain) -> SharedCard:
     program = compiled(PROGRAM, flags=("-std=gnu11", "-ldl"))
-    image = images.glibc().with_files({COMMAND: program, LIBDL: Path(LIBDL)})
+    image = images.preloadable().with_files({COMMAND: program})
     chain.rig.registry.push(image, IMAGE)
     neighbour = _pod(chain, "neighbour", {GPU_MILLI: str(NEIGHBOUR_MILLI), GPU_MEMORY: "4Gi"})
     neighbour.wait_running(within_s=120)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from partage_base.cri import Changes, CreateRequest, rewritten
 from partage_base.keyring import Keyring
@@ -45,12 +46,25 @@ class GrantPolicy:
     confinement: Confinement = field(default_factory=Confinement)
 
 
-def default_roots(root: Path, *more: Path) -> Roots:
-    """Where drivers, libraries and the broker's folders usually lie; links are followed before anything is compared."""
-    usual = ("run/partage", "run/nvidia", "usr", "opt", "lib", "lib64")
-    mounts = {str(path.resolve()) for path in (*(root / each for each in usual), *more)}
-    devices = {str((root / each).resolve()) for each in ("dev", "run/nvidia/driver/dev")}
-    return Roots(mounts=tuple(sorted(mounts)), devices=tuple(sorted(devices)))
+_OF_A_DRIVER: Final = ("usr", "lib", "lib64", "run/nvidia-persistenced")
+"""Where its libraries, programs and socket are, below the folder that it is installed in."""
+
+
+def default_roots(root: Path, *more: Path, driver: Path | None = None) -> Roots:
+    """Where drivers, libraries and the broker's folders usually lie; links are followed before anything is compared.
+
+    `driver` is the folder that the driver is installed in: what it brings is below that, too, and nothing else is.
+    """
+    usual = [root / each for each in ("run/partage", "run/nvidia", "opt", *_OF_A_DRIVER)]
+    devices = [root / each for each in ("dev", "run/nvidia/driver/dev")]
+    if driver is not None:
+        usual += [driver / each for each in _OF_A_DRIVER]
+        devices.append(driver / "dev")
+    return Roots(mounts=_resolved(*usual, *more), devices=_resolved(*devices))
+
+
+def _resolved(*folders: Path) -> tuple[str, ...]:
+    return tuple(sorted({str(folder.resolve()) for folder in folders}))
 
 
 def target_of(path: str) -> PathTarget | None:

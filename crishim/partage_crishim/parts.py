@@ -54,11 +54,12 @@ class Policy:
             container_handlers=(*settings.container_handlers, *settings.nvidia_handlers),
             vm_handlers=settings.vm_handlers,
         )
+        driver = settings.below_root(settings.driver_root)
         try:
-            roots = default_roots(settings.root, *map(settings.below_root, settings.mount_roots))
+            roots = default_roots(settings.root, *map(settings.below_root, settings.mount_roots), driver=driver)
         except (OSError, RuntimeError) as error:  # links in a circle; it costs only who mounts from there
             _log.error("mount_roots can't be used, so only the usual folders are", why=str(error))
-            roots = default_roots(settings.root)
+            roots = default_roots(settings.root, driver=driver)
         grants = GrantPolicy(roots=roots, enforcement=settings.enforce, confinement=confinement)
         return cls(guard=guard, grants=grants, closed=closed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 import pytest
 
@@ -44,6 +45,14 @@ def test_libraries_are_where_every_c_library_looks_under_the_names_that_programs
 
 def test_nothing_is_writable_for_the_container(node: MadeNode) -> None:
     assert all(mount.readonly for mount in node.with_driver().adjusted(FIRST).mounts)
+
+
+def test_the_socket_of_the_persistence_daemon_is_given_where_that_daemon_runs(node: MadeNode) -> None:
+    path = "/run/nvidia-persistenced/socket"
+    assert path not in mounts(node.with_driver().adjusted(FIRST))
+    (node.root / path.lstrip("/")).parent.mkdir(parents=True)
+    os.mknod(node.root / path.lstrip("/"), stat.S_IFSOCK | 0o666)
+    assert mounts(node.adjusted(FIRST))[path] == f"{node.root}{path}"
 
 
 def test_only_what_the_capabilities_name_is_mounted(node: MadeNode) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from partage_gpu.node.minors import CardNodes, is_device
-from partage_gpu.node.raw import CONTROL, CONTROLS, LIBRARIES, PROGRAMS, InstalledDriver
+from partage_gpu.node.raw import CONTROL, CONTROLS, LIBRARIES, PERSISTENCE, PROGRAMS, InstalledDriver
 from partage_gpu.node.stability import Facts, are_settled, facts_of
 from partage_plugins.errors import Refused
 from partage_plugins.vocabulary.gpu import Card, GpuPart
@@ -44,6 +45,7 @@ class DriverFiles:
             controls={name: f"{devices}/{name}" for name in CONTROLS if is_device(f"{devices}/{name}")},
             libraries=self._libraries.of(home, _TRIPLET, part.driver),
             programs={name: f"{home}/usr/bin/{name}" for name in PROGRAMS if _is_file(f"{home}/usr/bin/{name}")},
+            persistence=f"{home}/{PERSISTENCE}" if _is_socket(f"{home}/{PERSISTENCE}") else None,
         )
 
 
@@ -59,6 +61,13 @@ def _text_of(folder: Path) -> str:
 
 def _is_file(path: str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  see above
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)  # noqa: PTH116  see above
+    except OSError:
+        return False
 
 
 class Libraries:

@@ -21,6 +21,8 @@ CONTROL: Final = "nvidiactl"
 UNIFIED_MEMORY: Final = "nvidia-uvm"
 CONTROLS: Final = (CONTROL, UNIFIED_MEMORY, "nvidia-uvm-tools")
 PROGRAMS: Final = ("nvidia-smi",)
+PERSISTENCE: Final = "run/nvidia-persistenced/socket"
+"""Of the daemon that keeps the driver awake; programs may ask it, so NVIDIA's tools give it to containers, too."""
 
 _COMPUTE: Final = {
     "libcuda": ("libcuda.so.1", "libcuda.so"),
@@ -59,6 +61,8 @@ class InstalledDriver(Struct, frozen=True, kw_only=True):
     controls: Mapping[str, str]
     libraries: Mapping[str, str]
     programs: Mapping[str, str]
+    persistence: str | None = None
+    """The socket; None where its daemon does not run."""
 
 
 class RawParts(Struct, frozen=True, kw_only=True):
@@ -102,6 +106,8 @@ def shared_parts(driver: InstalledDriver, capabilities: frozenset[str]) -> RawPa
     mounts = [mount for capability in sorted(capabilities) for mount in _libraries(driver, _LIBRARIES[capability])]
     if "utility" in capabilities:
         mounts += [Mount(container_path=f"/usr/bin/{name}", host_path=path) for name, path in driver.programs.items()]
+    if driver.persistence is not None:
+        mounts.append(Mount(container_path=f"/{PERSISTENCE}", host_path=driver.persistence))
     return RawParts(devices=tuple(devices), mounts=tuple(mounts))
 
 

@@ -32,3 +32,12 @@ def test_links_that_lead_in_a_circle_leave_the_usual_folders(tmp_path: Path) -> 
     settings = CrishimSettings(root=tmp_path, mount_roots=(Path("/circle"),))
     usual = Policy.of(CrishimSettings(root=tmp_path)).grants.roots.mounts
     assert set(usual) <= set(Policy.of(settings).grants.roots.mounts)
+
+
+def test_what_a_driver_in_a_folder_of_its_own_brings_may_be_attached_and_nothing_beside_it(tmp_path: Path) -> None:
+    roots = Policy.of(CrishimSettings(root=tmp_path, driver_root=Path("/var/driver"))).grants.roots
+    usual = Policy.of(CrishimSettings(root=tmp_path)).grants.roots
+    driver = tmp_path / "var/driver"
+    brought = {str(driver / each) for each in ("usr", "lib", "lib64", "run/nvidia-persistenced")}
+    assert set(roots.mounts) - set(usual.mounts) == brought
+    assert set(roots.devices) - set(usual.devices) == {str(driver / "dev")}

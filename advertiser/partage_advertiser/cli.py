@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from typing import Final, NamedTuple
 
 import click
@@ -43,7 +44,7 @@ async def _tell(settings: AdvertiserSettings, *, dry_run: bool) -> int:
     async with AsyncExitStack() as stack:
         if not dry_run:
             await stack.enter_async_context(_alone(settings))
-        server = await stack.enter_async_context(await api_server(settings))
+        server = await stack.enter_async_context(api_server(settings))
         async with inspecting(settings, server, wake=lambda: None) as inspector:
             text = encode_inventory(await _settled(inspector))
         return await (_show(settings, server, text) if dry_run else _write(settings, server, text))
@@ -62,9 +63,11 @@ async def _settled(inspector: Inspector) -> Inventory:
         await asyncio.sleep(_AGAIN_S)
 
 
-async def _write(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:
+async def _write(settings: AdvertiserSettings, server: ApiServer | None, text: bytes) -> int:
     is_new = InventoryFile(settings.root).write(text)
     _say(f"{settings.root / INVENTORY_FILE}: {'written' if is_new else 'says so already'}")
+    if server is None:
+        return 0
     if await _stands(settings, server) == text.decode():
         _say(f"annotation {ANNOTATION} of node {settings.node_name}: says so already")
         return 0
@@ -74,10 +77,12 @@ async def _write(settings: AdvertiserSettings, server: ApiServer, text: bytes) -
     return 0
 
 
-async def _show(settings: AdvertiserSettings, server: ApiServer, text: bytes) -> int:
+async def _show(settings: AdvertiserSettings, server: ApiServer | None, text: bytes) -> int:
     click.echo(text)
     differs = InventoryFile(settings.root).text() != text
     _say(f"{settings.root / INVENTORY_FILE}: {'would be written' if differs else 'says so already'}")
+    if server is None:
+        return 0
     try:
         stands = await _stands(settings, server)
     except KubeError as error:
@@ -99,10 +104,11 @@ async def _prune(settings: AdvertiserSettings, *, dry_run: bool) -> int:
                 await stack.enter_async_context(_alone(settings))
             except AnotherRuns as error:
                 raise AnotherRuns(f"{error}: it would write everything again") from None
-        server = await stack.enter_async_context(await api_server(settings))
+        server = await stack.enter_async_context(api_server(settings))
         failed = False
-        for prune in (_annotation, _lease, _files):  # one that can't be removed keeps no other
-            pruned = await prune(settings, server, dry_run=dry_run)
+        told = [] if server is None else [partial(prune, settings, server) for prune in (_annotation, _lease)]
+        for prune in (*told, partial(_files, settings)):  # one that can't be removed keeps no other
+            pruned = await prune(dry_run=dry_run)
             _say(f"{pruned.what}: {pruned.outcome}")
             failed = failed or pruned.failed
         return _FAILED if failed else 0
@@ -155,7 +161,7 @@ async def _lease(settings: AdvertiserSettings, server: ApiServer, *, dry_run: bo
     return Pruned(what, "would be removed" if dry_run else "removed")
 
 
-async def _files(settings: AdvertiserSettings, _: ApiServer, *, dry_run: bool) -> Pruned:
+async def _files(settings: AdvertiserSettings, *, dry_run: bool) -> Pruned:
     root = settings.root
     what = f"{root / INVENTORY_FILE} and our file in {root / PAUSE_FOLDER}"
     try:

@@ -23,6 +23,11 @@ _MOST_AGAIN_S: Final = 20.0
 _log = structlog.get_logger()
 
 
+def logged(happening: Happening) -> None:
+    log = _log.warning if happening.type == "Warning" else _log.info
+    log("something happened on this node", reason=happening.reason, what=happening.message)
+
+
 class Events:
     def __init__(
         self,
@@ -42,8 +47,7 @@ class Events:
 
     def tell(self, happening: Happening) -> None:
         """Soon; also in the log, at once."""
-        log = _log.warning if happening.type == "Warning" else _log.info
-        log("something happened on this node", reason=happening.reason, what=happening.message)
+        logged(happening)
         if self._repeats.due(happening) is None:
             return
         try:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
 from partage_advertiser.inventory import NoInventory
-from partage_advertiser.kubelet import Kubelet, Pods
+from partage_advertiser.kubelet import Holders, Kubelet, NoHolders, OfKubelet, Pods
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import Readiness
 from partage_base.cri import PodResources, UnaryClient
@@ -42,28 +42,30 @@ FOLDERS: Final = (PAUSE_FOLDER, "var/lib/kubelet/device-plugins", "var/lib/kubel
 """A pause is a file in the first; kubelet renames its record into the second, and plugins listen in both."""
 
 
-async def api_server(settings: AdvertiserSettings) -> ApiServer:
-    """As this node; raises `BadConfiguration` where no account is given."""
+@asynccontextmanager
+async def api_server(settings: AdvertiserSettings) -> AsyncGenerator[ApiServer | None]:
+    """As this node; None where there is no cluster. Raises `BadConfiguration` where no account is given."""
+    if not settings.cluster:
+        yield None
+        return
     try:
         access = await asyncio.to_thread(Access.find, settings.kubeconfig)
     except BadAccess as error:
         raise BadConfiguration(str(error)) from None
-    return ApiServer(access, user_agent=f"partage-advertiser/{VERSION}")
+    async with ApiServer(access, user_agent=f"partage-advertiser/{VERSION}") as server:
+        yield server
 
 
 class Inspector:
-    def __init__(self, side: NodeSide, kubelet: Kubelet, pods: Pods, readiness: Readiness) -> None:
+    def __init__(self, side: NodeSide, holders: Holders, readiness: Readiness) -> None:
         self._side = side
-        self._kubelet = kubelet
-        self._pods = pods
+        self._holders = holders
         self.readiness = readiness
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plugins")
 
     async def look(self, last: Inventory | None) -> Inventory:
         """What there is now; `NoInventory` where a plugin fails, since half an inventory would be a lie."""
-        in_use = await self._kubelet.in_use()
-        if in_use is not None:
-            in_use = await self._pods.without_ended(in_use, last)
+        in_use = await self._holders.in_use(last)
         try:
             parts = await self._asked(lambda: self._side.discover(in_use))
         except PartageError as error:
@@ -92,9 +94,10 @@ async def inspecting(
     watchdog = Watchdog(side.activity, deadline_s=settings.plugin_deadline_s)
     watchdog.start()
     with closing(UnaryClient(settings.below_root(settings.pod_resources))) as client:
-        kubelet = Kubelet(PodResources(client), settings.root)
-        readiness = Readiness(settings.root, within_s=settings.ready_within_s)
-        inspector = Inspector(side, kubelet, Pods(server), readiness)
+        holders = (
+            NoHolders() if server is None else OfKubelet(Kubelet(PodResources(client), settings.root), Pods(server))
+        )
+        inspector = Inspector(side, holders, Readiness(settings.root, within_s=settings.ready_within_s))
         try:
             yield inspector
         finally:

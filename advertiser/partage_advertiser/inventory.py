@@ -1,4 +1,4 @@
-"""Where an inventory goes: the node's file, then the API server, then people, who hear of what is different.
+"""Where an inventory goes: the node's file, then its audience, which hears besides of what is different.
 
 A file that can't be written does not stop the rest: the cluster still hears that a card is lost. But then crishim reads
 something else than the scheduler, so the caller is told, and must not vouch for it by a heartbeat.
@@ -11,9 +11,8 @@ from typing import Final
 
 import structlog
 
-from partage_advertiser.events import Events
+from partage_advertiser.audience import Audience
 from partage_advertiser.happenings import happenings
-from partage_advertiser.publisher import Publisher
 from partage_base.files import write_whole
 from partage_plugins.codecs import decode_inventory, encode_inventory
 from partage_plugins.errors import DecodeError, PartageError
@@ -60,10 +59,10 @@ class InventoryFile:
 
 
 class Outlets:
-    """The file, the annotation and the events of one node."""
+    """The file of one node, and who hears of it."""
 
-    def __init__(self, file: InventoryFile, publisher: Publisher, events: Events) -> None:
-        self._file, self._publisher, self._events = file, publisher, events
+    def __init__(self, file: InventoryFile, audience: Audience) -> None:
+        self._file, self._audience = file, audience
         self.told: Inventory | None = _last_told(file)
         """The last one; at the start, that of the advertiser before us."""
 
@@ -72,9 +71,9 @@ class Outlets:
         text = encode_inventory(inventory)
         before, self.told = self.told, inventory
         fault = self._written(text)
-        self._publisher.want(text.decode())
+        self._audience.want(text.decode())
         for happening in happenings(before, inventory):
-            self._events.tell(happening)
+            self._audience.tell(happening)
         if fault is not None:
             raise NoInventory(f"the inventory's file can't be written: {fault}; free room in /run, or mend it")
 

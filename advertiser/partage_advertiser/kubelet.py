@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import structlog
@@ -97,7 +97,7 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 class Pods:
-    def __init__(self, server: ApiServer | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, server: ApiServer, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._clock = clock
         self._known: dict[_PodName, tuple[float, bool]] = {}
@@ -124,11 +124,33 @@ class Pods:
 
     async def _asked(self, use: DeviceUse) -> bool:
         """A pod that the API server does not know may run all the same; so may any while it can't be asked."""
-        if self._server is None:
-            return False
         try:
             async with asyncio.timeout(_WITHIN_S):  # a look waits for it
                 pod = await self._server.get(pod_path(use.namespace, use.pod), _Pod)
         except (KubeError, TimeoutError):
             return False
         return pod.status.phase in _ENDED
+
+
+class Holders(Protocol):
+    """Who on this node has devices that somebody else than partage gave."""
+
+    async def in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
+        """All of them; None where that can't be known. `last` is the inventory that was told last."""
+        ...
+
+
+class OfKubelet:
+    def __init__(self, kubelet: Kubelet, pods: Pods) -> None:
+        self._kubelet, self._pods = kubelet, pods
+
+    async def in_use(self, last: Inventory | None) -> list[DeviceUse] | None:
+        in_use = await self._kubelet.in_use()
+        return None if in_use is None else await self._pods.without_ended(in_use, last)
+
+
+class NoHolders:
+    """Of a machine without a kubelet: only partage hands out cards there."""
+
+    async def in_use(self, last: Inventory | None) -> list[DeviceUse] | None:  # noqa: ARG002  as the others have it
+        return []

@@ -18,13 +18,12 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from partage_advertiser.events import Events
+from partage_advertiser.audience import Audience, Cluster, OwnLog
 from partage_advertiser.findings import FindingsFolder
 from partage_advertiser.happenings import of_crishim
-from partage_advertiser.heartbeat import LATE_BEATS, Heartbeat
+from partage_advertiser.heartbeat import LATE_BEATS
 from partage_advertiser.inspection import FolderWatch, Inspector, api_server, inspecting
 from partage_advertiser.inventory import InventoryFile, Outlets
-from partage_advertiser.publisher import Publisher
 from partage_advertiser.settings import AdvertiserSettings
 from partage_advertiser.signs import PauseFile, why_paused
 from partage_base.condition import Fault
@@ -87,7 +86,7 @@ async def start(settings: AdvertiserSettings, daemon: Daemon) -> Advertiser:
     stack, root, loop = daemon.stack, settings.root, asyncio.get_running_loop()
     await stack.enter_async_context(alone(root / ADVERTISER_LOCK, "advertiser", within_s=_LOCK_WITHIN_S))
     clear_unfinished((root / INVENTORY_FILE).parent, root / PAUSE_FOLDER)
-    server = await stack.enter_async_context(await api_server(settings))
+    server = await stack.enter_async_context(api_server(settings))
     woken = asyncio.Event()
 
     def wake() -> None:  # plugins call it from any thread
@@ -104,43 +103,39 @@ class Advertiser:
         self,
         settings: AdvertiserSettings,
         daemon: Daemon,
-        server: ApiServer,
+        server: ApiServer | None,
         inspector: Inspector,
         woken: asyncio.Event,
     ) -> None:
-        root, node = settings.root, settings.node_name
+        root = settings.root
         self._settings, self._daemon = settings, daemon
         self._inspector, self._woken = inspector, woken
         self._folders, self._findings = FolderWatch(root), FindingsFolder(root)
-        self._metrics = metrics = AdvertiserMetrics(daemon.metrics, node)
+        self._metrics = metrics = AdvertiserMetrics(daemon.metrics, settings.node_name)
         self._repeats = Repeats(every_s=60)
         self._crishim_faults: tuple[Fault, ...] = ()
         self._looked_s = self._looked_well_s = float("-inf")
-        self._events = Events(server, node, sent=lambda outcome: metrics.events.update([outcome]))
-        self._publisher = Publisher(
-            server,
-            node,
-            on_labels=partial(_pause, PauseFile(root), woken.set),
-            patched=lambda outcome: metrics.patches.update([outcome]),
+        self._audience: Audience = (
+            OwnLog()
+            if server is None
+            else Cluster(
+                server,
+                settings,
+                beats=self._is_true,
+                on_labels=partial(_pause, PauseFile(root), woken.set),
+                patched=lambda outcome: metrics.patches.update([outcome]),
+                beaten=lambda outcome: metrics.heartbeats.update([outcome]),
+                sent=lambda outcome: metrics.events.update([outcome]),
+            )
         )
-        self._outlets = Outlets(InventoryFile(root), self._publisher, self._events)
-        self._heartbeat = Heartbeat(
-            server,
-            namespace=settings.namespace,
-            node=node,
-            every_s=settings.heartbeat_s,
-            node_uid=lambda: self._publisher.node_uid,
-            beats=self._is_true,
-            beaten=lambda outcome: metrics.heartbeats.update([outcome]),
-        )
+        self._outlets = Outlets(InventoryFile(root), self._audience)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Goes on looking, and tells the cluster."""
         tasks = self._daemon.tasks
         tasks.start(self._keep_looking(), name="looking")
-        tasks.start(self._publisher.run(), name="publishing")
-        tasks.start(self._heartbeat.run(), name="heartbeat")
-        tasks.start(self._events.run(), name="events")
+        for name, work in self._audience.work().items():
+            tasks.start(work, name=name)
         await stopping.wait()
 
     async def _keep_looking(self) -> None:
@@ -152,7 +147,7 @@ class Advertiser:
             else:
                 self._refresh_readiness()
             self._tell_findings()
-            self._metrics.is_published.set(float(self._publisher.is_true))
+            self._metrics.is_published.set(float(self._audience.is_true))
 
     async def _woken_within(self, seconds: float) -> bool:
         try:
@@ -201,13 +196,13 @@ class Advertiser:
         before, self._crishim_faults = self._crishim_faults, self._inspector.readiness.crishim_faults()
         new = (of_crishim(fault) for fault in self._crishim_faults if fault not in before)
         for happening in (*self._findings.news(), *new):
-            self._events.tell(happening)
+            self._audience.tell(happening)
 
     def _is_true(self) -> bool:
         """Whether what the API server has is what a look showed lately."""
         late_s = LATE_BEATS * max(self._settings.heartbeat_s, self._settings.look_every_s)
         is_fresh = time.monotonic() - self._looked_well_s < late_s
-        return is_fresh and self._publisher.is_true
+        return is_fresh and self._audience.is_true
 
 
 def _pause(file: PauseFile, wake: Callable[[], None], labels: Mapping[str, str]) -> None:

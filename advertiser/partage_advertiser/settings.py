@@ -16,6 +16,9 @@ from partage_base.daemon.settings import CommonSettings, Setting
 class AdvertiserSettings(CommonSettings, frozen=True, kw_only=True):
     """Of the daemon that tells the cluster what its node has."""
 
+    cluster: Annotated[
+        bool, Setting("Whether there is an API server; false on a machine of its own, where only the file is written.")
+    ] = True
     kubeconfig: Annotated[
         Path | None,
         Setting("File that says how to reach the API server; without it KUBECONFIG, then the pod's service account."),

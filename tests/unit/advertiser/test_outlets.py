@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from partage_advertiser.events import Events
+from partage_advertiser.audience import OwnLog
 from partage_advertiser.happenings import Happening
 from partage_advertiser.inventory import InventoryFile, NoInventory, Outlets
-from partage_advertiser.publisher import Publisher
 from partage_plugins.codecs import encode_inventory
 from partage_plugins.vocabulary.places import INVENTORY_FILE
 from unit.advertiser.cards import card, inventory
@@ -25,7 +23,7 @@ class Full(InventoryFile):
         raise OSError(28, "No space left on device")
 
 
-class Heard:
+class Heard(OwnLog):
     """The API server's and people's side."""
 
     def __init__(self) -> None:
@@ -40,7 +38,7 @@ class Heard:
 
 
 def _outlets(file: InventoryFile, heard: Heard) -> Outlets:
-    return Outlets(file, cast("Publisher", heard), cast("Events", heard))
+    return Outlets(file, heard)
 
 
 def test_an_inventory_reaches_the_file_the_api_server_and_people(tmp_path: Path) -> None:

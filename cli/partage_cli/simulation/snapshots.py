@@ -7,16 +7,15 @@ What the cluster itself made of the workload is `now`. Signatures are not looked
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Final
+from typing import TypeVar
 
 import msgspec
 
 from partage_cli.simulation.measures import Meter
 from partage_cli.simulation.results import Point
-from partage_cli.simulation.snapshot_objects import Object, Objects, pod_of
 from partage_cli.simulation.typical import typical_of
 from partage_cli.simulation.workloads import FleetNode, Workload, demand_milli
 from partage_plugins.codecs import decode_allocation, decode_inventory
@@ -25,10 +24,20 @@ from partage_plugins.errors import DecodeError, PartageError, Refused
 from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU, CardId, NodeName, PodRequest
 from partage_plugins.vocabulary.keys import ALLOCATION, INVENTORY
-from partage_scheduler.decision import needs_of, room_of
 from partage_scheduler.decision.rooms import minus
+from partage_scheduler.objects import ApiNode, ApiPod
+from partage_scheduler.predicates import room_of
+from partage_scheduler.requests import RequestReader
 
-_ENDED: Final = ("Succeeded", "Failed")
+T = TypeVar("T", ApiNode, ApiPod)
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    kind: str
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: tuple[msgspec.Raw, ...]
 
 
 @dataclass(frozen=True)
@@ -43,9 +52,9 @@ class Snapshot:
 
 @dataclass
 class _Reading:
-    side: SchedulerSide
+    requests: RequestReader
     nodes: dict[NodeName, FleetNode] = field(default_factory=dict[NodeName, FleetNode])
-    asking: list[tuple[Object, PodRequest]] = field(default_factory=list[tuple[Object, PodRequest]])
+    asking: list[tuple[ApiPod, PodRequest]] = field(default_factory=list[tuple[ApiPod, PodRequest]])
     notes: list[str] = field(default_factory=list[str])
 
 
@@ -57,18 +66,17 @@ def read_snapshot(file: Path, side: SchedulerSide) -> Snapshot:
 def snapshot_of(raw: bytes, file: str, side: SchedulerSide) -> Snapshot:
     """The same, of what stands in a file of that name."""
     objects = _objects(raw, file)
-    reading = _Reading(side)
-    for each in objects:
-        if each.kind == "Node":
-            _read_node(reading, each)
+    reading = _Reading(RequestReader(side.requests))
+    for node in _of_kind("Node", ApiNode, objects, file):
+        _read_node(reading, node)
     _refuse_doubled_cards(file, reading.nodes)
-    for each in objects:
-        if each.kind == "Pod" and each.status.phase not in _ENDED:
-            _read_pod(reading, each)
+    for pod in _of_kind("Pod", ApiPod, objects, file):
+        if not pod.is_terminal:
+            _read_pod(reading, pod)
     return _whole(file, reading)
 
 
-def _objects(raw: bytes, file: str) -> tuple[Object, ...]:
+def _objects(raw: bytes, file: str) -> tuple[msgspec.Raw, ...]:
     """All that is there; as large as it is, unlike an annotation, since the user's own kubectl wrote it."""
     try:
         raw.decode()
@@ -76,39 +84,42 @@ def _objects(raw: bytes, file: str) -> tuple[Object, ...]:
         raise DecodeError(
             file, path="$", value="text that is not Unicode", allowed="JSON as kubectl prints it"
         ) from None
-    return Reader(file, Objects).read_part(raw, at="$").items
+    return Reader(file, _List).read_part(raw, at="$").items
 
 
-def _read_node(reading: _Reading, node: Object) -> None:
-    name, text = NodeName(node.metadata.name), node.metadata.annotations.get(INVENTORY)
+def _of_kind(kind: str, type_: type[T], objects: Sequence[msgspec.Raw], file: str) -> Iterator[T]:
+    kinds, reader = Reader(file, _Kind), Reader(file, type_)
+    for place, each in enumerate(objects):
+        at = f"$.items[{place}]"
+        if kinds.read_part(each, at=at).kind == kind:
+            yield reader.read_part(each, at=at)
+
+
+def _read_node(reading: _Reading, node: ApiNode) -> None:
+    text = node.metadata.annotations.get(INVENTORY)
     if text is None:
         return
     try:
-        found = FleetNode(
-            name, decode_inventory(text, [GPU]), room_of(node.status.allocatable, path="$.status.allocatable")
-        )
+        found = FleetNode(node.name, decode_inventory(text, [GPU]), room_of(node))
     except PartageError as error:
-        reading.notes.append(f"node {name} is left out: {error}")
+        reading.notes.append(f"node {node.name} is left out: {error}")
         return
     if found.cards:
-        reading.nodes[name] = found
+        reading.nodes[node.name] = found
 
 
-def _read_pod(reading: _Reading, found: Object) -> None:
-    name = f"{found.metadata.namespace}/{found.metadata.name}"
-    pod = pod_of(found)
+def _read_pod(reading: _Reading, pod: ApiPod) -> None:
     try:
-        needs = needs_of(pod, found.spec.overhead)
-        request = reading.side.requests(pod)
+        request = reading.requests.of(pod)
     except PartageError as error:
-        reading.notes.append(f"pod {name} is left out: {error}")
+        reading.notes.append(f"pod {pod.namespace}/{pod.name} is left out: {error}")
         return
     if request.containers:
-        reading.asking.append((found, msgspec.structs.replace(request, needs=needs)))
+        reading.asking.append((pod, request))
         return
-    node = reading.nodes.get(NodeName(found.spec.node_name))
+    node = reading.nodes.get(NodeName(pod.node))
     if node is not None:
-        reading.nodes[node.name] = msgspec.structs.replace(node, total=minus(node.total, needs))
+        reading.nodes[node.name] = msgspec.structs.replace(node, total=minus(node.total, request.needs))
 
 
 def _whole(file: str, reading: _Reading) -> Snapshot:
@@ -119,7 +130,7 @@ def _whole(file: str, reading: _Reading) -> Snapshot:
     return Snapshot(workload, _now(workload, reading.asking, reading.notes), tuple(reading.notes))
 
 
-def _now(workload: Workload, asking: Sequence[tuple[Object, PodRequest]], notes: list[str]) -> Point:
+def _now(workload: Workload, asking: Sequence[tuple[ApiPod, PodRequest]], notes: list[str]) -> Point:
     """What the allocations on the pods amount to."""
     meter = Meter(workload.nodes, typical_of(workload.requests))
     arrived = sum(demand_milli(request) for request in workload.requests)
@@ -130,7 +141,7 @@ def _now(workload: Workload, asking: Sequence[tuple[Object, PodRequest]], notes:
         try:
             meter.take(decode_allocation(text, [GPU]), request)
         except PartageError as error:
-            notes.append(f"what pod {pod.metadata.namespace}/{pod.metadata.name} holds now is not counted: {error}")
+            notes.append(f"what pod {pod.namespace}/{pod.name} holds now is not counted: {error}")
     return Point(
         arrived=round(100 * arrived / meter.capacity_milli),
         allocated=meter.allocated_percent,

@@ -17,8 +17,7 @@ from partage_scheduler.cluster.causes import NOTHING, Cause
 from partage_scheduler.cluster.readiness import SAID_NOTHING, UNREADABLE, Readiness, obstacle_of
 from partage_scheduler.decision import Barred, Decider
 from partage_scheduler.objects import ApiNode
-from partage_scheduler.predicates import Predicates
-from partage_scheduler.predicates.needs import amount
+from partage_scheduler.predicates import Predicates, room_of
 from partage_scheduler.versions import Versions
 
 Causes = frozenset[Cause]
@@ -80,7 +79,7 @@ class Fleet:
 
     def comes(self, node: ApiNode) -> Known:
         inventory, obstacle = self._inventory_of(node, _EMPTY)
-        total = _total_of(node)
+        total = room_of(node)
         self._decider.add_node(node.name, inventory, total)
         slot = self._decider.slot(node.name)
         if slot is None:
@@ -101,7 +100,7 @@ class Fleet:
             if self._readiness.put(node.name, known.slot, obstacle):
                 causes |= _INVENTORY
         if node.status.allocatable != before.status.allocatable:
-            total = _total_of(node)
+            total = room_of(node)
             if total != known.total:
                 self._decider.resize_node(node.name, total)
         if _matters(node, before):
@@ -131,13 +130,6 @@ class Fleet:
         except DecodeError:
             return before, UNREADABLE
         return inventory, obstacle_of(inventory)
-
-
-def _total_of(node: ApiNode) -> Room:
-    found = node.status.allocatable
-    return Room(
-        cpu_milli=amount("cpu", found.get("cpu", "0"), 0), memory_bytes=amount("memory", found.get("memory", "0"), 0)
-    )
 
 
 def _matters(node: ApiNode, before: ApiNode) -> bool:

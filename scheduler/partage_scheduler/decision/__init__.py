@@ -7,7 +7,6 @@ nothing fits. `decider` joins them, over plugins that it knows only as `side`.
 
 from partage_scheduler.decision.decider import Decider, Decision
 from partage_scheduler.decision.ledger import Holding, Ledger
-from partage_scheduler.decision.needs import needs_of, room_of
 from partage_scheduler.decision.reasons import Barred, Explanation
 from partage_scheduler.decision.rooms import INSUFFICIENT
 from partage_scheduler.decision.side import Side
@@ -21,6 +20,4 @@ __all__ = [
     "Holding",
     "Ledger",
     "Side",
-    "needs_of",
-    "room_of",
 ]

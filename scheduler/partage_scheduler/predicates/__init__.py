@@ -8,7 +8,7 @@ answers with `Barred`. `preferences` says which nodes are better (over `images` 
 here. `needs` counts what a pod needs, as kubelet does.
 """
 
-from partage_scheduler.predicates.needs import needs
+from partage_scheduler.predicates.needs import needs, room_of
 from partage_scheduler.predicates.predicates import Predicates
 
-__all__ = ["Predicates", "needs"]
+__all__ = ["Predicates", "needs", "room_of"]

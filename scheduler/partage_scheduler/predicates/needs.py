@@ -18,7 +18,7 @@ from typing import Final
 from partage_plugins.codecs import parse_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import Room
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiNode, ApiPod
 from partage_scheduler.objects.pods import role_of
 from partage_scheduler.objects.specs import Amounts, Container, ContainerStatus
 
@@ -54,6 +54,12 @@ def needs(pod: ApiPod) -> Room:
     """CPU and main memory, as the decider counts them."""
     asked = asked_by(pod)
     return Room(cpu_milli=asked.get(CPU, 0), memory_bytes=asked.get(MEMORY, 0))
+
+
+def room_of(node: ApiNode) -> Room:
+    """CPU and main memory for its pods; what can't be read as an amount counts as none."""
+    found = node.status.allocatable
+    return Room(cpu_milli=amount(CPU, found.get(CPU, "0"), 0), memory_bytes=amount(MEMORY, found.get(MEMORY, "0"), 0))
 
 
 def of_container(amounts: Amounts) -> Counted:

@@ -11,7 +11,6 @@ import pytest
 from partage_base.kube.answers import decoded
 from partage_base.kube.errors import Nonsense
 from partage_base.kube.pages import page_of
-from partage_cli.simulation.snapshot_objects import Object, pod_of
 from partage_scheduler.objects import (
     ApiClaim,
     ApiCsiNode,
@@ -30,9 +29,18 @@ def read(found: object, type_: Any = ApiPod) -> Any:
     return decoded("GET /it", json.dumps(found).encode(), type_)
 
 
-def test_plugins_are_shown_what_a_snapshot_of_the_cluster_shows_them() -> None:
-    text = json.dumps({"kind": "Pod", **FULL_POD})
-    assert seen(read(FULL_POD)) == pod_of(msgspec.json.decode(text, type=Object))
+def test_plugins_are_shown_what_the_user_wrote_with_containers_as_they_start() -> None:
+    asked = {"limits": {"partage.dev/gpu-milli": "500"}, "requests": {"cpu": "1"}}
+    assert json.loads(msgspec.json.encode(seen(read(FULL_POD)))) == {
+        "ref": {"namespace": "team-a", "name": "train-0", "uid": "u-1"},
+        "labels": {"app": "train", "rev": "3"},
+        "annotations": {"partage.dev/affinity": "red"},
+        "containers": [
+            {"name": "log", "role": "sidecar", "limits": {}, "requests": {"cpu": "100m"}},
+            {"name": "fetch", "role": "init", "limits": {}, "requests": {}},
+            {"name": "main", "role": "app", **asked},
+        ],
+    }
 
 
 def test_a_pod_with_next_to_nothing_is_read_too() -> None:

@@ -13,7 +13,6 @@ import difflib
 import importlib
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -36,8 +35,9 @@ class Subcommand(NamedTuple):
     """Where a subcommand is, and what `partage --help` says of it without importing it."""
 
     module: str
-    """It has an attribute `command`."""
     summary: str
+    attribute: str = "command"
+    """Of the module."""
 
 
 SUBCOMMANDS: Final = {
@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
         if found is None:
             return None
         try:
-            command: click.Command = importlib.import_module(found.module).command
+            command: click.Command = getattr(importlib.import_module(found.module), found.attribute)
         except ModuleNotFoundError as error:
             if error.name != "numpy":
                 raise
@@ -93,6 +93,8 @@ class LazyGroup(click.Group):
 def _print_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:  # noqa: FBT001 (click's)
     if not asked or context.resilient_parsing:
         return
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  a third of a command's start
+
     try:
         click.echo(f"partage {version('partage')}")
     except PackageNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import importlib
+import importlib.metadata
 import os
 import re
 import signal
@@ -18,7 +18,6 @@ from typing import Final
 import click
 import pytest
 
-from partage_cli import main as main_module
 from partage_cli.main import SUBCOMMANDS, Subcommand, cli, main
 from partage_plugins.errors import Refused
 from unit.cli.program import PARTAGE, environment, partage, process
@@ -122,7 +121,7 @@ def test_help_lists_every_subcommand_without_importing_one() -> None:
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_every_subcommand_of_the_table_is_there_and_calls_itself_as_the_table_does(name: str) -> None:
-    command = importlib.import_module(SUBCOMMANDS[name].module).command
+    command = getattr(importlib.import_module(SUBCOMMANDS[name].module), SUBCOMMANDS[name].attribute)
     assert isinstance(command, click.Command)
     assert command.name == name
     assert command.get_short_help_str(limit=200) == SUBCOMMANDS[name].summary
@@ -136,7 +135,7 @@ def test_version_is_told_even_where_nothing_is_installed(
     def missing(_: str) -> str:
         raise PackageNotFoundError
 
-    monkeypatch.setattr(main_module, "version", missing)
+    monkeypatch.setattr(importlib.metadata, "version", missing)
     assert run(None, "--version")[0] == 0
 
 

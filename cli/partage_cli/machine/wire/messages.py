@@ -11,15 +11,18 @@ be of different versions. `v` is of the question's form, and changes only where 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from partage_cli.machine.pods.pod import Pod
+from partage_cli.machine.pods.pod import ContainerPort, Pod
 from partage_cli.machine.pods.record import Restart
-from partage_plugins.codecs.decoder import Reader
 from partage_plugins.errors import DecodeError
+
+if TYPE_CHECKING:
+    from partage_plugins.codecs.decoder import Reader
 
 MANAGER_SOCKET: Final = "run/partage/manager.sock"
 """Below the root."""
@@ -175,6 +178,8 @@ class PodStatus(Struct, frozen=True, kw_only=True):
     restart: Restart
     address: str = ""
     """In the bridge's network; empty in the machine's own."""
+    ports: tuple[ContainerPort, ...] = ()
+    """Of the pod's containers: those that the machine passes on."""
     exit_code: int | None = None
     """The first of its containers' that is not 0, once all have ended."""
     containers: tuple[ContainerStatus, ...]
@@ -291,7 +296,6 @@ Last = Done | DonePods | DoneRun | DoneWait | DoneStream | DoneInspect | DoneIma
 Answer = Hello | Progress | LogLine | Event | Last
 
 _encoder: Final = msgspec.json.Encoder()
-_questions: Final = Reader[Question]("question to the manager", Question)  # type: ignore[arg-type]  # a union is no class
 _answers: Final = msgspec.json.Decoder[Answer](Answer)
 
 
@@ -301,7 +305,7 @@ def question_line(question: Question) -> bytes:
 
 def read_question(line: bytes) -> Question:
     """What a client sent; raises `DecodeError`."""
-    return _questions.read(line.removesuffix(END))
+    return _questions().read(line.removesuffix(END))
 
 
 def answer_line(answer: Answer) -> bytes:
@@ -316,3 +320,11 @@ def read_answer(line: bytes) -> Answer:
         shown = line[:80].decode(errors="replace")
         raise DecodeError("answer of the manager", path="$", value=shown, allowed=str(error)) from None
     return answer
+
+
+@cache
+def _questions() -> Reader[Question]:
+    """For the manager alone: with codecs come signatures, whose import takes as long as all else of a command."""
+    from partage_plugins.codecs.decoder import Reader  # noqa: PLC0415  (see above)
+
+    return Reader[Question]("question to the manager", Question)  # type: ignore[arg-type]  # a union is no class

@@ -9,8 +9,9 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,15 +37,49 @@ def pytest_configure() -> None:
     leftovers.watch(os.getpid(), run)
 
 
+@pytest.fixture
+def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
+    """The loop of an async test and of its async fixtures: uvloop's where the fixture `loop` says so."""
+    loop = str(request.getfixturevalue("loop")) if "loop" in request.fixturenames else "asyncio"
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        yield runner
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+        item.fixturenames.append("runner")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
-    """An async test has a loop of its own: uvloop's where its parameter `loop` says so."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
-    run = LOOPS[str(pyfuncitem.funcargs.get("loop", "asyncio"))]
-    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    runner = cast("asyncio.Runner", pyfuncitem.funcargs["runner"])
+    runner.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """A fixture that is an async generator runs in the test's loop, before the test and after it."""
+    story = fixturedef.func
+    if not inspect.isasyncgenfunction(story):
+        return (yield)
+    runner: asyncio.Runner = request.getfixturevalue("runner")
+
+    def played(**parts: object) -> Iterator[object]:
+        generator = story(**parts)
+        yield runner.run(anext(generator))
+        runner.run(anext(generator, None))
+
+    fixturedef.func = played  # type: ignore[misc]
+    try:
+        return (yield)
+    finally:
+        fixturedef.func = story  # type: ignore[misc]
 
 
 @pytest.fixture(autouse=True)

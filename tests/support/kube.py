@@ -1,25 +1,19 @@
-"""An `ApiServer` of ours and a fake one, in one loop."""
+"""What tests of our client need beside an API server."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
-from partage_base.kube import Access, ApiServer
+from partage_base.kube import Access
 from partage_base.kube.credentials import Credentials, Reading
 from rig.identity.certificates import Authority, Pair, Use
 from rig.identity.people import Person
-from support.fake_api import FakeApi
-
-P = ParamSpec("P")
-Story = Callable[[FakeApi, ApiServer], Awaitable[None]]
 
 
 def access_to(
@@ -35,49 +29,14 @@ def access_to(
 
 
 @asynccontextmanager
-async def api_and_client(
-    *, deadline_s: float = 10.0, connections: int = 4, most_answer_bytes: int = 1 << 20
-) -> AsyncGenerator[tuple[FakeApi, ApiServer]]:
-    async with (
-        FakeApi() as api,
-        ApiServer(
-            access_to(api.url),
-            user_agent="partage-test/1",
-            deadline_s=deadline_s,
-            connections=connections,
-            most_answer_bytes=most_answer_bytes,
-        ) as server,
-    ):
-        yield api, server
-
-
-def told(story: Story, **settings: Any) -> None:
-    """Runs the story with a fake API server and a client of it, in a loop of its own."""
-
-    async def whole() -> None:
-        async with api_and_client(**settings) as peers:
-            await story(*peers)
-
-    asyncio.run(whole())
-
-
-def with_client(
-    **settings: Any,
-) -> Callable[[Callable[Concatenate[FakeApi, ApiServer, P], Awaitable[None]]], Callable[P, Awaitable[None]]]:
-    """Gives an async test a fake API server and a client of it, before its other parameters."""
-
-    def decorated(test: Callable[Concatenate[FakeApi, ApiServer, P], Awaitable[None]]) -> Callable[P, Awaitable[None]]:
-        @functools.wraps(test)
-        async def whole(*args: P.args, **kwargs: P.kwargs) -> None:
-            async with api_and_client(**settings) as peers:
-                await test(*peers, *args, **kwargs)
-
-        signature = inspect.signature(test)
-        others = list(signature.parameters.values())[2:]
-        setattr(whole, "__signature__", signature.replace(parameters=others))  # noqa: B010  pytest's fixtures are these
-        return whole
-
-    return decorated
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task[None]]:
+    """Work that goes on meanwhile, and is ended after."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def until(condition: Callable[[], object], *, within_s: float = 60.0) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import uvloop
 
-LOOPS: Final[dict[str, Callable[[Coroutine[Any, Any, None]], None]]] = {"asyncio": asyncio.run, "uvloop": uvloop.run}
+LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop] | None]] = {
+    "asyncio": None,
+    "uvloop": uvloop.new_event_loop,
+}
 
 uvloop.new_event_loop().close()  # libuv's pipe for signals is made once a process and stays: no test's leak

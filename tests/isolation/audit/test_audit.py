@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,8 +44,8 @@ class Stage:
     """A broker's surroundings, of which only cards and processes are real."""
 
     def __init__(self, root: Path, node: SimulatedNode) -> None:
-        self.node, self._proc, self._root = node, root / "proc", root
-        self._proc.mkdir()
+        self.node, self.proc, self.root = node, root / "proc", root
+        self.proc.mkdir()
         self.library = root / "library/1.0" / OBJECTS[0]
         self.library.parent.mkdir(parents=True)
         self.library.write_bytes(bytes(8192))
@@ -63,7 +63,7 @@ class Stage:
     def put_inside(self, *pids: int) -> None:
         """They are in the container from now on."""
         for pid in pids:
-            folder = self._proc / str(pid)
+            folder = self.proc / str(pid)
             (folder / "ns").mkdir(parents=True, exist_ok=True)
             for name in ("stat", "maps", "mountinfo", "ns/mnt"):
                 (folder / name).symlink_to(f"/proc/{pid}/{name}")
@@ -72,7 +72,7 @@ class Stage:
 
     def put_outside(self, pid: int) -> None:
         """It is in no container of ours."""
-        (self._proc / str(pid) / "cgroup").write_text("0::/user.slice\n")
+        (self.proc / str(pid) / "cgroup").write_text("0::/user.slice\n")
 
     def facts(self) -> Sequence[ContainerFacts]:
         alive = [one for one in self.rows if Path(f"/proc/{one.pid}").exists()]
@@ -92,32 +92,33 @@ class Stage:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def audited(self, story: Callable[[Auditor, NvmlChild], Awaitable[None]]) -> None:
-        async def whole() -> None:
-            nvml = NvmlChild(self.node.root, deadline_s=30)
-            engagement = Engagement(NoMounts(self._root / "library", self._root), proc=self._proc)
-            auditor = Auditor(
-                books=self,
-                nvml=nvml,
-                runtime=self,
-                engagement=engagement,
-                board=Board(self._root),
-                figures=AuditFigures(Metrics("broker")),
-                rules=Rules(apart_s=0.0),
-            )
-            try:
-                await story(auditor, nvml)
-            finally:
-                await auditor.close()
-                await nvml.close()
-
-        asyncio.run(whole())
-
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     with simulated_node(tmp_path, cards=("h100",)) as node:
         yield Stage(tmp_path, node)
+
+
+@pytest.fixture
+async def nvml(stage: Stage) -> AsyncIterator[NvmlChild]:
+    nvml = NvmlChild(stage.node.root, deadline_s=30)
+    yield nvml
+    await nvml.close()
+
+
+@pytest.fixture
+async def auditor(stage: Stage, nvml: NvmlChild) -> AsyncIterator[Auditor]:
+    auditor = Auditor(
+        books=stage,
+        nvml=nvml,
+        runtime=stage,
+        engagement=Engagement(NoMounts(stage.root / "library", stage.root), proc=stage.proc),
+        board=Board(stage.root),
+        figures=AuditFigures(Metrics("broker")),
+        rules=Rules(apart_s=0.0),
+    )
+    yield auditor
+    await auditor.close()
 
 
 async def ticks(auditor: Auditor, times: int) -> list[set[str]]:
@@ -129,73 +130,62 @@ async def ticks(auditor: Auditor, times: int) -> list[set[str]]:
     return found
 
 
-def test_honest_processes_are_left_alone(stage: Stage) -> None:
-    async def story(auditor: Auditor, _: NvmlChild) -> None:
-        with holders(stage.node, count=50, library=stage.library) as pids:
-            stage.put_inside(*pids)
-            for pid in pids:
-                stage.lend(pid, 1024)
-            assert await ticks(auditor, 5) == [set()] * 5
-        assert await ticks(auditor, 3) == [set()] * 3
-
-    stage.audited(story)
+async def test_honest_processes_are_left_alone(stage: Stage, auditor: Auditor) -> None:
+    with holders(stage.node, count=50, library=stage.library) as pids:
+        stage.put_inside(*pids)
+        for pid in pids:
+            stage.lend(pid, 1024)
+        assert await ticks(auditor, 5) == [set()] * 5
+    assert await ticks(auditor, 3) == [set()] * 3
     assert stage.stopped == []
 
 
-def test_a_process_without_the_library_is_stopped_and_then_nothing_is_wrong(stage: Stage) -> None:
-    async def story(auditor: Auditor, _: NvmlChild) -> None:
-        with holders(stage.node) as (pid,):
-            stage.put_inside(pid)
-            assert await ticks(auditor, 2) == [set(), {"ProcessWithoutLibrary"}]
-            while auditor.findings:
-                await ticks(auditor, 1)
-
-    stage.audited(story)
+async def test_a_process_without_the_library_is_stopped_and_then_nothing_is_wrong(
+    stage: Stage, auditor: Auditor
+) -> None:
+    with holders(stage.node) as (pid,):
+        stage.put_inside(pid)
+        assert await ticks(auditor, 2) == [set(), {"ProcessWithoutLibrary"}]
+        while auditor.findings:
+            await ticks(auditor, 1)
     assert stage.stopped == [ID]
 
 
-def test_a_stranger_is_told_of_and_left_alone(stage: Stage) -> None:
-    async def story(auditor: Auditor, _: NvmlChild) -> None:
-        with holders(stage.node) as (pid,):
-            stage.put_inside(pid)
-            stage.put_outside(pid)
-            assert await ticks(auditor, 4) == [set(), set(), {"ProcessOfNobody"}, {"ProcessOfNobody"}]
-
-    stage.audited(story)
+async def test_a_stranger_is_told_of_and_left_alone(stage: Stage, auditor: Auditor) -> None:
+    with holders(stage.node) as (pid,):
+        stage.put_inside(pid)
+        stage.put_outside(pid)
+        assert await ticks(auditor, 4) == [set(), set(), {"ProcessOfNobody"}, {"ProcessOfNobody"}]
     assert stage.stopped == []
 
 
-def test_while_the_driver_dies_hangs_and_comes_back_nobody_is_accused(stage: Stage) -> None:
-    async def story(auditor: Auditor, nvml: NvmlChild) -> None:
-        with holders(stage.node, library=stage.library) as (pid,):
-            stage.put_inside(pid)
-            stage.lend(pid, 1024)
-            assert await ticks(auditor, 2) == [set()] * 2
-            assert nvml.pid is not None
-            os.kill(nvml.pid, signal.SIGKILL)
-            assert await ticks(auditor, 2) == [set()] * 2
-            stage.node.control("nvml answer 999")
-            assert await ticks(auditor, 3) == [set()] * 3
-            assert auditor.uses == {CARD: None}
-            stage.node.control("nvml answer 0")
-            while auditor.uses[CARD] is None:
-                await auditor.tick()
-                await asyncio.sleep(0.05)
-            assert auditor.findings == ()
-
-    stage.audited(story)
+async def test_while_the_driver_dies_hangs_and_comes_back_nobody_is_accused(
+    stage: Stage, auditor: Auditor, nvml: NvmlChild
+) -> None:
+    with holders(stage.node, library=stage.library) as (pid,):
+        stage.put_inside(pid)
+        stage.lend(pid, 1024)
+        assert await ticks(auditor, 2) == [set()] * 2
+        assert nvml.pid is not None
+        os.kill(nvml.pid, signal.SIGKILL)
+        assert await ticks(auditor, 2) == [set()] * 2
+        stage.node.control("nvml answer 999")
+        assert await ticks(auditor, 3) == [set()] * 3
+        assert auditor.uses == {CARD: None}
+        stage.node.control("nvml answer 0")
+        while auditor.uses[CARD] is None:
+            await auditor.tick()
+            await asyncio.sleep(0.05)
+        assert auditor.findings == ()
     assert stage.stopped == []
 
 
-def test_processes_that_come_and_go_all_the_time_are_not_accused(stage: Stage) -> None:
-    async def story(auditor: Auditor, _nvml: NvmlChild) -> None:
-        for _ in range(8):
-            with holders(stage.node, count=3, library=stage.library) as pids:
-                stage.put_inside(*pids)
-                for pid in pids:
-                    stage.lend(pid, 1024)
-                os.kill(pids[-1], signal.SIGKILL)
-                assert await ticks(auditor, 2) == [set()] * 2
-
-    stage.audited(story)
+async def test_processes_that_come_and_go_all_the_time_are_not_accused(stage: Stage, auditor: Auditor) -> None:
+    for _ in range(8):
+        with holders(stage.node, count=3, library=stage.library) as pids:
+            stage.put_inside(*pids)
+            for pid in pids:
+                stage.lend(pid, 1024)
+            os.kill(pids[-1], signal.SIGKILL)
+            assert await ticks(auditor, 2) == [set()] * 2
     assert stage.stopped == []

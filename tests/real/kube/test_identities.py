@@ -67,78 +67,62 @@ async def seen(server: ApiServer, name: str) -> None:
     assert name in {item.metadata.name for item in listing.items}
 
 
-def test_an_admin_with_a_certificate_may_do_everything(control: ControlPlane, whose: Whose, node: str) -> None:
-    async def whole() -> None:
-        async with ApiServer(whose(control.identities.admin), user_agent="partage-test") as server:
-            listing = await server.list(nodes_path(), Node, limit=1)
-            assert {item.metadata.name for item in listing.items} >= {"n1", "n2"}
-            chosen = await server.list(nodes_path(), Node, fields="metadata.name=n2")
-            assert [item.metadata.name for item in chosen.items] == ["n2"]
-
-    asyncio.run(whole())
+async def test_an_admin_with_a_certificate_may_do_everything(control: ControlPlane, whose: Whose, node: str) -> None:
+    async with ApiServer(whose(control.identities.admin), user_agent="partage-test") as server:
+        listing = await server.list(nodes_path(), Node, limit=1)
+        assert {item.metadata.name for item in listing.items} >= {"n1", "n2"}
+        chosen = await server.list(nodes_path(), Node, fields="metadata.name=n2")
+        assert [item.metadata.name for item in chosen.items] == ["n2"]
 
 
-def test_a_node_with_a_certificate_writes_itself_alone(control: ControlPlane, whose: Whose, node: str) -> None:
-    async def whole() -> None:
-        async with ApiServer(whose(control.identities.node(node)), user_agent="partage-test") as server:
-            patched = await server.patch(node_path(node), INVENTORY, Node)
-            assert patched.metadata.annotations["partage.dev/inventory"] == "{}"
-            error = await forbidden(server, "n2")
-            assert error.status == 403
-            assert "PATCH /api/v1/nodes/n2: 403 Forbidden: " in str(error)
-
-    asyncio.run(whole())
+async def test_a_node_with_a_certificate_writes_itself_alone(control: ControlPlane, whose: Whose, node: str) -> None:
+    async with ApiServer(whose(control.identities.node(node)), user_agent="partage-test") as server:
+        patched = await server.patch(node_path(node), INVENTORY, Node)
+        assert patched.metadata.annotations["partage.dev/inventory"] == "{}"
+        error = await forbidden(server, "n2")
+        assert error.status == 403
+        assert "PATCH /api/v1/nodes/n2: 403 Forbidden: " in str(error)
 
 
-def test_a_stranger_may_nothing_and_a_false_token_is_nobody(
+async def test_a_stranger_may_nothing_and_a_false_token_is_nobody(
     control: ControlPlane, whose: Whose, cluster: Cluster, node: str
 ) -> None:
-    async def whole() -> None:
-        async with ApiServer(whose(cluster.as_user("mallory").identity), user_agent="partage-test") as server:
-            assert (await forbidden(server, node)).status == 403
-        async with ApiServer(whose(Identity("false", Bearer("false"))), user_agent="partage-test") as server:
-            error = await forbidden(server, node)
-            assert (error.status, str(error)[-21:]) == (401, "renew the credentials")
-
-    asyncio.run(whole())
+    async with ApiServer(whose(cluster.as_user("mallory").identity), user_agent="partage-test") as server:
+        assert (await forbidden(server, node)).status == 403
+    async with ApiServer(whose(Identity("false", Bearer("false"))), user_agent="partage-test") as server:
+        error = await forbidden(server, node)
+        assert (error.status, str(error)[-21:]) == (401, "renew the credentials")
 
 
-def test_a_pod_calls_with_its_service_account(control: ControlPlane, account: Path, node: str) -> None:
-    async def whole() -> None:
-        access = Access.find(None, environ=in_cluster(control), account=account)
-        async with ApiServer(access, user_agent="partage-test") as server:
-            await seen(server, node)
-            path = lease_path(OUR_NAMESPACE, node)
-            lease = Lease(metadata=Meta(name=node), spec=LeaseSpec(holder_identity=node, lease_duration_seconds=40))
-            made = await server.create(leases_path(OUR_NAMESPACE), lease, Lease)
-            assert await server.get(path, Lease) == made
-            assert 'cannot patch resource "nodes"' in str(await forbidden(server, node))
-
-    asyncio.run(whole())
+async def test_a_pod_calls_with_its_service_account(control: ControlPlane, account: Path, node: str) -> None:
+    access = Access.find(None, environ=in_cluster(control), account=account)
+    async with ApiServer(access, user_agent="partage-test") as server:
+        await seen(server, node)
+        path = lease_path(OUR_NAMESPACE, node)
+        lease = Lease(metadata=Meta(name=node), spec=LeaseSpec(holder_identity=node, lease_duration_seconds=40))
+        made = await server.create(leases_path(OUR_NAMESPACE), lease, Lease)
+        assert await server.get(path, Lease) == made
+        assert 'cannot patch resource "nodes"' in str(await forbidden(server, node))
 
 
-def test_a_token_that_rotates_is_followed_and_one_that_is_revoked_is_read_anew(
+async def test_a_token_that_rotates_is_followed_and_one_that_is_revoked_is_read_anew(
     control: ControlPlane, cluster: Cluster, account: Path, node: str
 ) -> None:
     now = [0.0]
-
-    async def whole() -> None:
-        access = Access.find(None, environ=in_cluster(control), account=account, clock=lambda: now[0])
-        async with ApiServer(access, user_agent="partage-test") as server:
-            before = (await access.current()).authorization
-            await asyncio.to_thread(_replace, account / "token", cluster.token(SCHEDULER))
-            now[0] += LOOK_EVERY_S
+    access = Access.find(None, environ=in_cluster(control), account=account, clock=lambda: now[0])
+    async with ApiServer(access, user_agent="partage-test") as server:
+        before = (await access.current()).authorization
+        await asyncio.to_thread(_replace, account / "token", cluster.token(SCHEDULER))
+        now[0] += LOOK_EVERY_S
+        await seen(server, node)
+        assert (await access.current()).authorization != before
+        await asyncio.to_thread(_replace, account / "token", "revoked")
+        now[0] += LOOK_EVERY_S
+        with pytest.raises(NotAllowed):
             await seen(server, node)
-            assert (await access.current()).authorization != before
-            await asyncio.to_thread(_replace, account / "token", "revoked")
-            now[0] += LOOK_EVERY_S
-            with pytest.raises(NotAllowed):
-                await seen(server, node)
-            await asyncio.to_thread(_replace, account / "token", cluster.token(SCHEDULER))
-            now[0] += LOOK_AFTER_REFUSAL_S
-            await seen(server, node)
-
-    asyncio.run(whole())
+        await asyncio.to_thread(_replace, account / "token", cluster.token(SCHEDULER))
+        now[0] += LOOK_AFTER_REFUSAL_S
+        await seen(server, node)
 
 
 def _replace(path: Path, content: str) -> None:
@@ -147,14 +131,12 @@ def _replace(path: Path, content: str) -> None:
     new.replace(path)
 
 
-def test_an_api_server_of_another_cluster_is_not_believed(control: ControlPlane, account: Path, node: str) -> None:
+async def test_an_api_server_of_another_cluster_is_not_believed(
+    control: ControlPlane, account: Path, node: str
+) -> None:
     (account / "ca.crt").write_bytes(control.identities.etcd_ca.read_bytes())
-
-    async def whole() -> None:
-        access = Access.find(None, environ=in_cluster(control), account=account)
-        async with ApiServer(access, user_agent="partage-test") as server:
-            with pytest.raises(Unreachable, match=r"the certificate of .* does not hold") as raised:
-                await server.get(node_path(node), dict[str, Any])
-            assert not raised.value.may_be_done
-
-    asyncio.run(whole())
+    access = Access.find(None, environ=in_cluster(control), account=account)
+    async with ApiServer(access, user_agent="partage-test") as server:
+        with pytest.raises(Unreachable, match=r"the certificate of .* does not hold") as raised:
+            await server.get(node_path(node), dict[str, Any])
+        assert not raised.value.may_be_done

@@ -78,106 +78,93 @@ async def until_labelled(seen: AsyncGenerator[Seen[Node]], value: str) -> list[t
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_an_api_server_killed_in_the_middle_of_a_watch_is_followed_again(
+async def test_an_api_server_killed_in_the_middle_of_a_watch_is_followed_again(
     control: ControlPlane, admin: Access, node: str, loop: str
 ) -> None:
-    async def whole() -> None:
-        async with ApiServer(admin, user_agent="partage-test") as server, aclosing(followed(server)) as seen:
-            assert isinstance(await anext(seen), Listed)
-            await label(server, "1")
-            await until_labelled(seen, "1")
-            control.apiserver.kill()
-            assert isinstance(await anext(seen), Lost)
-            with pytest.raises(Unreachable) as away:
-                await label(server, "2")
-            assert not away.value.may_be_done
-            control.apiserver.start()
-            await asyncio.to_thread(control.apiserver.wait_ready)
-            async with asyncio.timeout(WITHIN_S):
-                await label(server, "3")
-                kinds = await until_labelled(seen, "3")
-            assert kinds[0] is Listed
-            assert Lost not in kinds
-
-    LOOPS[loop](whole())
+    async with ApiServer(admin, user_agent="partage-test") as server, aclosing(followed(server)) as seen:
+        assert isinstance(await anext(seen), Listed)
+        await label(server, "1")
+        await until_labelled(seen, "1")
+        control.apiserver.kill()
+        assert isinstance(await anext(seen), Lost)
+        with pytest.raises(Unreachable) as away:
+            await label(server, "2")
+        assert not away.value.may_be_done
+        control.apiserver.start()
+        await asyncio.to_thread(control.apiserver.wait_ready)
+        async with asyncio.timeout(WITHIN_S):
+            await label(server, "3")
+            kinds = await until_labelled(seen, "3")
+        assert kinds[0] is Listed
+        assert Lost not in kinds
 
 
-def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(control: ControlPlane, admin: Access) -> None:
-    async def story() -> None:
-        async with ApiServer(admin, user_agent="partage-test", deadline_s=30) as server:
-            lease = Lease(metadata=Meta(name="given-up"))
-            control.etcd.send(signal.SIGSTOP)
-            try:
-                with pytest.raises(ServerFailed) as given_up:
-                    await server.create(leases_path(OUR_NAMESPACE), lease, Lease, within_s=0.5)
-            finally:
-                control.etcd.send(signal.SIGCONT)
-            assert given_up.value.status == HTTPStatus.GATEWAY_TIMEOUT
-            await asyncio.to_thread(control.apiserver.wait_ready)
-            await server.list(leases_path(OUR_NAMESPACE), Lease)
+async def test_an_api_server_whose_store_hangs_gives_up_when_it_was_told_to(
+    control: ControlPlane, admin: Access
+) -> None:
+    async with ApiServer(admin, user_agent="partage-test", deadline_s=30) as server:
+        lease = Lease(metadata=Meta(name="given-up"))
+        control.etcd.send(signal.SIGSTOP)
+        try:
+            with pytest.raises(ServerFailed) as given_up:
+                await server.create(leases_path(OUR_NAMESPACE), lease, Lease, within_s=0.5)
+        finally:
+            control.etcd.send(signal.SIGCONT)
+        assert given_up.value.status == HTTPStatus.GATEWAY_TIMEOUT
+        await asyncio.to_thread(control.apiserver.wait_ready)
+        await server.list(leases_path(OUR_NAMESPACE), Lease)
 
-    asyncio.run(story())
 
-
-def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_on(
+async def test_a_frozen_api_server_ends_calls_at_their_deadline_and_watches_go_on(
     control: ControlPlane, admin: Access, node: str
 ) -> None:
-    async def whole() -> None:
-        async with (
-            ApiServer(admin, user_agent="partage-test") as server,
-            ApiServer(admin, user_agent="partage-test", deadline_s=0.5) as hasty,
-            aclosing(followed(server)) as seen,
-        ):
-            await anext(seen)
-            await label(hasty, "before")
-            await until_labelled(seen, "before")
-            control.apiserver.send(signal.SIGSTOP)
-            try:
-                with pytest.raises(Unreachable, match=r"no whole answer within 0\.5 s"):
-                    await label(hasty, "frozen")
-            finally:
-                control.apiserver.send(signal.SIGCONT)
-            async with asyncio.timeout(WITHIN_S):
-                await label(server, "after")
-                await until_labelled(seen, "after")
-
-    asyncio.run(whole())
+    async with (
+        ApiServer(admin, user_agent="partage-test") as server,
+        ApiServer(admin, user_agent="partage-test", deadline_s=0.5) as hasty,
+        aclosing(followed(server)) as seen,
+    ):
+        await anext(seen)
+        await label(hasty, "before")
+        await until_labelled(seen, "before")
+        control.apiserver.send(signal.SIGSTOP)
+        try:
+            with pytest.raises(Unreachable, match=r"no whole answer within 0\.5 s"):
+                await label(hasty, "frozen")
+        finally:
+            control.apiserver.send(signal.SIGCONT)
+        async with asyncio.timeout(WITHIN_S):
+            await label(server, "after")
+            await until_labelled(seen, "after")
 
 
-def test_an_api_server_without_its_store_is_an_expected_error_and_passes(
+async def test_an_api_server_without_its_store_is_an_expected_error_and_passes(
     control: ControlPlane, admin: Access, node: str
 ) -> None:
-    async def whole() -> None:
-        async with (
-            ApiServer(admin, user_agent="partage-test", deadline_s=5) as server,
-            aclosing(followed(server)) as seen,
-        ):
-            await anext(seen)
-            control.etcd.kill()
-            with pytest.raises(KubeError):
-                await label(server, "without")
-            control.etcd.start()
-            await asyncio.to_thread(control.etcd.wait_ready)
-            await asyncio.to_thread(control.apiserver.wait_ready)
-            async with asyncio.timeout(WITHIN_S):
-                await label(server, "again")
-                await until_labelled(seen, "again")
-
-    asyncio.run(whole())
+    async with (
+        ApiServer(admin, user_agent="partage-test", deadline_s=5) as server,
+        aclosing(followed(server)) as seen,
+    ):
+        await anext(seen)
+        control.etcd.kill()
+        with pytest.raises(KubeError):
+            await label(server, "without")
+        control.etcd.start()
+        await asyncio.to_thread(control.etcd.wait_ready)
+        await asyncio.to_thread(control.apiserver.wait_ready)
+        async with asyncio.timeout(WITHIN_S):
+            await label(server, "again")
+            await until_labelled(seen, "again")
 
 
-def test_history_that_is_forgotten_is_gone(control: ControlPlane, admin: Access, node: str) -> None:
-    async def whole() -> None:
-        async with ApiServer(admin, user_agent="partage-test") as server:
-            with pytest.raises(Gone, match="410 Expired: too old resource version"):
-                async for _ in server.watch(nodes_path(), Node, since="1", lasts_s=5):
-                    pass
-
+async def test_history_that_is_forgotten_is_gone(control: ControlPlane, admin: Access, node: str) -> None:
     control.apiserver.restart()  # it remembers nothing from before
-    asyncio.run(whole())
+    async with ApiServer(admin, user_agent="partage-test") as server:
+        with pytest.raises(Gone, match="410 Expired: too old resource version"):
+            async for _ in server.watch(nodes_path(), Node, since="1", lasts_s=5):
+                pass
 
 
-def test_a_watch_ends_as_agreed_and_the_next_goes_on_from_there(admin: Access) -> None:
+async def test_a_watch_ends_as_agreed_and_the_next_goes_on_from_there(admin: Access) -> None:
     path = leases_path(OUR_NAMESPACE)
 
     async def told(server: ApiServer, since: str) -> list[Event[Lease]]:
@@ -186,13 +173,10 @@ def test_a_watch_ends_as_agreed_and_the_next_goes_on_from_there(admin: Access) -
         await server.delete(lease_path(OUR_NAMESPACE, "watched"))
         return [event async for event in server.watch(path, Lease, since=since, lasts_s=3)]
 
-    async def whole() -> None:
-        async with ApiServer(admin, user_agent="partage-test") as server:
-            since = (await server.list(path, Lease)).resource_version
-            for _ in range(2):
-                events = await told(server, since)
-                assert [type(event) for event in events if not isinstance(event, Bookmark)] == [Changed, Deleted]
-                assert int(events[-1].version) > int(since)
-                since = events[-1].version
-
-    asyncio.run(whole())
+    async with ApiServer(admin, user_agent="partage-test") as server:
+        since = (await server.list(path, Lease)).resource_version
+        for _ in range(2):
+            events = await told(server, since)
+            assert [type(event) for event in events if not isinstance(event, Bookmark)] == [Changed, Deleted]
+            assert int(events[-1].version) > int(since)
+            since = events[-1].version

@@ -87,34 +87,24 @@ async def told(server: Recording) -> list[str]:
     return server.ways
 
 
-def test_a_list_is_the_beginning_of_its_watch(admin: Access) -> None:
-    async def whole() -> None:
-        async with Recording(admin) as server:
-            assert await told(server) == ["stream"]
-
-    asyncio.run(whole())
+async def test_a_list_is_the_beginning_of_its_watch(admin: Access) -> None:
+    async with Recording(admin) as server:
+        assert await told(server) == ["stream"]
 
 
-def test_a_streamed_list_has_all_that_was_written_before_it_was_asked_for(admin: Access) -> None:
-    async def whole() -> None:
-        async with Recording(admin) as server:
-            names = {f"before-{number}" for number in range(TIMES)}
-            for name in sorted(names):
-                await server.create(PATH, Lease(metadata=Meta(name=name)), Lease)
-                assert name in await first(server)
-            for name in sorted(names):
-                await server.delete(lease_path(OUR_NAMESPACE, name))
-                assert name not in await first(server)
-            assert set(server.ways) == {"stream"}
-
-    asyncio.run(whole())
+async def test_a_streamed_list_has_all_that_was_written_before_it_was_asked_for(admin: Access) -> None:
+    async with Recording(admin) as server:
+        names = {f"before-{number}" for number in range(TIMES)}
+        for name in sorted(names):
+            await server.create(PATH, Lease(metadata=Meta(name=name)), Lease)
+            assert name in await first(server)
+        for name in sorted(names):
+            await server.delete(lease_path(OUR_NAMESPACE, name))
+            assert name not in await first(server)
+        assert set(server.ways) == {"stream"}
 
 
-def test_an_api_server_with_streaming_turned_off_is_listed_in_pages(without: ControlPlane) -> None:
+async def test_an_api_server_with_streaming_turned_off_is_listed_in_pages(without: ControlPlane) -> None:
     access = Access.find(without.identities.kubeconfig(without.identities.admin, without.server))
-
-    async def whole() -> None:
-        async with Recording(access) as server:
-            assert await told(server) == ["stream", "pages", "watch"]
-
-    asyncio.run(whole())
+    async with Recording(access) as server:
+        assert await told(server) == ["stream", "pages", "watch"]

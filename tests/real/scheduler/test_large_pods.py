@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 
 from partage_base.kube import Access, ApiServer, Backoff, Changed, Listed, Node, follow, pods_path
@@ -16,7 +15,9 @@ LARGEST = 1_450_000
 COUNT = 3
 
 
-def test_pods_of_the_largest_size_are_followed_streamed_and_in_pages(bare: Cluster, control: ControlPlane) -> None:
+async def test_pods_of_the_largest_size_are_followed_streamed_and_in_pages(
+    bare: Cluster, control: ControlPlane
+) -> None:
     for number in range(COUNT):
         body = a_pod(f"large-{number}")
         body["spec"]["containers"][0]["args"] = ["<" * LARGEST]
@@ -24,10 +25,6 @@ def test_pods_of_the_largest_size_are_followed_streamed_and_in_pages(bare: Clust
         for place in range(20):
             bare.pods.create(TEAM, a_pod(f"m-{number}-{place}"))
     access = Access.find(control.identities.kubeconfig(control.identities.admin, control.server))
-    asyncio.run(_followed(access))
-
-
-async def _followed(access: Access) -> None:
     backoff = Backoff(first_s=0.1, most_s=1, random=lambda: 0.5)
     async with ApiServer(access, user_agent="partage-test") as server:
         async with aclosing(follow(server, pods_path(TEAM), Node, backoff=backoff)) as seen:

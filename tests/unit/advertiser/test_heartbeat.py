@@ -2,64 +2,54 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable
 
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path
 from support.fake_api import Drop, FakeApi, Refuse
-from support.kube import told, until
+from support.kube import beside, until
 
 SYSTEM = "partage-system"
 LEASE = lease_path(SYSTEM, "n1")
 EVERY_S = 0.01
 
 
-def beating(trouble: Callable[[FakeApi], None]) -> tuple[Counter[str], list[str]]:
-    """What was asked once three beats had succeeded and trouble came, up to the next success; and what came of it."""
-    asked, outcomes = Counter[str](), list[str]()
-
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        heartbeat = Heartbeat(
-            server,
-            namespace=SYSTEM,
-            node="n1",
-            every_s=EVERY_S,
-            node_uid=lambda: "",
-            beats=lambda: True,
-            beaten=outcomes.append,
-        )
-        running = asyncio.create_task(heartbeat.run())
+async def beating(api: FakeApi, server: ApiServer, trouble: Callable[[], object]) -> Counter[str]:
+    """What was asked once three beats had succeeded and trouble came, up to the next success."""
+    outcomes: list[str] = []
+    heartbeat = Heartbeat(
+        server,
+        namespace=SYSTEM,
+        node="n1",
+        every_s=EVERY_S,
+        node_uid=lambda: "",
+        beats=lambda: True,
+        beaten=outcomes.append,
+    )
+    async with beside(heartbeat.run()):
         await until(lambda: len(outcomes) >= 3)
         outcomes.clear()
         before = len(api.asked)
-        trouble(api)
+        trouble()
         await until(lambda: "failed" in outcomes and outcomes[-1] == "done")
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
-        asked.update(each.method for each in api.asked[before:])
-
-    told(story)
-    return asked, outcomes
+    return Counter(each.method for each in api.asked[before:])
 
 
-def test_a_beat_that_is_turned_away_costs_no_further_call() -> None:
-    asked, _ = beating(lambda api: api.expect(Refuse(429, retry_after="0"), method="PUT", times=3))
+async def test_a_beat_that_is_turned_away_costs_no_further_call(api: FakeApi, server: ApiServer) -> None:
+    refused = Refuse(429, retry_after="0")
+    asked = await beating(api, server, lambda: api.expect(refused, method="PUT", times=3))
     assert set(asked) == {"PUT"}
 
 
-def test_a_beat_that_may_have_been_heard_is_mended_by_asking() -> None:
-    asked, _ = beating(lambda api: api.expect(Drop(after_success=True), method="PUT"))
+async def test_a_beat_that_may_have_been_heard_is_mended_by_asking(api: FakeApi, server: ApiServer) -> None:
+    asked = await beating(api, server, lambda: api.expect(Drop(after_success=True), method="PUT"))
     assert asked["GET"] == 1
 
 
-def test_a_lease_that_was_removed_is_made_anew() -> None:
-    def removed(api: FakeApi) -> None:
+async def test_a_lease_that_was_removed_is_made_anew(api: FakeApi, server: ApiServer) -> None:
+    def removed() -> None:
         api.expect(Refuse(500), method="PUT")
         api.objects.delete(LEASE)
 
-    asked, _ = beating(removed)
-    assert asked["POST"] == 1
+    assert (await beating(api, server, removed))["POST"] == 1

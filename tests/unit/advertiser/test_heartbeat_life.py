@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from partage_advertiser.heartbeat import Heartbeat
 from partage_base.kube import ApiServer, lease_path, leases_path
 from support.fake_api import FakeApi
-from support.kube import told, until
+from support.kube import beside, until
 
 SYSTEM = "partage-system"
 LEASE = lease_path(SYSTEM, "n1")
@@ -39,85 +40,58 @@ class Beating:
         await until(lambda: self.outcomes.count("done") >= wanted)
 
 
-def beating(story: Callable[[Beating], Awaitable[None]]) -> None:
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        beating = Beating(api)
-        heartbeat = Heartbeat(
-            server,
-            namespace=SYSTEM,
-            node="n1",
-            every_s=EVERY_S,
-            node_uid=lambda: beating.uid,
-            beats=lambda: beating.is_true,
-            beaten=beating.outcomes.append,
-        )
-        running = asyncio.create_task(heartbeat.run())
-        try:
-            await story(beating)
-        finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
-
-    told(whole)
+@pytest.fixture
+async def beating(api: FakeApi, server: ApiServer) -> AsyncIterator[Beating]:
+    beating = Beating(api)
+    heartbeat = Heartbeat(
+        server,
+        namespace=SYSTEM,
+        node="n1",
+        every_s=EVERY_S,
+        node_uid=lambda: beating.uid,
+        beats=lambda: beating.is_true,
+        beaten=beating.outcomes.append,
+    )
+    async with beside(heartbeat.run()):
+        yield beating
 
 
-def test_it_beats_only_while_what_is_told_is_true() -> None:
-    async def story(beating: Beating) -> None:
-        await beating.beats()
-        beating.is_true = False
-        await asyncio.sleep(EVERY_S)  # one may be under way
-        before = beating.api.objects.version
-        await asyncio.sleep(10 * EVERY_S)
-        assert beating.api.objects.version == before
-        beating.is_true = True
-        await beating.beats()
-
-    beating(story)
+async def test_it_beats_only_while_what_is_told_is_true(beating: Beating) -> None:
+    await beating.beats()
+    beating.is_true = False
+    await asyncio.sleep(EVERY_S)  # one may be under way
+    before = beating.api.objects.version
+    await asyncio.sleep(10 * EVERY_S)
+    assert beating.api.objects.version == before
+    beating.is_true = True
+    await beating.beats()
 
 
-def test_a_beat_is_one_call() -> None:
-    async def story(beating: Beating) -> None:
-        await beating.beats()
-        before = len(beating.api.asked)
-        await beating.beats(5)
-        assert {each.method for each in beating.api.asked[before:]} == {"PUT"}
-
-    beating(story)
+async def test_a_beat_is_one_call(beating: Beating) -> None:
+    await beating.beats()
+    before = len(beating.api.asked)
+    await beating.beats(5)
+    assert {each.method for each in beating.api.asked[before:]} == {"PUT"}
 
 
-def test_a_lease_that_others_changed_meanwhile_is_read_and_renewed() -> None:
-    async def story(beating: Beating) -> None:
-        await beating.beats()
-        beating.api.objects.patch(LEASE, {"metadata": {"labels": {"by": "another"}}})
-        await beating.beats()
-        assert "failed" not in beating.outcomes
-
-    beating(story)
+async def test_a_lease_that_others_changed_meanwhile_is_read_and_renewed(beating: Beating) -> None:
+    await beating.beats()
+    beating.api.objects.patch(LEASE, {"metadata": {"labels": {"by": "another"}}})
+    await beating.beats()
+    assert "failed" not in beating.outcomes
 
 
-def test_a_lease_of_a_life_before_is_taken_over_with_the_time_of_its_making() -> None:
-    async def story(beating: Beating) -> None:
-        await beating.beats()
-        assert beating.lease()["spec"]["acquireTime"] == "2026-01-01T00:00:00.000000Z"
-        assert beating.lease()["spec"]["renewTime"] > "2026-01-01"
-
-    async def begun(beating: Beating) -> None:
-        beating.api.objects.create(
-            leases_path(SYSTEM),
-            {"metadata": {"name": "n1"}, "spec": {"acquireTime": "2026-01-01T00:00:00.000000Z"}},
-        )
-        await story(beating)
-
-    beating(begun)
+async def test_a_lease_of_a_life_before_is_taken_over_with_the_time_of_its_making(beating: Beating) -> None:
+    before = {"acquireTime": "2026-01-01T00:00:00.000000Z"}
+    beating.api.objects.create(leases_path(SYSTEM), {"metadata": {"name": "n1"}, "spec": before})
+    await beating.beats()
+    assert beating.lease()["spec"]["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+    assert beating.lease()["spec"]["renewTime"] > "2026-01-01"
 
 
-def test_it_follows_the_node_object_that_is_there_now() -> None:
-    async def story(beating: Beating) -> None:
-        await beating.beats()
-        assert beating.owner() == "uid-of-n1"
-        beating.uid = "uid-of-another"
-        await beating.beats()
-        assert beating.owner() == "uid-of-another"
-
-    beating(story)
+async def test_it_follows_the_node_object_that_is_there_now(beating: Beating) -> None:
+    await beating.beats()
+    assert beating.owner() == "uid-of-n1"
+    beating.uid = "uid-of-another"
+    await beating.beats()
+    assert beating.owner() == "uid-of-another"

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Final
 
 import pytest
 
-from partage_advertiser import publisher
 from partage_advertiser.publisher import Publisher
 from partage_base.kube import ApiServer, Backoff, KubeError, node_path, nodes_path
 from partage_plugins.vocabulary.keys import INVENTORY as ANNOTATION
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Refuse
-from support.kube import told, until
+from support.kube import beside, until
 
 NAME: Final = "n1"
 PATH: Final = node_path(NAME)
 CONTEST_MOST_S: Final = 60.0
-Story = Callable[[FakeApi, Publisher], Awaitable[None]]
 
 
 class Hasty(Backoff):
@@ -55,29 +52,31 @@ class Labels:
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[float, float]]]:
-    monkeypatch.setattr(publisher, "Backoff", Hasty)
+    monkeypatch.setattr("partage_advertiser.publisher.Backoff", Hasty)
     Hasty.waits.clear()
     yield Hasty.waits
     Hasty.waits.clear()
 
 
-def published(story: Story, **given: Callable[[Mapping[str, str]], None]) -> list[str]:
-    """Runs the story beside a publisher; what came of its patches."""
-    outcomes: list[str] = []
+@pytest.fixture
+def labels() -> Labels:
+    return Labels()
 
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        a_node(api)
-        publisher = Publisher(server, NAME, patched=outcomes.append, **given)
-        running = asyncio.create_task(publisher.run())
-        try:
-            await story(api, publisher)
-        finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
 
-    told(whole)
-    return outcomes
+@pytest.fixture
+def outcomes() -> list[str]:
+    """What came of the patches."""
+    return []
+
+
+@pytest.fixture
+async def publisher(
+    api: FakeApi, server: ApiServer, labels: Labels, outcomes: list[str], waits: list[tuple[float, float]]
+) -> AsyncIterator[Publisher]:
+    a_node(api)
+    publisher = Publisher(server, NAME, patched=outcomes.append, on_labels=labels)
+    async with beside(publisher.run()):
+        yield publisher
 
 
 def a_node(api: FakeApi, **annotations: str) -> None:
@@ -109,60 +108,50 @@ async def told_true(api: FakeApi, publisher: Publisher, text: str) -> None:
     await until(lambda: publisher.is_true and stands(api) == text)
 
 
-def test_what_is_wanted_is_patched_once() -> None:
-    labels = Labels()
-
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        for value in "abc":
-            publisher.want("one")
-            touch(api, value)
-        await until(lambda: labels.value == "c")
-        await told_true(api, publisher, "two")
-        assert api.count("PATCH") == 2
-
-    assert published(story, on_labels=labels) == ["done", "done"]
-
-
-def test_a_node_that_can_not_be_read_keeps_what_is_known_of_it() -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        uid = publisher.node_uid
-        api.objects.patch(PATH, {"metadata": {"generateName": 7}})
-        api.expire_watches()
-        await until(lambda: sum("sendInitialEvents" in each.query for each in api.asked) == 2)
-        await asyncio.sleep(0.02)
-        assert publisher.node_uid == uid
-        api.objects.patch(PATH, {"metadata": {"generateName": None}})
-        await told_true(api, publisher, "two")
-
-    published(story)
-
-
-def test_what_stands_already_is_not_patched() -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        annotate(api, "one")
+async def test_what_is_wanted_is_patched_once(
+    api: FakeApi, publisher: Publisher, outcomes: list[str], labels: Labels
+) -> None:
+    await told_true(api, publisher, "one")
+    for value in "abc":
         publisher.want("one")
-        await until(lambda: publisher.is_true)
-        assert api.writes() == {}
+        touch(api, value)
+    await until(lambda: labels.value == "c")
+    await told_true(api, publisher, "two")
+    assert api.count("PATCH") == 2
+    assert outcomes == ["done", "done"]
 
-    assert published(story) == []
+
+async def test_a_node_that_can_not_be_read_keeps_what_is_known_of_it(api: FakeApi, publisher: Publisher) -> None:
+    await told_true(api, publisher, "one")
+    uid = publisher.node_uid
+    api.objects.patch(PATH, {"metadata": {"generateName": 7}})
+    api.expire_watches()
+    await until(lambda: sum("sendInitialEvents" in each.query for each in api.asked) == 2)
+    await asyncio.sleep(0.02)
+    assert publisher.node_uid == uid
+    api.objects.patch(PATH, {"metadata": {"generateName": None}})
+    await told_true(api, publisher, "two")
 
 
-def test_what_a_late_watch_tells_of_before_costs_no_second_patch() -> None:
-    labels = Labels()
+async def test_what_stands_already_is_not_patched(api: FakeApi, publisher: Publisher, outcomes: list[str]) -> None:
+    annotate(api, "one")
+    publisher.want("one")
+    await until(lambda: publisher.is_true)
+    assert api.writes() == {}
+    assert outcomes == []
 
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        publisher.want("one")
-        await until(lambda: api.watchers and publisher.is_true)
-        late = {"metadata": {"name": NAME, "resourceVersion": "1", "labels": {"v": "late"}}}
-        api.write_to_watches(_modified(late))
-        touch(api, "2")
-        await until(lambda: labels.value == "2")
-        assert "late" not in labels.values
-        assert api.count("PATCH") == 1
 
-    published(story, on_labels=labels)
+async def test_what_a_late_watch_tells_of_before_costs_no_second_patch(
+    api: FakeApi, publisher: Publisher, labels: Labels
+) -> None:
+    publisher.want("one")
+    await until(lambda: api.watchers and publisher.is_true)
+    late = {"metadata": {"name": NAME, "resourceVersion": "1", "labels": {"v": "late"}}}
+    api.write_to_watches(_modified(late))
+    touch(api, "2")
+    await until(lambda: labels.value == "2")
+    assert "late" not in labels.values
+    assert api.count("PATCH") == 1
 
 
 @pytest.mark.parametrize(
@@ -170,126 +159,105 @@ def test_what_a_late_watch_tells_of_before_costs_no_second_patch() -> None:
     [Refuse(429, retry_after="7"), Refuse(500), Refuse(409), Refuse(403), Drop(), Drop(after_success=True), CutShort()],
     ids=str,
 )
-def test_a_patch_that_fails_is_tried_again_until_it_stands(fault: Fault, waits: list[tuple[float, float]]) -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await until(lambda: api.watchers)
-        api.expect(fault, method="PATCH", times=2)
-        await told_true(api, publisher, "one")
-
-    assert published(story)[-1:] in ([], ["done"], ["failed"])
+async def test_a_patch_that_fails_is_tried_again_until_it_stands(
+    api: FakeApi, publisher: Publisher, outcomes: list[str], fault: Fault, waits: list[tuple[float, float]]
+) -> None:
+    await until(lambda: api.watchers)
+    api.expect(fault, method="PATCH", times=2)
+    await told_true(api, publisher, "one")
+    assert outcomes[-1:] in ([], ["done"], ["failed"])
     assert not contests(waits)
 
 
-def test_waits_grow_and_are_at_least_what_the_server_asks_for(waits: list[tuple[float, float]]) -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await until(lambda: api.watchers)
-        api.expect(Refuse(429, retry_after="7"), method="PATCH", times=3)
-        await told_true(api, publisher, "one")
-
-    assert published(story) == ["failed"] * 3 + ["done"]
+async def test_waits_grow_and_are_at_least_what_the_server_asks_for(
+    api: FakeApi, publisher: Publisher, outcomes: list[str], waits: list[tuple[float, float]]
+) -> None:
+    await until(lambda: api.watchers)
+    api.expect(Refuse(429, retry_after="7"), method="PATCH", times=3)
+    await told_true(api, publisher, "one")
+    assert outcomes == ["failed"] * 3 + ["done"]
     delays = [delay for _, delay in waits]
     assert delays == sorted(delays)
     assert delays[0] >= 7
 
 
-def test_only_the_last_of_what_was_wanted_during_an_outage_is_written() -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        await api.stop()
-        for text in ("two", "three", "four"):
-            publisher.want(text)
-        await api.start()
-        await until(lambda: stands(api) == "four")
-        assert [each.body for each in api.asked if each.method == "PATCH"][1:] in (
-            [_body("four")],
-            [_body("four")] * 2,  # one whose answer was lost
-        )
-
-    published(story)
+async def test_only_the_last_of_what_was_wanted_during_an_outage_is_written(api: FakeApi, publisher: Publisher) -> None:
+    await told_true(api, publisher, "one")
+    await api.stop()
+    for text in ("two", "three", "four"):
+        publisher.want(text)
+    await api.start()
+    await until(lambda: stands(api) == "four")
+    assert [each.body for each in api.asked if each.method == "PATCH"][1:] in (
+        [_body("four")],
+        [_body("four")] * 2,  # one whose answer was lost
+    )
 
 
 @pytest.mark.parametrize("value", ["forged", None])
-def test_what_somebody_else_wrote_is_answered_more_and_more_slowly(
-    value: str | None, waits: list[tuple[float, float]]
+async def test_what_somebody_else_wrote_is_answered_more_and_more_slowly(
+    api: FakeApi, publisher: Publisher, value: str | None, waits: list[tuple[float, float]]
 ) -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        for number in range(1, 6):
-            annotate(api, value)
-            await until(lambda: stands(api) == "one")
-            assert len(contests(waits)) == number
-
-    published(story)
+    await told_true(api, publisher, "one")
+    for number in range(1, 6):
+        annotate(api, value)
+        await until(lambda: stands(api) == "one")
+        assert len(contests(waits)) == number
     delays = contests(waits)
     assert delays == sorted(delays)
     assert delays[-1] >= 8 * delays[0]
 
 
-def test_somebody_who_takes_it_back_by_himself_is_not_answered(
-    monkeypatch: pytest.MonkeyPatch, waits: list[tuple[float, float]]
+async def test_somebody_who_takes_it_back_by_himself_is_not_answered(
+    api: FakeApi, publisher: Publisher, monkeypatch: pytest.MonkeyPatch, waits: list[tuple[float, float]]
 ) -> None:
     monkeypatch.setattr(Publisher, "_slowly_s", lambda _: 3600.0)
-
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        annotate(api, "forged")
-        await until(lambda: not publisher.is_true)
-        annotate(api, "one")
-        await until(lambda: publisher.is_true)
-        await told_true(api, publisher, "two")
-        assert [each.body for each in api.asked if each.method == "PATCH"] == [_body("one"), _body("two")]
-
-    published(story)
+    await told_true(api, publisher, "one")
+    annotate(api, "forged")
+    await until(lambda: not publisher.is_true)
+    annotate(api, "one")
+    await until(lambda: publisher.is_true)
+    await told_true(api, publisher, "two")
+    assert [each.body for each in api.asked if each.method == "PATCH"] == [_body("one"), _body("two")]
 
 
-def test_news_do_not_wait_for_a_contest_to_cool_down(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_news_do_not_wait_for_a_contest_to_cool_down(
+    api: FakeApi, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Publisher, "_slowly_s", lambda _: 3600.0)
-
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        annotate(api, "forged")
-        await until(lambda: not publisher.is_true)
-        await told_true(api, publisher, "two")
-        assert [each.body for each in api.asked if each.method == "PATCH"] == [_body("one"), _body("two")]
-
-    published(story)
+    await told_true(api, publisher, "one")
+    annotate(api, "forged")
+    await until(lambda: not publisher.is_true)
+    await told_true(api, publisher, "two")
+    assert [each.body for each in api.asked if each.method == "PATCH"] == [_body("one"), _body("two")]
 
 
-def test_a_node_that_registers_again_is_told_at_once(waits: list[tuple[float, float]]) -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await told_true(api, publisher, "one")
-        uid = publisher.node_uid
-        api.objects.delete(PATH)
-        await until(lambda: not publisher.is_true)
-        assert publisher.node_uid == ""
-        a_node(api)
-        await until(lambda: publisher.is_true)
-        assert publisher.node_uid != uid
-
-    published(story)
+async def test_a_node_that_registers_again_is_told_at_once(
+    api: FakeApi, publisher: Publisher, waits: list[tuple[float, float]]
+) -> None:
+    await told_true(api, publisher, "one")
+    uid = publisher.node_uid
+    api.objects.delete(PATH)
+    await until(lambda: not publisher.is_true)
+    assert publisher.node_uid == ""
+    a_node(api)
+    await until(lambda: publisher.is_true)
+    assert publisher.node_uid != uid
     assert not contests(waits)
 
 
-def test_labels_are_heard_as_they_come_and_go() -> None:
-    labels = Labels()
-
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        await until(lambda: api.watchers)
-        touch(api, "1")
-        await until(lambda: labels.value == "1")
-        api.objects.delete(PATH)
-        await until(lambda: labels.value is None)
-
-    published(story, on_labels=labels)
+async def test_labels_are_heard_as_they_come_and_go(api: FakeApi, publisher: Publisher, labels: Labels) -> None:
+    await until(lambda: api.watchers)
+    touch(api, "1")
+    await until(lambda: labels.value == "1")
+    api.objects.delete(PATH)
+    await until(lambda: labels.value is None)
 
 
-def test_nothing_is_true_before_the_node_was_seen() -> None:
-    async def story(api: FakeApi, publisher: Publisher) -> None:
-        publisher.want("one")
-        assert not publisher.is_true
-        await until(lambda: publisher.is_true)
-
-    published(story)
+async def test_nothing_is_true_before_the_node_was_seen(api: FakeApi, publisher: Publisher) -> None:
+    publisher.want("one")
+    assert not publisher.is_true
+    await until(lambda: publisher.is_true)
 
 
 def _body(text: str) -> bytes:

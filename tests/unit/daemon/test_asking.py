@@ -8,7 +8,7 @@ import http.client
 import re
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from partage_base.daemon.metrics import Metrics
 from support.loops import LOOPS
 from unit.daemon.processes import GUARD_S, RunningDaemon, run_to_end, write_script
 
+Where = tuple[str, int]
 _ANY_PORT = ("--metrics-address", "127.0.0.1:0")
 
 
@@ -108,21 +109,26 @@ async def test_one_that_waits_for_its_port_ends_without_it() -> None:
 
 
 @pytest.mark.parametrize("address", ["256.0.0.1:0", "é..é:1", "[::g]:1", "192.0.2.1:9400"])
-def test_an_address_that_is_not_ours_is_an_expected_error(address: str) -> None:
+async def test_an_address_that_is_not_ours_is_an_expected_error(address: str) -> None:
     with pytest.raises(CannotListen, match="cannot listen on"):
-        asyncio.run(_served(lambda _: asyncio.sleep(0), address=address))
+        await web.Web(address, metrics=Metrics("test"), health=Health()).__aenter__()
 
 
-async def _served(
-    ask: Callable[[tuple[str, int]], Awaitable[None]],
-    *,
-    address: str = "127.0.0.1:0",
-    metrics: Metrics | None = None,
-    health: Health | None = None,
-) -> None:
-    """Asks a server that runs on this loop."""
-    async with web.Web(address, metrics=metrics or Metrics("test"), health=health or Health()) as server:
-        await ask(("127.0.0.1", server.port))
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics("test")
+
+
+@pytest.fixture
+def health() -> Health:
+    return Health()
+
+
+@pytest.fixture
+async def where(metrics: Metrics, health: Health) -> AsyncIterator[Where]:
+    """A server's address."""
+    async with web.Web("127.0.0.1:0", metrics=metrics, health=health) as server:
+        yield "127.0.0.1", server.port
 
 
 async def _heard(reader: asyncio.StreamReader) -> bytes:
@@ -134,18 +140,12 @@ async def _heard(reader: asyncio.StreamReader) -> bytes:
     return bytes(heard)
 
 
-def _replies(request: bytes, *, metrics: Metrics | None = None, health: Health | None = None) -> bytes:
+async def _replies(where: Where, request: bytes) -> bytes:
     """All that a server says to `request` until it closes."""
-    heard = b""
-
-    async def ask(where: tuple[str, int]) -> None:
-        nonlocal heard
-        reader, writer = await asyncio.open_connection(*where)
-        writer.write(request)
-        heard = await _heard(reader)
-        writer.close()
-
-    asyncio.run(_served(ask, metrics=metrics, health=health))
+    reader, writer = await asyncio.open_connection(*where)
+    writer.write(request)
+    heard = await _heard(reader)
+    writer.close()
     return heard
 
 
@@ -163,28 +163,28 @@ def _replies(request: bytes, *, metrics: Metrics | None = None, health: Health |
         (b"\r\n\r\n", 400),
     ],
 )
-def test_every_request_gets_one_answer_at_once(request_: bytes, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_request_gets_one_answer_at_once(
+    where: Where, request_: bytes, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(web, "DEADLINE_S", 3600)
-    assert _replies(request_).startswith(f"HTTP/1.1 {status} ".encode())
+    assert (await _replies(where, request_)).startswith(f"HTTP/1.1 {status} ".encode())
 
 
-def test_a_head_request_gets_the_length_and_no_body() -> None:
-    head, _, body = _replies(b"HEAD /healthz HTTP/1.1\r\n\r\n").partition(b"\r\n\r\n")
+async def test_a_head_request_gets_the_length_and_no_body(where: Where) -> None:
+    head, _, body = (await _replies(where, b"HEAD /healthz HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
     assert b"Content-Length: 3" in head
     assert body == b""
 
 
-def test_a_part_that_is_dead_fails_liveness_and_readiness_with_the_reason() -> None:
-    health = Health()
+async def test_a_part_that_is_dead_fails_liveness_and_readiness_with_the_reason(where: Where, health: Health) -> None:
     health.dead("nvml", "a call never returned")
     for path in (b"/healthz", b"/readyz"):
-        reply = _replies(b"GET " + path + b" HTTP/1.1\r\n\r\n", health=health)
+        reply = await _replies(where, b"GET " + path + b" HTTP/1.1\r\n\r\n")
         assert reply.startswith(b"HTTP/1.1 503 ")
         assert reply.endswith(b"nvml: a call never returned\n")
 
 
-def test_conditions_hold_again_when_they_are_said_to() -> None:
-    health = Health()
+def test_conditions_hold_again_when_they_are_said_to(health: Health) -> None:
     health.unready("containerd", "connection refused")
     health.dead("nvml", "hangs")
     assert health.against_ready == {"containerd": "connection refused", "nvml": "hangs"}
@@ -193,83 +193,71 @@ def test_conditions_hold_again_when_they_are_said_to() -> None:
     assert (health.against_ready, health.against_alive) == ({}, {})
 
 
-def test_a_page_that_can_not_be_made_is_an_error_and_not_the_end() -> None:
-    metrics = Metrics("test")
-
+async def test_a_page_that_can_not_be_made_is_an_error_and_not_the_end(where: Where, metrics: Metrics) -> None:
     def broken() -> float:
         raise OSError("the peer is gone")
 
     metrics.read_gauge("partage_broken", "Of a peer that is gone.", broken)
-    assert _replies(b"GET /metrics HTTP/1.1\r\n\r\n", metrics=metrics).startswith(b"HTTP/1.1 500 ")
+    assert (await _replies(where, b"GET /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 500 ")
 
 
-def test_a_request_without_end_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_without_end_is_dropped(where: Where, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "DEADLINE_S", 0.05)
-    assert _replies(b"GET /metrics HTTP/1.1\r\n") == b""
+    assert await _replies(where, b"GET /metrics HTTP/1.1\r\n") == b""
 
 
-def test_a_request_that_is_too_long_is_dropped() -> None:
-    async def ask(where: tuple[str, int]) -> None:
-        reader, writer = await asyncio.open_connection(*where)
-        writer.write(b"GET /" + b"a" * 10 * web.MOST_REQUEST_BYTES)
-        assert await _heard(reader) == b""
-        writer.close()
-
-    asyncio.run(_served(ask))
+async def test_a_request_that_is_too_long_is_dropped(where: Where) -> None:
+    reader, writer = await asyncio.open_connection(*where)
+    writer.write(b"GET /" + b"a" * 10 * web.MOST_REQUEST_BYTES)
+    assert await _heard(reader) == b""
+    writer.close()
 
 
-def _long_page() -> Metrics:
-    """More than the kernel buffers for a reader that is late."""
-    metrics = Metrics("test")
+def _fill(metrics: Metrics) -> None:
+    """With more than the kernel buffers for a reader that is late."""
     gauge = metrics.gauge("partage_test_pods", "Test.", labels=("pod",))
     for number in range(2000):
         gauge.labels(pod="x" * 5000 + str(number)).set(1)
-    return metrics
 
 
-def test_a_long_page_arrives_whole() -> None:
-    metrics = _long_page()
+async def test_a_long_page_arrives_whole(where: Where, metrics: Metrics) -> None:
+    _fill(metrics)
     for request in (b"GET /metrics HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/1.1\r\n\r\nand more"):
-        assert _replies(request, metrics=metrics).endswith(metrics.page())
+        assert (await _replies(where, request)).endswith(metrics.page())
 
 
-def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_does_not_read_is_dropped(
+    where: Where, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(metrics)
     monkeypatch.setattr(web, "DEADLINE_S", 0.1)
-    metrics = _long_page()
-
-    async def ask(where: tuple[str, int]) -> None:
-        reader, writer = await asyncio.open_connection(*where, limit=1)
-        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        await asyncio.sleep(0.5)
-        assert len(await _heard(reader)) < len(metrics.page())
-        writer.close()
-
-    asyncio.run(_served(ask, metrics=metrics))
+    reader, writer = await asyncio.open_connection(*where, limit=1)
+    writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+    await asyncio.sleep(0.5)
+    assert len(await _heard(reader)) < len(metrics.page())
+    writer.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
-def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_once(loop: str) -> None:
-    async def ask(where: tuple[str, int]) -> None:
-        async def rest() -> None:
-            while True:
-                reader, writer = await asyncio.open_connection(*where)
-                try:
-                    with contextlib.suppress(OSError):
-                        await reader.read(1)
-                finally:
-                    writer.transport.abort()
+async def test_probes_are_answered_whoever_rests_on_the_port_and_comes_back_at_once(where: Where, loop: str) -> None:
+    async def rest() -> None:
+        while True:
+            reader, writer = await asyncio.open_connection(*where)
+            try:
+                with contextlib.suppress(OSError):
+                    await reader.read(1)
+            finally:
+                writer.transport.abort()
 
-        resting = [asyncio.create_task(rest()) for _ in range(3 * MOST_OF_ONE)]
-        await asyncio.sleep(0.1)
-        answers = [await _asked_once(where) for _ in range(30)]
-        for each in resting:
-            each.cancel()
-        await asyncio.wait(resting)
-        await asyncio.sleep(0.01)
-        assert answers == [b"ok\n"] * 30
-
-    LOOPS[loop](_served(ask))
+    resting = [asyncio.create_task(rest()) for _ in range(3 * MOST_OF_ONE)]
+    await asyncio.sleep(0.1)
+    answers = [await _asked_once(where) for _ in range(30)]
+    for each in resting:
+        each.cancel()
+    await asyncio.wait(resting)
+    await asyncio.sleep(0.01)
+    assert answers == [b"ok\n"] * 30
 
 
 async def _asked_once(where: tuple[str, int]) -> bytes:
@@ -280,35 +268,30 @@ async def _asked_once(where: tuple[str, int]) -> bytes:
     return heard.partition(b"\r\n\r\n")[2]
 
 
-def test_of_too_many_askers_at_once_the_oldest_is_dropped() -> None:
-    async def ask(where: tuple[str, int]) -> None:
-        idle = [await asyncio.open_connection(*where) for _ in range(MOST_OF_ONE)]
-        reader, writer = await asyncio.open_connection(*where)
-        assert await _heard(idle[0][0]) == b""
-        writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        assert (await _heard(reader)).endswith(b"ok\n")
-        assert not any(other.at_eof() for other, _ in idle[1:])
-        for _, other in [*idle, (reader, writer)]:
-            other.close()
-
-    asyncio.run(_served(ask))
+async def test_of_too_many_askers_at_once_the_oldest_is_dropped(where: Where) -> None:
+    idle = [await asyncio.open_connection(*where) for _ in range(MOST_OF_ONE)]
+    reader, writer = await asyncio.open_connection(*where)
+    assert await _heard(idle[0][0]) == b""
+    writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+    assert (await _heard(reader)).endswith(b"ok\n")
+    assert not any(other.at_eof() for other, _ in idle[1:])
+    for _, other in [*idle, (reader, writer)]:
+        other.close()
 
 
-def test_of_those_who_read_slowly_what_is_too_much_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics = _long_page()
+async def test_of_those_who_read_slowly_what_is_too_much_the_oldest_is_dropped(
+    where: Where, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fill(metrics)
     page = metrics.page()
     monkeypatch.setattr(web, "MOST_HELD_BYTES", 3 * len(page) + 10_000)
-
-    async def ask(where: tuple[str, int]) -> None:
-        slow: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-        for _ in range(4):
-            reader, writer = await asyncio.open_connection(*where, limit=1)
-            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            await reader.readexactly(1)
-            slow.append((reader, writer))
-        whole = [len(await _heard(reader)) >= len(page) for reader, _ in slow]
-        assert whole == [False, True, True, True]
-        for _, writer in slow:
-            writer.close()
-
-    asyncio.run(_served(ask, metrics=metrics))
+    slow: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    for _ in range(4):
+        reader, writer = await asyncio.open_connection(*where, limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await reader.readexactly(1)
+        slow.append((reader, writer))
+    whole = [len(await _heard(reader)) >= len(page) for reader, _ in slow]
+    assert whole == [False, True, True, True]
+    for _, writer in slow:
+        writer.close()

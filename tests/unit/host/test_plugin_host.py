@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,10 @@ async def hosted(root: Path, **settings: Any) -> AsyncGenerator[Hosted, None]:
         await it.host.stop()
 
 
-def run(root: Path, story: Callable[[Hosted], Awaitable[None]], **settings: Any) -> None:
-    async def told() -> None:
-        async with hosted(root, **settings) as it:
-            await story(it)
-
-    asyncio.run(told())
+@pytest.fixture
+async def it(tmp_path: Path) -> AsyncIterator[Hosted]:
+    async with hosted(tmp_path) as it:
+        yield it
 
 
 def alive(pid: int) -> bool:
@@ -78,169 +76,122 @@ async def gone(pid: int) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_start_says_what_was_loaded_and_whose_kinds_are_in_force(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        started = await it.host.start()
-        assert dict(started.loaded) == OBEDIENT
-        assert started.kinds == {"thing": "obedient"}
-        assert it.events == [started]
-
-    run(tmp_path, story)
+async def test_start_says_what_was_loaded_and_whose_kinds_are_in_force(it: Hosted) -> None:
+    started = await it.host.start()
+    assert dict(started.loaded) == OBEDIENT
+    assert started.kinds == {"thing": "obedient"}
+    assert it.events == [started]
 
 
-def test_a_container_is_adjusted_in_the_child(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        adjusted = await it.adjust()
-        assert adjusted.adjustment.env["THINGS"] == "t0,t1"
-        assert adjusted.owners["env THINGS"] == ("obedient",)
-        assert int(adjusted.adjustment.env["PID"]) != os.getpid()
-
-    run(tmp_path, story)
+async def test_a_container_is_adjusted_in_the_child(it: Hosted) -> None:
+    adjusted = await it.adjust()
+    assert adjusted.adjustment.env["THINGS"] == "t0,t1"
+    assert adjusted.owners["env THINGS"] == ("obedient",)
+    assert int(adjusted.adjustment.env["PID"]) != os.getpid()
 
 
-def test_a_refusal_reaches_the_caller_word_for_word(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        with pytest.raises(Refused, match=r"^this one cannot have it$"):
-            await it.adjust("refuse")
-
-    run(tmp_path, story)
+async def test_a_refusal_reaches_the_caller_word_for_word(it: Hosted) -> None:
+    with pytest.raises(Refused, match=r"^this one cannot have it$"):
+        await it.adjust("refuse")
 
 
 @pytest.mark.parametrize(("name", "what"), [("raises", "ValueError: broken inside"), ("exits", "SystemExit: 7")])
-def test_an_exception_costs_one_call_and_carries_its_traceback(tmp_path: Path, name: str, what: str) -> None:
-    async def story(it: Hosted) -> None:
-        before = await it.pid()
-        with pytest.raises(PluginFailed, match="plugin obedient: partage_adjust: raised") as caught:
-            await it.adjust(name)
-        assert what in str(caught.value)
-        assert any("host_plugins.py" in note for note in caught.value.__notes__)
-        assert await it.pid() == before
-
-    run(tmp_path, story)
+async def test_an_exception_costs_one_call_and_carries_its_traceback(it: Hosted, name: str, what: str) -> None:
+    before = await it.pid()
+    with pytest.raises(PluginFailed, match="plugin obedient: partage_adjust: raised") as caught:
+        await it.adjust(name)
+    assert what in str(caught.value)
+    assert any("host_plugins.py" in note for note in caught.value.__notes__)
+    assert await it.pid() == before
 
 
-def test_a_crash_is_tried_once_more_then_names_plugin_hook_and_signal(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        before = await it.pid()
-        with pytest.raises(PluginCrashed, match="plugin obedient: partage_adjust: its process was killed by SIGSEGV"):
-            await it.adjust("segfault")
-        assert sum(isinstance(event, PluginCrashed) for event in it.events) == 2
-        assert await it.pid() != before
-
-    run(tmp_path, story)
+async def test_a_crash_is_tried_once_more_then_names_plugin_hook_and_signal(it: Hosted) -> None:
+    before = await it.pid()
+    with pytest.raises(PluginCrashed, match="plugin obedient: partage_adjust: its process was killed by SIGSEGV"):
+        await it.adjust("segfault")
+    assert sum(isinstance(event, PluginCrashed) for event in it.events) == 2
+    assert await it.pid() != before
 
 
-def test_a_call_whose_child_died_once_is_answered_by_the_next_child(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        assert (await it.adjust("segfault-once")).adjustment.env["THINGS"] == "t0,t1"
-        assert [type(event) for event in it.events] == [Started, PluginCrashed, Started]
-
-    run(tmp_path, story)
+async def test_a_call_whose_child_died_once_is_answered_by_the_next_child(it: Hosted) -> None:
+    assert (await it.adjust("segfault-once")).adjustment.env["THINGS"] == "t0,t1"
+    assert [type(event) for event in it.events] == [Started, PluginCrashed, Started]
 
 
 @pytest.mark.parametrize("name", ["hang", "hang-ignoring-signals"])
-def test_a_hang_is_killed_at_its_deadline_and_named(tmp_path: Path, name: str) -> None:
-    async def story(it: Hosted) -> None:
-        before = await it.pid()
-        with pytest.raises(PluginHung, match="plugin obedient: partage_adjust: took longer than 1 s and was killed"):
-            await it.adjust(name)
-        await gone(before)
-        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
-
-    run(tmp_path, story)
+async def test_a_hang_is_killed_at_its_deadline_and_named(it: Hosted, name: str) -> None:
+    before = await it.pid()
+    with pytest.raises(PluginHung, match="plugin obedient: partage_adjust: took longer than 1 s and was killed"):
+        await it.adjust(name)
+    await gone(before)
+    assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
 
 
-def test_a_plugin_that_eats_memory_meets_its_own_limit(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
+async def test_a_plugin_that_eats_memory_meets_its_own_limit(tmp_path: Path) -> None:
+    async with hosted(tmp_path, memory_bytes=256 << 20, call_deadline_s=20.0) as it:
         before = await it.pid()
         with pytest.raises(PluginFailed, match="raised MemoryError"):
             await it.adjust("eat")
         assert await it.pid() != before, "a process that ran out of memory is not trusted further"
 
-    run(tmp_path, story, memory_bytes=256 << 20, call_deadline_s=20.0)
 
-
-def test_what_a_plugin_prints_does_not_reach_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run(tmp_path, lambda it: _twice(it, "print"))
+async def test_what_a_plugin_prints_does_not_reach_stdout(it: Hosted, capfd: pytest.CaptureFixture[str]) -> None:
+    await it.adjust("print")
+    await it.adjust("print")
     captured = capfd.readouterr()
     assert captured.out == ""
     assert "to stdout" in captured.err
 
 
-async def _twice(it: Hosted, name: str) -> None:
-    await it.adjust(name)
-    await it.adjust(name)
+async def test_what_a_plugin_started_ends_with_the_child(it: Hosted, tmp_path: Path) -> None:
+    await it.adjust("orphan")
+    orphan = int((tmp_path / "orphan").read_text())
+    assert alive(orphan)
+    await it.host.stop()
+    await gone(orphan)
 
 
-def test_what_a_plugin_started_ends_with_the_child(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        await it.adjust("orphan")
-        orphan = int((tmp_path / "orphan").read_text())
-        assert alive(orphan)
-        await it.host.stop()
-        await gone(orphan)
-
-    run(tmp_path, story)
-
-
-def test_a_child_that_dies_while_idle_is_replaced_at_the_next_call(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        first = int((await it.adjust("die-soon")).adjustment.env["PID"])
-        await gone(first)
-        assert await it.pid() != first
-        assert "its process exited with 9" in str(
-            next(event for event in it.events if isinstance(event, PluginCrashed))
-        )
-
-    run(tmp_path, story)
+async def test_a_child_that_dies_while_idle_is_replaced_at_the_next_call(it: Hosted) -> None:
+    first = int((await it.adjust("die-soon")).adjustment.env["PID"])
+    await gone(first)
+    assert await it.pid() != first
+    assert "its process exited with 9" in str(next(event for event in it.events if isinstance(event, PluginCrashed)))
 
 
 @pytest.mark.parametrize("name", ["babble", "close-fds"])
-def test_a_child_that_breaks_the_protocol_is_replaced(tmp_path: Path, name: str) -> None:
-    async def story(it: Hosted) -> None:
-        with pytest.raises(PluginCrashed, match="its process"):
-            await it.adjust(name)
-        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
-
-    run(tmp_path, story)
+async def test_a_child_that_breaks_the_protocol_is_replaced(it: Hosted, name: str) -> None:
+    with pytest.raises(PluginCrashed, match="its process"):
+        await it.adjust(name)
+    assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
 
 
-def test_many_callers_at_once_each_get_their_own_answer(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        asked = [it.host.adjust(container(), granted_raw(f"t{number}")) for number in range(50)]
-        answers = await asyncio.gather(*asked)
-        assert [answer.adjustment.env["THINGS"] for answer in answers] == [f"t{number}" for number in range(50)]
-
-    run(tmp_path, story)
+async def test_many_callers_at_once_each_get_their_own_answer(it: Hosted) -> None:
+    asked = [it.host.adjust(container(), granted_raw(f"t{number}")) for number in range(50)]
+    answers = await asyncio.gather(*asked)
+    assert [answer.adjustment.env["THINGS"] for answer in answers] == [f"t{number}" for number in range(50)]
 
 
-def test_a_caller_that_gives_up_spoils_nothing_for_the_next(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        before = await it.pid()
-        slow = asyncio.create_task(it.adjust("slow"))
-        await asyncio.sleep(0.05)
-        slow.cancel()
-        answer = await it.host.adjust(container(), granted_raw("next"))
-        assert answer.adjustment.env["THINGS"] == "next"
-        assert int(answer.adjustment.env["PID"]) == before
-
-    run(tmp_path, story)
+async def test_a_caller_that_gives_up_spoils_nothing_for_the_next(it: Hosted) -> None:
+    before = await it.pid()
+    slow = asyncio.create_task(it.adjust("slow"))
+    await asyncio.sleep(0.05)
+    slow.cancel()
+    answer = await it.host.adjust(container(), granted_raw("next"))
+    assert answer.adjustment.env["THINGS"] == "next"
+    assert int(answer.adjustment.env["PID"]) == before
 
 
-def test_a_caller_that_gives_up_during_the_start_leaves_no_child(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        starting = asyncio.create_task(it.host.start())
-        await asyncio.sleep(0.02)
-        starting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await starting
-        assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
-
-    run(tmp_path, story)
+async def test_a_caller_that_gives_up_during_the_start_leaves_no_child(it: Hosted) -> None:
+    starting = asyncio.create_task(it.host.start())
+    await asyncio.sleep(0.02)
+    starting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await starting
+    assert (await it.adjust()).adjustment.env["THINGS"] == "t0,t1"
 
 
-def test_a_plugin_that_dies_at_start_is_named_and_started_again_with_growing_pauses(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
+async def test_a_plugin_that_dies_at_start_is_named_and_started_again_with_growing_pauses(tmp_path: Path) -> None:
+    async with hosted(tmp_path, paths={"bad": "support.host_plugins:CrashesAtStart"}, pauses_s=(0, 3600)) as it:
         for _ in range(2):
             with pytest.raises(PluginCrashed, match="plugin bad: partage_started: its process was killed by SIGABRT"):
                 await it.host.start()
@@ -249,69 +200,52 @@ def test_a_plugin_that_dies_at_start_is_named_and_started_again_with_growing_pau
             await it.adjust()
         assert len(it.events) == deaths, "in a long pause nothing is started"
 
-    run(tmp_path, story, paths={"bad": "support.host_plugins:CrashesAtStart"}, pauses_s=(0, 3600))
 
-
-def test_a_plugin_that_hangs_at_import_is_named(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
+async def test_a_plugin_that_hangs_at_import_is_named(tmp_path: Path) -> None:
+    async with hosted(tmp_path, paths={"stuck": "support.host_plugins:HangsAtImport"}, start_deadline_s=1.0) as it:
         with pytest.raises(PluginHung, match="plugin stuck: import: took longer than 1 s"):
             await it.host.start()
 
-    run(tmp_path, story, paths={"stuck": "support.host_plugins:HangsAtImport"}, start_deadline_s=1.0)
 
-
-def test_a_plugin_that_cannot_be_imported_costs_no_other(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
+async def test_a_plugin_that_cannot_be_imported_costs_no_other(tmp_path: Path) -> None:
+    async with hosted(tmp_path, paths=OBEDIENT | {"missing": "no.such:Thing"}) as it:
         started = await it.host.start()
         assert started.kinds == {"thing": "obedient"}
         (fault,) = started.faults
         assert fault.startswith("plugin missing: import: no.such:Thing: ModuleNotFoundError")
 
-    run(tmp_path, story, paths=OBEDIENT | {"missing": "no.such:Thing"})
 
-
-def test_a_blocked_plugin_leaves_its_kind_without_owner(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
+async def test_a_blocked_plugin_leaves_its_kind_without_owner(tmp_path: Path) -> None:
+    async with hosted(tmp_path, blocked=frozenset({"obedient"})) as it:
         assert (await it.host.start()).blocked == ("obedient",)
         with pytest.raises(Refused, match="no plugin for thing is in force on this node"):
             await it.adjust()
 
-    run(tmp_path, story, blocked=frozenset({"obedient"}))
+
+async def test_grants_that_do_not_decode_refuse_the_container_with_their_path(it: Hosted) -> None:
+    wrong = granted_raw("t0")
+    wrong.grants["thing"] = type(wrong.grants["thing"])(b'[{"id":5}]')  # type: ignore[index, call-arg]
+    with pytest.raises(Refused, match=r"allocation: \$.thing\[0\].id is 5"):
+        await it.host.adjust(container(), wrong)
 
 
-def test_grants_that_do_not_decode_refuse_the_container_with_their_path(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        wrong = granted_raw("t0")
-        wrong.grants["thing"] = type(wrong.grants["thing"])(b'[{"id":5}]')  # type: ignore[index, call-arg]
-        with pytest.raises(Refused, match=r"allocation: \$.thing\[0\].id is 5"):
-            await it.host.adjust(container(), wrong)
-
-    run(tmp_path, story)
-
-
-def test_removed_reaches_the_plugins_and_stop_lets_them_end(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        await it.host.removed(KEY)
-        await it.host.removed(KEY)
-        assert (tmp_path / "removed").read_text() == f"{KEY}\n{KEY}\n"
-        await it.host.stop()
-        await it.host.stop()
-        assert (tmp_path / "stopped").exists()
-
-    run(tmp_path, story)
+async def test_removed_reaches_the_plugins_and_stop_lets_them_end(it: Hosted, tmp_path: Path) -> None:
+    await it.host.removed(KEY)
+    await it.host.removed(KEY)
+    assert (tmp_path / "removed").read_text() == f"{KEY}\n{KEY}\n"
+    await it.host.stop()
+    await it.host.stop()
+    assert (tmp_path / "stopped").exists()
 
 
-def test_killing_the_child_from_outside_is_survived_under_load(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        for _ in range(5):
-            pid = await it.pid()
-            load = [asyncio.create_task(it.adjust()) for _ in range(20)]
-            await asyncio.sleep(0)
-            os.kill(pid, signal.SIGKILL)
-            answers = await asyncio.gather(*load)
-            assert all(answer.adjustment.env["THINGS"] == "t0,t1" for answer in answers)
-
-    run(tmp_path, story)
+async def test_killing_the_child_from_outside_is_survived_under_load(it: Hosted) -> None:
+    for _ in range(5):
+        pid = await it.pid()
+        load = [asyncio.create_task(it.adjust()) for _ in range(20)]
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGKILL)
+        answers = await asyncio.gather(*load)
+        assert all(answer.adjustment.env["THINGS"] == "t0,t1" for answer in answers)
 
 
 async def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> None:
@@ -328,41 +262,34 @@ async def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> 
     await gone(child)
 
 
-def test_grants_that_are_decoded_already_are_not_lost(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        adjusted = await it.host.adjust(container(), granted("t0", "t1"))
-        assert adjusted.adjustment.env["THINGS"] == "t0,t1"
-
-    run(tmp_path, story)
+async def test_grants_that_are_decoded_already_are_not_lost(it: Hosted) -> None:
+    adjusted = await it.host.adjust(container(), granted("t0", "t1"))
+    assert adjusted.adjustment.env["THINGS"] == "t0,t1"
 
 
-def test_a_caller_that_gives_up_while_a_hung_child_is_ended_leaves_the_next_its_turn(tmp_path: Path) -> None:
-    async def story(it: Hosted) -> None:
-        before = await it.pid()
-        process = it.host._child.process  # type: ignore[union-attr]
-        hung = asyncio.create_task(it.adjust("hang"))
-        end, ending = process.end, asyncio.Event()
+async def test_a_caller_that_gives_up_while_a_hung_child_is_ended_leaves_the_next_its_turn(it: Hosted) -> None:
+    before = await it.pid()
+    process = it.host._child.process  # type: ignore[union-attr]
+    hung = asyncio.create_task(it.adjust("hang"))
+    end, ending = process.end, asyncio.Event()
 
-        def noticed(*, grace_s: float) -> asyncio.Future[str]:
-            ending.set()
-            return end(grace_s=grace_s)
+    def noticed(*, grace_s: float) -> asyncio.Future[str]:
+        ending.set()
+        return end(grace_s=grace_s)
 
-        process.end = noticed  # type: ignore[method-assign]
-        await ending.wait()
-        hung.cancel()
-        assert await it.pid() != before
-        assert "hangs in the kernel" not in " ".join(map(str, it.events))
-
-    run(tmp_path, story)
+    process.end = noticed  # type: ignore[method-assign]
+    await ending.wait()
+    hung.cancel()
+    assert await it.pid() != before
+    assert "hangs in the kernel" not in " ".join(map(str, it.events))
 
 
-def test_a_caller_that_gives_up_while_the_child_is_connected_leaves_no_process(
+async def test_a_caller_that_gives_up_while_the_child_is_connected_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children: list[int] = []
     before = own_children()
-
-    async def story(it: Hosted) -> None:
+    async with hosted(tmp_path) as it:
         loop = asyncio.get_running_loop()
 
         async def never(*_: object, **given: Any) -> None:
@@ -378,8 +305,6 @@ def test_a_caller_that_gives_up_while_the_child_is_connected_leaves_no_process(
             await starting
         monkeypatch.undo()
         await gone(children[0])
-
-    run(tmp_path, story)
 
 
 def own_children() -> set[int]:

@@ -26,7 +26,7 @@ from partage_base.kube import (
 )
 from rig.identity.certificates import Authority
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Flood, Hang, Refuse, Say
-from support.kube import access_to, serving_context, until, with_client
+from support.kube import access_to, serving_context, until
 from support.loops import LOOPS
 
 N1 = lease_path("s", "n1")
@@ -48,7 +48,6 @@ async def failure(work: Awaitable[object]) -> KubeError:
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("fault", [Drop(), Drop(after_success=True), CutShort()])
-@with_client()
 async def test_a_call_whose_connection_breaks_is_not_sent_again_and_may_be_done(
     api: FakeApi, server: ApiServer, verb: str, fault: Fault, loop: str
 ) -> None:
@@ -64,7 +63,7 @@ async def test_a_call_whose_connection_breaks_is_not_sent_again_and_may_be_done(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client(deadline_s=0.2)
+@pytest.mark.parametrize("of_client", [{"deadline_s": 0.2}])
 async def test_a_slow_answer_ends_at_the_deadline(api: FakeApi, server: ApiServer, loop: str) -> None:
     api.expect(Hang())
     error = await failure(server.get(N1, Node))
@@ -74,7 +73,7 @@ async def test_a_slow_answer_ends_at_the_deadline(api: FakeApi, server: ApiServe
     api.release()
 
 
-@with_client(deadline_s=0.2)
+@pytest.mark.parametrize("of_client", [{"deadline_s": 0.2}])
 async def test_a_watch_that_never_begins_ends_at_the_deadline(api: FakeApi, server: ApiServer) -> None:
     api.expect(Hang(), method="WATCH")
     error = await failure(anext(server.watch(nodes_path(), Node, since="1")))
@@ -82,7 +81,6 @@ async def test_a_watch_that_never_begins_ends_at_the_deadline(api: FakeApi, serv
     api.release()
 
 
-@with_client()
 async def test_a_server_that_is_away_was_asked_nothing(api: FakeApi, server: ApiServer) -> None:
     await api.stop()
     error = await failure(server.get(node_path("n1"), Node))
@@ -95,7 +93,6 @@ async def test_a_server_that_is_away_was_asked_nothing(api: FakeApi, server: Api
     assert await server.get(node_path("n1"), Node) == Node()
 
 
-@with_client()
 async def test_an_endless_answer_is_given_up(api: FakeApi, server: ApiServer) -> None:
     api.expect(Flood())
     assert "an answer of more than 1048576 bytes" in str(await failure(server.get(N1, Node)))
@@ -103,7 +100,6 @@ async def test_an_endless_answer_is_given_up(api: FakeApi, server: ApiServer) ->
     assert "a line of more than" in str(await failure(anext(server.watch(nodes_path(), Node, since="1"))))
 
 
-@with_client()
 async def test_a_redirect_is_not_followed(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(302, headers={"Location": f"{api.url}/login"}))
     error = await failure(server.get(N1, Node))
@@ -113,7 +109,6 @@ async def test_a_redirect_is_not_followed(api: FakeApi, server: ApiServer) -> No
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>login</html>", b"[]", b"\xff", b'{"metadata":', b"[" * 100_000])
-@with_client()
 async def test_what_is_no_object_is_nonsense(api: FakeApi, server: ApiServer, body: bytes) -> None:
     api.expect(Say(body), times=3)
     assert isinstance(await failure(server.get(N1, Node)), Nonsense)
@@ -158,7 +153,6 @@ async def test_what_is_no_http_or_no_whole_answer_is_an_expected_error(raw: byte
         assert isinstance(await failure(server.create(leases_path("s"), {}, Node)), KubeError)
 
 
-@with_client()
 async def test_whoever_closes_ends_what_is_under_way_and_nothing_begins_after(api: FakeApi, server: ApiServer) -> None:
     api.expect(Hang())
     call = asyncio.create_task(server.get(N1, Node))
@@ -194,18 +188,14 @@ def frozen_peer(context: ssl.SSLContext) -> Generator[str]:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_frozen_peer_keeps_no_connection_of_a_client_that_closes(tmp_path: Path, loop: str) -> None:
+async def test_a_frozen_peer_keeps_no_connection_of_a_client_that_closes(tmp_path: Path, loop: str) -> None:
     authority = Authority("ours")
     tls = ssl.create_default_context(cadata=authority.certificate.decode())
-
-    async def whole(url: str) -> None:
+    with frozen_peer(serving_context(authority, tmp_path)) as url:
         async with ApiServer(access_to(url, tls=tls), user_agent="t", deadline_s=0.2) as server:
             assert isinstance(await failure(server.get(N1, Node)), Unreachable)
             assert sockets_to(url) == 1
         assert sockets_to(url) == 0
-
-    with frozen_peer(serving_context(authority, tmp_path)) as url:
-        LOOPS[loop](whole(url))
 
 
 def sockets_to(url: str) -> int:

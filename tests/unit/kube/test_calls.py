@@ -31,7 +31,7 @@ from partage_base.kube import (
     pods_path,
 )
 from support.fake_api import FakeApi, Hang, Say
-from support.kube import access_to, until, with_client
+from support.kube import access_to, until
 from support.loops import LOOPS
 
 HEARTBEAT = Lease(metadata=Meta(name="n1"), spec=LeaseSpec(holder_identity="n1", lease_duration_seconds=40))
@@ -42,7 +42,6 @@ def a_node(api: FakeApi, name: str = "n1") -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client()
 async def test_an_object_is_made_read_changed_and_deleted(api: FakeApi, server: ApiServer, loop: str) -> None:
     path = lease_path("partage-system", "n1")
     made = await server.create(leases_path("partage-system"), HEARTBEAT, Lease)
@@ -58,7 +57,6 @@ async def test_an_object_is_made_read_changed_and_deleted(api: FakeApi, server: 
         await server.get(path, Lease)
 
 
-@with_client()
 async def test_only_the_object_that_is_meant_is_deleted(api: FakeApi, server: ApiServer) -> None:
     made = await server.create(leases_path("partage-system"), HEARTBEAT, Lease)
     path = lease_path("partage-system", "n1")
@@ -70,7 +68,6 @@ async def test_only_the_object_that_is_meant_is_deleted(api: FakeApi, server: Ap
         await server.get(path, Lease)
 
 
-@with_client()
 async def test_a_merge_patch_changes_what_it_names(api: FakeApi, server: ApiServer) -> None:
     a_node(api)
     patch = {"metadata": {"annotations": {"partage.dev/inventory": "{}"}, "labels": {"a": None}}}
@@ -86,14 +83,12 @@ async def test_a_merge_patch_changes_what_it_names(api: FakeApi, server: ApiServ
         ("json", "application/json-patch+json"),
     ],
 )
-@with_client()
 async def test_each_kind_of_patch_says_what_it_is(api: FakeApi, server: ApiServer, how: Any, content_type: str) -> None:
     api.expect(Say(b"{}"))
     await server.patch(node_path("n1"), {}, Node, how=how)
     assert api.asked[0].headers["Content-Type"] == content_type
 
 
-@with_client()
 async def test_a_pod_is_bound_with_its_annotations_in_one_call(api: FakeApi, server: ApiServer) -> None:
     api.objects.create(pods_path("team-a"), {"metadata": {"name": "web"}})
     binding = {"metadata": {"name": "web", "annotations": {"a": "1"}}, "target": {"kind": "Node", "name": "n1"}}
@@ -104,7 +99,6 @@ async def test_a_pod_is_bound_with_its_annotations_in_one_call(api: FakeApi, ser
         await server.create(binding_path("team-a", "web"), binding, msgspec.Raw)
 
 
-@with_client()
 async def test_an_event_is_written_as_kubernetes_spells_it(api: FakeApi, server: ApiServer) -> None:
     event = ObjectEvent(
         metadata=Meta(generate_name="n1.", namespace="default"),
@@ -137,7 +131,6 @@ def test_times_are_utc_and_always_have_microseconds() -> None:
     assert micro_time(moment) == "2026-11-21T16:00:00.000000Z"
 
 
-@with_client()
 async def test_an_answer_of_another_type_is_nonsense_that_names_the_path_to_it(api: FakeApi, server: ApiServer) -> None:
     api.objects.create(nodes_path(), {"metadata": {"name": "n1", "labels": {"a": 1}}})
     with pytest.raises(Nonsense, match=r"GET /api/v1/nodes/n1: .*\$\.metadata\.labels"):
@@ -162,7 +155,7 @@ async def test_an_api_server_may_live_under_a_path() -> None:
             assert api.asked[0].path == "/k8s/clusters/c-1/api/v1/nodes/n1"
 
 
-@with_client(connections=2)
+@pytest.mark.parametrize("of_client", [{"connections": 2}])
 async def test_more_calls_than_connections_wait_for_one_another(api: FakeApi, server: ApiServer) -> None:
     a_node(api)
     api.expect(Hang(), times=5)
@@ -176,7 +169,7 @@ async def test_more_calls_than_connections_wait_for_one_another(api: FakeApi, se
     assert all(call.result().metadata.name == "n1" for call in calls)
 
 
-@with_client(connections=1)
+@pytest.mark.parametrize("of_client", [{"connections": 1}])
 async def test_a_watch_takes_no_connection_from_calls(api: FakeApi, server: ApiServer) -> None:
     a_node(api)
     watches = [server.watch(nodes_path(), Node, since="1") for _ in range(3)]

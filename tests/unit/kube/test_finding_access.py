@@ -161,7 +161,7 @@ def test_verification_is_given_up_only_as_told_and_not_silently(path: Path) -> N
     assert found(kubeconfigs.write(path, server="http://127.0.0.1:8001")).tls is None
 
 
-def test_a_client_certificate_opens_the_door_and_no_file_with_its_key_stays(
+async def test_a_client_certificate_opens_the_door_and_no_file_with_its_key_stays(
     path: Path, tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -171,24 +171,20 @@ def test_a_client_certificate_opens_the_door_and_no_file_with_its_key_stays(
     context = serving_context(authority, tmp_path)
     context.load_verify_locations(cadata=authority.certificate.decode())
     context.verify_mode = ssl.CERT_REQUIRED
-
-    async def whole() -> None:
-        async with FakeApi(tls=context) as api:
-            api.expect(Say(b"{}"), times=2)
-            kubeconfigs.write(
-                path,
-                server=api.url,
-                user={
-                    "client-certificate-data": kubeconfigs.embedded(pair.certificate),
-                    "client-key-data": kubeconfigs.embedded(pair.key),
-                },
-                cluster={"certificate-authority-data": kubeconfigs.embedded(authority.certificate)},
-            )
-            for _ in range(2):
-                async with ApiServer(Access.find(path, environ=NOBODY), user_agent="t") as server:
-                    assert await server.get(node_path("n1"), Node) == Node()
-
-    asyncio.run(whole())
+    async with FakeApi(tls=context) as api:
+        api.expect(Say(b"{}"), times=2)
+        kubeconfigs.write(
+            path,
+            server=api.url,
+            user={
+                "client-certificate-data": kubeconfigs.embedded(pair.certificate),
+                "client-key-data": kubeconfigs.embedded(pair.key),
+            },
+            cluster={"certificate-authority-data": kubeconfigs.embedded(authority.certificate)},
+        )
+        for _ in range(2):
+            async with ApiServer(Access.find(path, environ=NOBODY), user_agent="t") as server:
+                assert await server.get(node_path("n1"), Node) == Node()
     assert list(temporary.iterdir()) == []
 
 

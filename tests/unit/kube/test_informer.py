@@ -32,7 +32,7 @@ from partage_base.kube import (
 from partage_base.kube import informer as following_module
 from partage_base.kube import lists as listing_module
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
-from support.kube import told, until, with_client
+from support.kube import access_to, until
 from support.loops import LOOPS
 
 
@@ -73,7 +73,6 @@ async def next_value(seen: AsyncGenerator[Seen[Node]]) -> str:
 
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client()
 async def test_all_are_told_and_then_every_change(api: FakeApi, server: ApiServer, loop: str, lists: Lists) -> None:
     api.lists = lists
     a_node(api)
@@ -91,7 +90,6 @@ async def test_all_are_told_and_then_every_change(api: FakeApi, server: ApiServe
 
 
 @pytest.mark.parametrize(("lists", "calls"), [(Lists.STREAMED, 1), (Lists.REFUSED, 1 + 1 + 1)])
-@with_client()
 async def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_list(
     api: FakeApi, server: ApiServer, lists: Lists, calls: int
 ) -> None:
@@ -114,7 +112,6 @@ async def test_a_watch_that_ends_or_breaks_goes_on_without_a_word_and_without_a_
 
 
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
-@with_client()
 async def test_what_was_missed_while_too_old_comes_with_a_new_list(
     api: FakeApi, server: ApiServer, lists: Lists
 ) -> None:
@@ -145,7 +142,6 @@ async def test_what_was_missed_while_too_old_comes_with_a_new_list(
         (Say(b"garbage"), Exception, 0.5),
     ],
 )
-@with_client()
 async def test_a_list_that_fails_is_told_once_and_tried_until_it_works(
     api: FakeApi, server: ApiServer, fault: Fault, error: type[Exception], least_s: float
 ) -> None:
@@ -161,7 +157,6 @@ async def test_a_list_that_fails_is_told_once_and_tried_until_it_works(
     assert waits.seconds == [extra_s + wait_s for wait_s in (0.5, 1, 2, 4)]
 
 
-@with_client()
 async def test_an_outage_is_told_once_and_ends_with_the_whole_list(api: FakeApi, server: ApiServer) -> None:
     a_node(api)
 
@@ -182,7 +177,6 @@ async def test_an_outage_is_told_once_and_ends_with_the_whole_list(api: FakeApi,
     assert len(waits) == 6
 
 
-@with_client()
 async def test_a_server_whose_watches_all_fail_is_asked_ever_more_rarely(api: FakeApi, server: ApiServer) -> None:
     api.lists = Lists.REFUSED
     a_node(api)
@@ -197,7 +191,6 @@ async def test_a_server_whose_watches_all_fail_is_asked_ever_more_rarely(api: Fa
     assert waits.seconds == [0.5, 1, 2, 4, 4, 4]
 
 
-@with_client()
 async def test_a_server_whose_watches_end_at_once_is_asked_ever_more_rarely(api: FakeApi, server: ApiServer) -> None:
     api.lists = Lists.REFUSED
     a_node(api)
@@ -211,7 +204,6 @@ async def test_a_server_whose_watches_end_at_once_is_asked_ever_more_rarely(api:
     assert api.count("GET") == 2 + 6
 
 
-@with_client()
 async def test_whatever_is_told_makes_the_next_wait_short_again(api: FakeApi, server: ApiServer) -> None:
     a_node(api)
     api.expect(Refuse(500), times=3)
@@ -226,7 +218,6 @@ async def test_whatever_is_told_makes_the_next_wait_short_again(api: FakeApi, se
     assert waits.seconds == [0.5, 1, 2, 0.5]
 
 
-@with_client()
 async def test_a_watch_that_was_quiet_for_long_goes_on_at_once(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +233,6 @@ async def test_a_watch_that_was_quiet_for_long_goes_on_at_once(
     assert waits.seconds == []
 
 
-@with_client()
 async def test_whoever_stops_following_ends_it_while_it_waits(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(500), times=9)
 
@@ -274,36 +264,37 @@ STEPS = st.lists(
 def test_whatever_happens_in_whatever_order_what_is_seen_is_in_the_end_what_there_is(
     steps: list[str], lists: Lists
 ) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        known: dict[str, str] = {}
-        api.lists = lists
+    async def story() -> None:
+        async with FakeApi() as api, ApiServer(access_to(api.url), user_agent="t") as server:
+            known: dict[str, str] = {}
+            api.lists = lists
 
-        async def look() -> None:
-            async for seen in following(server, Waits()):
-                match seen:
-                    case Listed(items):
-                        known.clear()
-                        known.update({item.metadata.name: item.metadata.resource_version for item in items})
-                    case Changed(item):
-                        known[item.metadata.name] = item.metadata.resource_version
-                    case Deleted(item):
-                        known.pop(item.metadata.name, None)
-                    case Unread() | Lost():
-                        pass
+            async def look() -> None:
+                async for seen in following(server, Waits()):
+                    match seen:
+                        case Listed(items):
+                            known.clear()
+                            known.update({item.metadata.name: item.metadata.resource_version for item in items})
+                        case Changed(item):
+                            known[item.metadata.name] = item.metadata.resource_version
+                        case Deleted(item):
+                            known.pop(item.metadata.name, None)
+                        case Unread() | Lost():
+                            pass
 
-        looking = asyncio.create_task(look())
-        for number, step in enumerate(steps):
-            _disturb(api, step, number)
-            await asyncio.sleep(0.001 if number % 3 == 0 else 0)
-        _let(api)
-        await until(lambda: known == _there(api))
-        looking.cancel()
-        await asyncio.wait([looking])
+            looking = asyncio.create_task(look())
+            for number, step in enumerate(steps):
+                _disturb(api, step, number)
+                await asyncio.sleep(0.001 if number % 3 == 0 else 0)
+            _let(api)
+            await until(lambda: known == _there(api))
+            looking.cancel()
+            await asyncio.wait([looking])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing_module, "SILENT_S", 0.02)
         patch.setattr(listing_module, "ASK_AGAIN_S", 0.0)
-        told(story)
+        asyncio.run(story())
 
 
 def _there(api: FakeApi) -> dict[str, str]:

@@ -104,37 +104,33 @@ def line(kind: str, body: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), body)
 
 
-def told(server: Server, count: int, *, most_answer_bytes: int = MOST_ANSWER_BYTES) -> list[Any]:
+async def told(server: Server, count: int, *, most_answer_bytes: int = MOST_ANSWER_BYTES) -> list[Any]:
     """What following tells first."""
-
-    async def whole() -> list[Any]:
-        backoff = Backoff(first_s=0.01, most_s=0.02, random=lambda: 0.5)
-        async with (
-            server.asked(most_answer_bytes=most_answer_bytes) as client,
-            aclosing(follow(client, pods_path(), Node, backoff=backoff)) as seen,
-        ):
-            return [await anext(seen) for _ in range(count)]
-
-    return asyncio.run(whole())
+    backoff = Backoff(first_s=0.01, most_s=0.02, random=lambda: 0.5)
+    async with (
+        server.asked(most_answer_bytes=most_answer_bytes) as client,
+        aclosing(follow(client, pods_path(), Node, backoff=backoff)) as seen,
+    ):
+        return [await anext(seen) for _ in range(count)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [True, False])
-def test_pods_of_the_largest_size_are_followed(*, streams: bool) -> None:
+async def test_pods_of_the_largest_size_are_followed(*, streams: bool) -> None:
     name, body = pod("large", LARGEST)
     server = Server([(name, body)] * 9, streams=streams, change=body)
-    listed, changed = told(server, 2)
+    listed, changed = await told(server, 2)
     assert isinstance(listed, Listed)
     assert (len(listed.items), listed.unread) == (1 if streams else 9, ())
     assert isinstance(changed, Changed)
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_what_is_larger_than_any_line_and_any_page_is_passed_over_by_name(*, streams: bool) -> None:
+async def test_what_is_larger_than_any_line_and_any_page_is_passed_over_by_name(*, streams: bool) -> None:
     small = [pod(f"p{place}") for place in range(20)]
     large = pod("large", (LONGEST_LINE_BYTES if streams else 1 << 16) // 6 + 1000)
     server = Server([*small[:7], large, *small[7:]], streams=streams, change=large[1] if streams else small[0][1])
-    listed, changed = told(server, 2, most_answer_bytes=1 << 16)
+    listed, changed = await told(server, 2, most_answer_bytes=1 << 16)
     assert isinstance(listed, Listed)
     assert sorted(each.metadata.name for each in listed.items) == sorted(name for name, _ in small)
     (left_out,) = listed.unread
@@ -151,7 +147,7 @@ async def test_pages_are_as_large_as_fits_and_not_asked_for_twice_for_ever() -> 
     assert sum(1 for limit in server.pages if limit > 40) <= 5, "what is too large is tried at the beginning alone"
 
 
-def test_a_login_page_is_no_list_and_is_asked_for_once() -> None:
+async def test_a_login_page_is_no_list_and_is_asked_for_once() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         body = b"<html>log in</html>"
@@ -159,26 +155,23 @@ def test_a_login_page_is_no_list_and_is_asked_for_once() -> None:
         asks.append(1)
         writer.close()
 
-    async def whole() -> None:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        access = access_to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        async with server, ApiServer(access, user_agent="t") as client:
-            with pytest.raises(Nonsense, match="login page"):
-                await client.list(pods_path(), Node, limit=1000)
-
     asks: list[int] = []
-    asyncio.run(whole())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    access = access_to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    async with server, ApiServer(access, user_agent="t") as client:
+        with pytest.raises(Nonsense, match="login page"):
+            await client.list(pods_path(), Node, limit=1000)
     assert len(asks) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [True, False])
-def test_many_large_objects_in_a_row_hold_no_more_than_one_answer(*, streams: bool) -> None:
+async def test_many_large_objects_in_a_row_hold_no_more_than_one_answer(*, streams: bool) -> None:
     name, body = pod("large", LARGEST)
     server = Server([(f"{name}-{place}", body) for place in range(12)], streams=streams, change=body)
     tracemalloc.start()
     try:
-        told(server, 2)
+        await told(server, 2)
         held = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -6,7 +6,6 @@ import pytest
 
 from partage_base.kube import ApiServer, Gone, Node, nodes_path, pods_path
 from support.fake_api import FakeApi, Refuse, Say
-from support.kube import with_client
 
 
 def named(items: tuple[Node, ...]) -> list[str]:
@@ -21,7 +20,6 @@ def nodes(api: FakeApi, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("limit", "calls"), [(0, 1), (3, 4), (10, 1), (100, 1)])
-@with_client()
 async def test_a_list_is_whole_however_many_pages_it_takes(
     api: FakeApi, server: ApiServer, limit: int, calls: int
 ) -> None:
@@ -32,14 +30,12 @@ async def test_a_list_is_whole_however_many_pages_it_takes(
     assert api.count("GET") == calls
 
 
-@with_client()
 async def test_selectors_choose(api: FakeApi, server: ApiServer) -> None:
     nodes(api, 20)
     assert named((await server.list(nodes_path(), Node, fields="metadata.name=n007")).items) == ["n007"]
     assert named((await server.list(nodes_path(), Node, labels="zone=3")).items) == ["n003", "n013"]
 
 
-@with_client()
 async def test_pods_are_listed_of_one_namespace_or_of_all(api: FakeApi, server: ApiServer) -> None:
     for namespace in ("a", "b"):
         api.objects.create(pods_path(namespace), {"metadata": {"name": f"pod-{namespace}"}})
@@ -47,7 +43,6 @@ async def test_pods_are_listed_of_one_namespace_or_of_all(api: FakeApi, server: 
     assert named((await server.list(pods_path(), Node)).items) == ["pod-a", "pod-b"]
 
 
-@with_client()
 async def test_a_page_that_is_too_old_is_gone(api: FakeApi, server: ApiServer) -> None:
     nodes(api, 10)
     api.expect(Say(b'{"metadata":{"resourceVersion":"5","continue":"1:3"},"items":[]}'))
@@ -56,7 +51,6 @@ async def test_a_page_that_is_too_old_is_gone(api: FakeApi, server: ApiServer) -
         await server.list(nodes_path(), Node, limit=3)
 
 
-@with_client()
 async def test_an_error_in_a_later_page_is_an_error_of_the_list(api: FakeApi, server: ApiServer) -> None:
     nodes(api, 10)
     api.expect(Say(b'{"metadata":{"resourceVersion":"5","continue":"5:3"},"items":[]}'))
@@ -66,7 +60,6 @@ async def test_an_error_in_a_later_page_is_an_error_of_the_list(api: FakeApi, se
 
 
 @pytest.mark.parametrize("items", ["null", "[]"])
-@with_client()
 async def test_none_may_be_written_as_null(api: FakeApi, server: ApiServer, items: str) -> None:
     api.expect(Say(b'{"metadata":{"resourceVersion":"9"},"items":%s}' % items.encode()))
     listing = await server.list(nodes_path(), Node)

@@ -23,7 +23,6 @@ from partage_base.kube import (
 from partage_base.kube.answers import refusal
 from partage_base.kube.errors import LONGEST_WORDS
 from support.fake_api import FakeApi, Refuse
-from support.kube import with_client
 
 CALL = "GET /api/v1/nodes/n1"
 DETAILS = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 7}}
@@ -46,7 +45,6 @@ DETAILS = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeco
         (504, ServerFailed),
     ],
 )
-@with_client()
 async def test_a_status_is_an_error_that_says_what_a_caller_does_about_it(
     api: FakeApi, server: ApiServer, status: int, error: type[Answered]
 ) -> None:
@@ -88,7 +86,6 @@ def test_how_long_to_wait_is_taken_from_the_header_or_the_details(
     assert error.retry_after_s == expected
 
 
-@with_client()
 async def test_the_wait_comes_over_the_wire(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(429, retry_after="2"))
     with pytest.raises(Throttled) as raised:
@@ -105,7 +102,6 @@ def test_the_page_of_a_proxy_is_told_in_one_short_printable_line() -> None:
     assert len(error.message) == LONGEST_WORDS
 
 
-@with_client()
 async def test_a_refusal_of_any_size_is_read_no_further_than_words_go(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(500, body=b"x" * (60 << 10)))
     with pytest.raises(ServerFailed) as raised:

@@ -209,20 +209,16 @@ async def test_whoever_was_refused_does_not_wait_for_a_plugin_for_ever(
 
 
 @pytest.mark.parametrize(("expires", "runs"), [(LONG_AGO, 3), (FAR_AWAY, 1), (None, 1)])
-def test_a_plugin_is_asked_again_only_when_what_it_gave_expires(
+async def test_a_plugin_is_asked_again_only_when_what_it_gave_expires(
     tmp_path: Path, at_clock: Callable[[Path], Access], clock: Clock, expires: str | None, runs: int
 ) -> None:
     count = tmp_path / "count"
     script = f"echo >> {count}; echo '{kubeconfigs.credential('t', expires=expires)}'"
     path = kubeconfigs.write(tmp_path / "config", user=kubeconfigs.plugin("sh", "-c", script))
-
-    async def whole() -> None:
-        access = at_clock(path)
-        for _ in range(2):
-            clock.now += LOOK_EVERY_S
-            await access.current()
-
-    asyncio.run(whole())
+    access = at_clock(path)
+    for _ in range(2):
+        clock.now += LOOK_EVERY_S
+        await access.current()
     assert count.read_text() == runs * "\n"
 
 

@@ -21,12 +21,11 @@ from partage_base.kube import (
 from partage_base.kube import lists as listing_module
 from support.fake_api import FakeApi, Lists
 from support.fake_faults import Storm
-from support.kube import until, with_client
+from support.kube import until
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "lists"), [*enumerate(Lists)])
-@with_client()
 async def test_who_follows_through_a_storm_knows_in_the_end_what_there_is(
     api: FakeApi, server: ApiServer, seed: int, lists: Lists, monkeypatch: pytest.MonkeyPatch
 ) -> None:

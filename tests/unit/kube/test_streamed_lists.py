@@ -39,7 +39,7 @@ from partage_base.kube import lists as listing_module
 from partage_base.kube.events import Fold
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.fake_watchers import bookmark, line_of
-from support.kube import until, with_client
+from support.kube import until
 from support.loops import LOOPS
 
 STREAM, PAGES, WATCH = "stream", "pages", "watch"
@@ -94,7 +94,6 @@ async def begun(api: FakeApi, seen: AsyncGenerator[Seen[Node]]) -> asyncio.Futur
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client()
 async def test_a_list_and_its_changes_are_one_request(api: FakeApi, server: ApiServer, loop: str) -> None:
     add(api, "n1", "n2", "n3")
     async with aclosing(following(server, fields="metadata.name!=n2")) as seen:
@@ -111,13 +110,11 @@ async def test_a_list_and_its_changes_are_one_request(api: FakeApi, server: ApiS
     await until(lambda: not api.watchers)
 
 
-@with_client()
 async def test_nothing_is_a_list_too(api: FakeApi, server: ApiServer) -> None:
     async with aclosing(following(server)) as seen:
         assert names(await anext(seen)) == []
 
 
-@with_client()
 async def test_what_changes_while_the_list_is_told_is_in_it_and_a_bookmark_does_not_end_it(
     api: FakeApi, server: ApiServer
 ) -> None:
@@ -143,7 +140,6 @@ async def test_what_changes_while_the_list_is_told_is_in_it_and_a_bookmark_does_
 
 
 @pytest.mark.parametrize("cut", [b"", b'{"type"', b"\xff\n", None])
-@with_client()
 async def test_what_was_told_of_a_list_that_breaks_off_is_dropped(
     api: FakeApi, server: ApiServer, cut: bytes | None
 ) -> None:
@@ -182,7 +178,6 @@ async def test_what_was_told_of_a_list_that_breaks_off_is_dropped(
         (Refuse(410), None, 0.5),
     ],
 )
-@with_client()
 async def test_what_fails_is_waited_for_then_tried_in_pages_and_streamed_again_later(
     api: FakeApi, server: ApiServer, fault: Fault, error: type[KubeError] | None, wait_s: float
 ) -> None:
@@ -202,7 +197,6 @@ async def test_what_fails_is_waited_for_then_tried_in_pages_and_streamed_again_l
         assert ways(api) == [STREAM, PAGES, WATCH, STREAM]
 
 
-@with_client()
 async def test_while_all_fails_both_ways_are_tried_in_turn(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(500), times=5)
     waits = Waits()
@@ -214,7 +208,6 @@ async def test_while_all_fails_both_ways_are_tried_in_turn(api: FakeApi, server:
 
 
 @pytest.mark.parametrize("status", [400, 422])
-@with_client()
 async def test_a_server_that_refuses_is_listed_in_pages_at_once_and_asked_again_only_after_long(
     api: FakeApi, server: ApiServer, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +229,6 @@ async def test_a_server_that_refuses_is_listed_in_pages_at_once_and_asked_again_
         assert ways(api)[-1] == STREAM
 
 
-@with_client()
 async def test_silence_where_the_list_should_end_is_a_server_that_does_not_stream(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,7 +244,6 @@ async def test_silence_where_the_list_should_end_is_a_server_that_does_not_strea
         await until(lambda: api.watchers == 1)
 
 
-@with_client()
 async def test_changes_without_end_where_the_list_should_end_are_too(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,7 +260,6 @@ async def test_changes_without_end_where_the_list_should_end_are_too(
         assert ways(api) == [STREAM, PAGES]
 
 
-@with_client()
 async def test_a_list_without_end_is_given_up_before_it_fills_the_memory(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,7 +272,6 @@ async def test_a_list_without_end_is_given_up_before_it_fills_the_memory(
         await until(lambda: not api.watchers)
 
 
-@with_client()
 async def test_whoever_stops_while_the_list_is_told_ends_its_connection(api: FakeApi, server: ApiServer) -> None:
     api.holds_ends = True
     coming = await begun(api, following(server))
@@ -292,7 +281,6 @@ async def test_whoever_stops_while_the_list_is_told_ends_its_connection(api: Fak
     await until(lambda: not api.watchers)
 
 
-@with_client()
 async def test_whoever_stops_as_soon_as_he_has_the_list_ends_its_connection(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,7 +307,6 @@ class Light(msgspec.Struct, weakref=True):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
-@with_client()
 async def test_what_was_listed_is_not_held_for_as_long_as_it_is_followed(
     api: FakeApi, server: ApiServer, lists: Lists
 ) -> None:
@@ -339,7 +326,6 @@ async def test_what_was_listed_is_not_held_for_as_long_as_it_is_followed(
         await coming
 
 
-@with_client()
 async def test_a_watch_that_ends_right_after_its_list_goes_on_from_the_end_of_that(
     api: FakeApi, server: ApiServer
 ) -> None:
@@ -355,7 +341,6 @@ async def test_a_watch_that_ends_right_after_its_list_goes_on_from_the_end_of_th
         assert api.asked[-1].query["resourceVersion"] == "3"
 
 
-@with_client()
 async def test_only_the_bookmark_that_says_so_ends_a_list(api: FakeApi, server: ApiServer) -> None:
     wrong = [{"k8s.io/initial-events-end": "false"}, {"other": "true"}, None]
     lines = b"".join(bookmark(3, each) for each in wrong)

@@ -23,7 +23,7 @@ from partage_base.kube import (
 )
 from partage_base.kube import server as server_module
 from support.fake_api import Drop, FakeApi, Refuse
-from support.kube import until, with_client
+from support.kube import until
 from support.loops import LOOPS
 
 
@@ -36,7 +36,6 @@ def a_node(api: FakeApi, name: str = "n1") -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client()
 async def test_a_watch_tells_every_change_and_bookmarks_until_it_ends(
     api: FakeApi, server: ApiServer, loop: str
 ) -> None:
@@ -58,7 +57,6 @@ async def test_a_watch_tells_every_change_and_bookmarks_until_it_ends(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client()
 async def test_a_client_that_is_closed_between_two_events_ends_its_watches_as_calls(
     api: FakeApi, server: ApiServer, loop: str
 ) -> None:
@@ -70,7 +68,6 @@ async def test_a_client_that_is_closed_between_two_events_ends_its_watches_as_ca
         await anext(watch)
 
 
-@with_client()
 async def test_a_watch_goes_on_from_where_it_is_told_to(api: FakeApi, server: ApiServer) -> None:
     for name in ("n1", "n2", "n3"):
         a_node(api, name)
@@ -86,12 +83,10 @@ async def test_a_watch_goes_on_from_where_it_is_told_to(api: FakeApi, server: Ap
 
 
 @pytest.mark.slow
-@with_client()
 async def test_a_watch_lasts_as_long_as_one_says(api: FakeApi, server: ApiServer) -> None:
     assert await all_of(server, lasts_s=1) == []
 
 
-@with_client()
 async def test_a_watch_that_says_nothing_when_it_should_have_ended_is_dead_and_its_reader_is_never_cancelled(
     api: FakeApi, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +99,6 @@ async def test_a_watch_that_says_nothing_when_it_should_have_ended_is_dead_and_i
         await anext(watch)
 
 
-@with_client()
 async def test_what_is_too_old_to_go_on_from_is_gone_at_once_or_in_the_middle(api: FakeApi, server: ApiServer) -> None:
     api.objects.compact()
     with pytest.raises(Gone):
@@ -131,7 +125,6 @@ async def test_what_is_too_old_to_go_on_from_is_gone_at_once_or_in_the_middle(ap
         (b"\xff\xfe\n", Nonsense),
     ],
 )
-@with_client()
 async def test_a_line_that_tells_nothing_ends_the_watch_with_an_error(
     api: FakeApi, server: ApiServer, line: bytes, error: type[KubeError]
 ) -> None:
@@ -144,7 +137,6 @@ async def test_a_line_that_tells_nothing_ends_the_watch_with_an_error(
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@with_client()
 async def test_a_watch_that_is_cut_in_the_middle_of_a_line_says_so(api: FakeApi, server: ApiServer, loop: str) -> None:
     a_node(api)
     watch = server.watch(nodes_path(), Node, since="1")
@@ -160,7 +152,6 @@ async def test_a_watch_that_is_cut_in_the_middle_of_a_line_says_so(api: FakeApi,
         await anext(half)
 
 
-@with_client()
 async def test_a_watch_may_be_refused_or_dropped_at_its_beginning(api: FakeApi, server: ApiServer) -> None:
     api.expect(Refuse(429, retry_after="3"), method="WATCH")
     with pytest.raises(Throttled) as raised:
@@ -171,7 +162,6 @@ async def test_a_watch_may_be_refused_or_dropped_at_its_beginning(api: FakeApi, 
         await all_of(server)
 
 
-@with_client()
 async def test_closing_a_watch_ends_its_connection(api: FakeApi, server: ApiServer) -> None:
     a_node(api)
     watch = server.watch(nodes_path(), Node, since="1")

@@ -8,12 +8,10 @@ from partage_cli.doctor.findings import Severity
 from partage_cli.nodes import command as nodes_command
 from partage_plugins.vocabulary import GPU
 from support.fake_api import FakeApi
-from support.kube import with_client
 from support.scheduler_stage import NODES, OURS, add_node, add_pod
 from support.scheduling import PODS, pod_body
 
 
-@with_client()
 async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(api: FakeApi, server: ApiServer) -> None:
     add_node(api, "n1")
     add_pod(api, "p", 500)
@@ -28,7 +26,6 @@ async def test_objects_that_can_not_be_read_are_findings_and_the_rest_is_seen(ap
     assert pod.startswith("pod team/odd on node n1: ")
 
 
-@with_client()
 async def test_a_node_that_can_not_be_read_is_a_fault_beside_the_others(api: FakeApi, server: ApiServer) -> None:
     add_node(api, "n1")
     api.objects.create(NODES, {"metadata": {"name": "n2", "labels": "none"}})

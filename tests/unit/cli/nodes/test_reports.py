@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from partage_base.kube import ApiServer, Lease, LeaseSpec, Meta, Node, micro_time
 from partage_cli.nodes.command import cluster
-from partage_cli.nodes.reports import Report, heartbeat, of_cluster
+from partage_cli.nodes.reports import heartbeat, of_cluster
 from partage_plugins.vocabulary import Card, CardId
 from partage_plugins.vocabulary.keys import INVENTORY
 from support.fake_api import FakeApi
-from support.kube import told
 from unit.cli.doctor.made import CARDS, FIRST, SECOND, inventory
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -100,19 +99,14 @@ def test_no_annotation_is_too_hostile(text: str) -> None:
     assert len(report.nodes) + len(report.faults) == 1
 
 
-def test_the_cluster_is_asked_for_all_nodes_or_for_one() -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        for name in ("a", "b"):
-            annotations = {INVENTORY: inventory()}
-            api.objects.create("/api/v1/nodes", {"metadata": {"name": name, "annotations": annotations}})
-        leases = "/apis/coordination.k8s.io/v1/namespaces/partage-system/leases"
-        beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 40}
-        api.objects.create(leases, {"metadata": {"name": "b", "namespace": "partage-system"}, "spec": beat})
-        everyone = await cluster(server, namespace="partage-system", node=None)
-        alone = await cluster(server, namespace="partage-system", node="b")
-        seen.extend([everyone, alone])
-
-    seen: list[Report] = []
-    told(story)
-    assert [[each.node for each in report.nodes] for report in seen] == [["a", "b"], ["b"]]
-    assert [None if each.heartbeat is None else each.heartbeat.stale for each in seen[0].nodes] == [None, False]
+async def test_the_cluster_is_asked_for_all_nodes_or_for_one(api: FakeApi, server: ApiServer) -> None:
+    for name in ("a", "b"):
+        annotations = {INVENTORY: inventory()}
+        api.objects.create("/api/v1/nodes", {"metadata": {"name": name, "annotations": annotations}})
+    leases = "/apis/coordination.k8s.io/v1/namespaces/partage-system/leases"
+    beat = {"renewTime": micro_time(datetime.now(UTC)), "leaseDurationSeconds": 40}
+    api.objects.create(leases, {"metadata": {"name": "b", "namespace": "partage-system"}, "spec": beat})
+    everyone = await cluster(server, namespace="partage-system", node=None)
+    alone = await cluster(server, namespace="partage-system", node="b")
+    assert [[each.node for each in report.nodes] for report in (everyone, alone)] == [["a", "b"], ["b"]]
+    assert [None if each.heartbeat is None else each.heartbeat.stale for each in everyone.nodes] == [None, False]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from partage_isolation.wire.alarm import Alarm
 
@@ -32,52 +30,39 @@ class Rung:
             self.event.set()
 
     async def next(self) -> None:
-        await self.event.wait()
+        await asyncio.wait_for(self.event.wait(), WITHIN_S)
         self.event.clear()
 
 
-def run(scene: Callable[[Rung], Coroutine[Any, Any, None]]) -> None:
-    async def whole() -> None:
-        await asyncio.wait_for(scene(Rung()), WITHIN_S)
-
-    asyncio.run(whole())
-
-
-def test_it_rings_at_its_time_and_not_before() -> None:
-    async def scene(rung: Rung) -> None:
-        past = time.monotonic_ns()
-        for at in (past + 300_000, past + 2 * MS, past, past, past - 5 * MS):
-            rung.alarm.set(at)
-            await rung.next()
-            assert rung.times[-1] >= at
-        assert len(rung.times) == 5
-        rung.alarm.close()
-
-    run(scene)
-
-
-def test_what_it_is_set_to_last_counts() -> None:
-    async def scene(rung: Rung) -> None:
-        now = time.monotonic_ns()
-        for at in (now + 1 * MS, now + 3600_000 * MS, None, now + 20 * MS):
-            rung.alarm.set(at)
+async def test_it_rings_at_its_time_and_not_before() -> None:
+    rung = Rung()
+    past = time.monotonic_ns()
+    for at in (past + 300_000, past + 2 * MS, past, past, past - 5 * MS):
+        rung.alarm.set(at)
         await rung.next()
-        assert rung.times[0] >= now + 20 * MS
-        await asyncio.sleep(0.03)
-        assert len(rung.times) == 1
-        rung.alarm.close()
-
-    run(scene)
+        assert rung.times[-1] >= at
+    assert len(rung.times) == 5
+    rung.alarm.close()
 
 
-def test_it_may_be_set_while_it_rings_and_closed_before_it_does() -> None:
-    async def scene(rung: Rung) -> None:
-        rung.again = 4
-        rung.alarm.set(0)
-        await rung.next()
-        rung.alarm.set(time.monotonic_ns() + MS)
-        rung.alarm.close()
-        await asyncio.sleep(0.01)
-        assert len(rung.times) == 5
+async def test_what_it_is_set_to_last_counts() -> None:
+    rung = Rung()
+    now = time.monotonic_ns()
+    for at in (now + 1 * MS, now + 3600_000 * MS, None, now + 20 * MS):
+        rung.alarm.set(at)
+    await rung.next()
+    assert rung.times[0] >= now + 20 * MS
+    await asyncio.sleep(0.03)
+    assert len(rung.times) == 1
+    rung.alarm.close()
 
-    run(scene)
+
+async def test_it_may_be_set_while_it_rings_and_closed_before_it_does() -> None:
+    rung = Rung()
+    rung.again = 4
+    rung.alarm.set(0)
+    await rung.next()
+    rung.alarm.set(time.monotonic_ns() + MS)
+    rung.alarm.close()
+    await asyncio.sleep(0.01)
+    assert len(rung.times) == 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,46 +102,38 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def told(auditor: Auditor, story: Callable[[], Awaitable[None]] | None = None, *, times: int = 1) -> None:
-    """So many rounds, or a story of them."""
-
-    async def whole() -> None:
-        try:
-            for _ in range(0 if story else times):
-                await auditor.tick()
-                await asyncio.sleep(0)  # stops are asked for meanwhile
-            if story:
-                await story()
-        finally:
-            await auditor.close()
-
-    asyncio.run(whole())
+async def ticked(auditor: Auditor, times: int = 1) -> None:
+    """So many rounds, and its end."""
+    for _ in range(times):
+        await auditor.tick()
+        await asyncio.sleep(0)  # stops are asked for meanwhile
+    await auditor.close()
 
 
 def covered(world: World) -> None:
     world.first = replace(world.first, wrong_places=("/run/partage",))
 
 
-def test_books_come_before_and_after_cards_and_processes_last(world: World) -> None:
+async def test_books_come_before_and_after_cards_and_processes_last(world: World) -> None:
     auditor = world.auditor()
-    told(auditor)
+    await ticked(auditor)
     assert world.log[0] == "books"
     assert sorted(world.log[1:3]) == ["card", "runtime"]
     assert world.log[3:] == ["books", "processes"]
     assert auditor.uses == {CARD: CardUse(CARD, 1, {7: MIB})}
 
 
-def test_an_honest_container_hears_nothing(world: World) -> None:
+async def test_an_honest_container_hears_nothing(world: World) -> None:
     auditor = world.auditor()
-    told(auditor, times=5)
+    await ticked(auditor, times=5)
     assert (world.stopped, world.forgotten, auditor.findings) == ([], [], ())
     assert not (world.root / FINDINGS_FOLDER).exists()
 
 
-def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(world: World) -> None:
+async def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(world: World) -> None:
     auditor = world.auditor()
     covered(world)
-    told(auditor, times=4)
+    await ticked(auditor, times=4)
     assert world.stopped == ["c1"], "once, while the runtime says that it was done"
     assert [one.kind for one in auditor.findings] == ["CoveredMounts"]
     assert (world.root / FINDINGS_FOLDER / f"{KEY}.json").exists()
@@ -150,102 +142,90 @@ def test_a_container_whose_mounts_are_covered_is_stopped_told_and_counted(world:
     assert 'partage_broker_stops_total{outcome="done"} 1' in world.page
 
 
-def test_who_only_reports_stops_nobody(world: World) -> None:
+async def test_who_only_reports_stops_nobody(world: World) -> None:
     auditor = world.auditor(report=True)
     covered(world)
-    told(auditor, times=4)
+    await ticked(auditor, times=4)
     assert world.stopped == []
     assert auditor.findings
 
 
-def test_a_stop_that_fails_is_repeated_and_counted(world: World) -> None:
+async def test_a_stop_that_fails_is_repeated_and_counted(world: World) -> None:
     auditor = world.auditor()
     covered(world)
     world.fault = PeerAway("s", "gone")
-    told(auditor, times=4)
+    await ticked(auditor, times=4)
     assert len(world.stopped) >= 2
     assert 'outcome="failed"' in world.page
 
 
-def test_a_stop_that_takes_its_time_holds_up_no_audit(world: World) -> None:
+async def test_a_stop_that_takes_its_time_holds_up_no_audit(world: World) -> None:
     auditor = world.auditor()
     covered(world)
     world.stops_hang = True
-    told(auditor, times=5)
+    await ticked(auditor, times=5)
     assert world.stopped == ["c1"]
 
 
-def test_a_container_that_has_ended_is_not_stopped(world: World) -> None:
+async def test_a_container_that_has_ended_is_not_stopped(world: World) -> None:
     auditor = world.auditor()
     covered(world)
     world.listing = {KEY: RuntimeContainer("c1", None, running=False)}
-    told(auditor, times=4)
+    await ticked(auditor, times=4)
     assert world.stopped == []
 
 
-def test_a_container_that_is_gone_is_forgotten(world: World) -> None:
+async def test_a_container_that_is_gone_is_forgotten(world: World) -> None:
     auditor = world.auditor()
     world.books, world.uses, world.sights = (container(),), {}, {}
-
-    async def story() -> None:
-        await auditor.tick()
-        world.listing = {}
-        await auditor.tick()
-        assert world.forgotten == []
-        await auditor.tick()
-        await auditor.tick()
-
-    told(auditor, story)
+    await auditor.tick()
+    world.listing = {}
+    await auditor.tick()
+    assert world.forgotten == []
+    await auditor.tick()
+    await auditor.tick()
+    await auditor.close()
     assert world.forgotten == [KEY]
 
 
-def test_whoever_does_not_answer_makes_a_round_blind_and_no_more(world: World) -> None:
+async def test_whoever_does_not_answer_makes_a_round_blind_and_no_more(world: World) -> None:
     auditor = world.auditor()
-
-    async def story() -> None:
-        world.uses, world.listing, world.fault = None, None, OSError("no mounts")
-        for _ in range(5):
-            await auditor.tick()
-        assert "partage_broker_blind_cards 1" in world.page
-        world.uses, world.listing, world.fault = {7: MIB}, {KEY: RuntimeContainer("c1", 70, running=True)}, None
+    world.uses, world.listing, world.fault = None, None, OSError("no mounts")
+    for _ in range(5):
         await auditor.tick()
-        assert "partage_broker_blind_cards 0" in world.page
-
-    told(auditor, story)
+    assert "partage_broker_blind_cards 1" in world.page
+    world.uses, world.listing, world.fault = {7: MIB}, {KEY: RuntimeContainer("c1", 70, running=True)}, None
+    await auditor.tick()
+    assert "partage_broker_blind_cards 0" in world.page
+    await auditor.close()
     assert (world.stopped, world.forgotten, auditor.findings) == ([], [], ())
 
 
-def test_what_comes_right_stands_no_more(world: World) -> None:
+async def test_what_comes_right_stands_no_more(world: World) -> None:
     auditor = world.auditor(report=True)
     right = world.first
     covered(world)
-
-    async def story() -> None:
-        await auditor.tick()
-        await auditor.tick()
-        assert auditor.findings
-        world.first = right
-        await auditor.tick()
-
-    told(auditor, story)
+    await auditor.tick()
+    await auditor.tick()
+    assert auditor.findings
+    world.first = right
+    await auditor.tick()
+    await auditor.close()
     assert auditor.findings == ()
     assert 'partage_broker_findings_standing{kind="CoveredMounts"} 0' in world.page
 
 
-def test_a_look_that_never_ends_holds_up_neither_limits_nor_stops(world: World) -> None:
+async def test_a_look_that_never_ends_holds_up_neither_limits_nor_stops(world: World) -> None:
     world.look_s = 0.01
     auditor = world.auditor()
     world.unblocked.clear()
     world.books, world.uses = (container(row(7, MIB, overhead=2000 * MIB)),), {7: 2000 * MIB}
-
-    async def story() -> None:
-        for _ in range(12):
-            await auditor.tick()
-        assert world.log.count("processes") == 8, "so many threads wait, and no more"
-        assert [one.kind for one in auditor.findings] == ["BytesBeyondLimit"]
-        world.unblocked.set()
-        while world.log.count("processes") == 8:
-            await auditor.tick()
-
-    told(auditor, story)
+    for _ in range(12):
+        await auditor.tick()
+    assert world.log.count("processes") == 8, "so many threads wait, and no more"
+    assert [one.kind for one in auditor.findings] == ["BytesBeyondLimit"]
+    world.unblocked.set()
+    while world.log.count("processes") == 8:
+        await auditor.tick()
+    await auditor.close()
     assert world.stopped == ["c1"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -53,56 +52,48 @@ def annotation(key: ContainerKey) -> str:
     return f'{{"v":1,"key":"{key}","gen":1,"grants":{{"gpu":[]}}}}'
 
 
-def test_only_containers_with_our_annotation_are_ours() -> None:
+async def test_only_containers_with_our_annotation_are_ours() -> None:
     fake = Fake()
     fake.put("c1", annotation(KEY))
     fake.put("c2", None)
     fake.put("c3", "nonsense")
     fake.pids["c1"] = 77
-    assert asyncio.run(Runtime(fake).containers()) == {KEY: RuntimeContainer("c1", 77, running=True)}
+    assert await Runtime(fake).containers() == {KEY: RuntimeContainer("c1", 77, running=True)}
 
 
-def test_a_pid_is_asked_for_once_and_only_of_those_that_run() -> None:
+async def test_a_pid_is_asked_for_once_and_only_of_those_that_run() -> None:
     fake = Fake()
     fake.put("c1", annotation(KEY))
     fake.put("c2", annotation(OTHER), running=False, exited=True)
     fake.pids["c1"] = 77
-
-    async def story() -> None:
-        runtime = Runtime(fake)
-        for _ in range(3):
-            found = await runtime.containers()
-            assert found is not None
-            assert found[OTHER] == RuntimeContainer("c2", None, running=False)
-        assert fake.asked == ["c1"]
-        fake.listed.clear()
-        fake.put("c9", annotation(KEY))
-        fake.pids["c9"] = 99
-        assert await runtime.containers() == {KEY: RuntimeContainer("c9", 99, running=True)}
-
-    asyncio.run(story())
+    runtime = Runtime(fake)
+    for _ in range(3):
+        found = await runtime.containers()
+        assert found is not None
+        assert found[OTHER] == RuntimeContainer("c2", None, running=False)
+    assert fake.asked == ["c1"]
+    fake.listed.clear()
+    fake.put("c9", annotation(KEY))
+    fake.pids["c9"] = 99
+    assert await runtime.containers() == {KEY: RuntimeContainer("c9", 99, running=True)}
 
 
-def test_of_two_containers_with_one_key_the_one_that_runs_counts() -> None:
+async def test_of_two_containers_with_one_key_the_one_that_runs_counts() -> None:
     for order in (("old", "new"), ("new", "old")):
         fake = Fake()
         for id_ in order:
             fake.put(id_, annotation(KEY), running=id_ == "new", exited=id_ == "old")
-        found = asyncio.run(Runtime(fake).containers())
+        found = await Runtime(fake).containers()
         assert found == {KEY: RuntimeContainer("new", None, running=True)}
 
 
 @pytest.mark.parametrize("error", [PeerAway("s", "gone"), PeerRefused("s", 14, "starting")])
-def test_a_runtime_that_does_not_answer_says_nothing(error: CriError) -> None:
+async def test_a_runtime_that_does_not_answer_says_nothing(error: CriError) -> None:
     fake = Fake()
     fake.put("c1", annotation(KEY))
-
-    async def story() -> None:
-        runtime = Runtime(fake)
-        assert await runtime.containers()
-        fake.away = error
-        assert await runtime.containers() is None
-        fake.away = None
-        assert await runtime.containers()
-
-    asyncio.run(story())
+    runtime = Runtime(fake)
+    assert await runtime.containers()
+    fake.away = error
+    assert await runtime.containers() is None
+    fake.away = None
+    assert await runtime.containers()

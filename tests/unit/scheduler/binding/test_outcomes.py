@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,35 +12,33 @@ from partage_base.kube import ApiServer
 from partage_scheduler.api.binder import Already, Binder, Bound, Failed, Lost, Outcome
 from partage_scheduler.api.election import LeaseTerms
 from support.fake_api import CutShort, Drop, FakeApi, Fault, Hang, Late, Refuse
-from support.kube import told
 from support.scheduling import PODS, create_pod, stands
-from support.stories import played_by
 
 ANNOTATIONS = {"alloc.partage.dev/allocation": "{}"}
-Story = Callable[[FakeApi, Binder], Awaitable[None]]
 
 
-def tell(story: Story, *, doubt_s: float = 0.9) -> None:
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        await story(api, Binder(server, doubt_s=doubt_s, first_again_s=0.01))
+@pytest.fixture
+def of_client() -> dict[str, Any]:
+    return {"deadline_s": 0.3}
 
-    told(whole, deadline_s=0.3)
+
+@pytest.fixture
+def binder(server: ApiServer) -> Binder:
+    return Binder(server, doubt_s=0.9, first_again_s=0.01)
 
 
 async def bound(binder: Binder, api: FakeApi, node: str = "n1") -> Outcome:
     return await binder.bind(create_pod(api), node, ANNOTATIONS)
 
 
-@played_by(tell)
-async def test_a_pod_is_bound_by_one_request(api: FakeApi, binder: Binder, /) -> None:
+async def test_a_pod_is_bound_by_one_request(api: FakeApi, binder: Binder) -> None:
     assert await bound(binder, api) == Bound()
     assert stands(api).node == "n1"
     assert stands(api).metadata.annotations == ANNOTATIONS
     assert len(api.asked) == 1
 
 
-@played_by(told)
-async def test_the_api_server_is_told_when_to_give_a_binding_up(api: FakeApi, server: ApiServer, /) -> None:
+async def test_the_api_server_is_told_when_to_give_a_binding_up(api: FakeApi, server: ApiServer) -> None:
     pod = create_pod(api)
     for binder in (Binder(server), Binder(server, within_s=1.6)):
         assert isinstance(await binder.bind(pod, "n1", ANNOTATIONS), Bound | Already)
@@ -68,32 +66,28 @@ def test_it_does_so_before_another_scheduler_can_lead(lease_s: float, part: floa
     ],
     ids=repr,
 )
-@played_by(tell)
-async def test_an_error_after_success_is_success(api: FakeApi, binder: Binder, /, fault: Fault) -> None:
+async def test_an_error_after_success_is_success(api: FakeApi, binder: Binder, fault: Fault) -> None:
     api.expect(fault, method="POST")
     assert await bound(binder, api) == Bound()
     assert stands(api).node == "n1"
 
 
 @pytest.mark.parametrize("fault", [Refuse(429), Refuse(503), Refuse(500), Drop(), Hang()], ids=repr)
-@played_by(tell)
-async def test_what_passes_is_tried_again(api: FakeApi, binder: Binder, /, fault: Fault) -> None:
+async def test_what_passes_is_tried_again(api: FakeApi, binder: Binder, fault: Fault) -> None:
     api.expect(fault, method="POST", times=2)
     assert await bound(binder, api) == Bound()
     assert stands(api).node == "n1"
 
 
-@played_by(tell, doubt_s=1.5)
 async def test_what_goes_on_failing_is_given_up_only_when_it_can_no_longer_happen(
-    api: FakeApi, binder: Binder, /
+    api: FakeApi, server: ApiServer
 ) -> None:
     api.expect(Late(0.75), method="POST")
     api.expect(Refuse(429), method="POST", times=1000)
-    assert await bound(binder, api) == Bound()
+    assert await bound(Binder(server, doubt_s=1.5, first_again_s=0.01), api) == Bound()
 
 
-@played_by(tell)
-async def test_without_doubt_it_is_given_up_after_a_few_tries(api: FakeApi, binder: Binder, /) -> None:
+async def test_without_doubt_it_is_given_up_after_a_few_tries(api: FakeApi, binder: Binder) -> None:
     api.expect(Refuse(429, message="slow down"), method="POST", times=1000)
     outcome = await bound(binder, api)
     assert isinstance(outcome, Failed)
@@ -102,16 +96,14 @@ async def test_without_doubt_it_is_given_up_after_a_few_tries(api: FakeApi, bind
     assert api.count("POST") == 4
 
 
-@played_by(tell)
-async def test_a_second_binding_of_ours_is_the_first(api: FakeApi, binder: Binder, /) -> None:
+async def test_a_second_binding_of_ours_is_the_first(api: FakeApi, binder: Binder) -> None:
     """As after an error that hid a success."""
     pod = create_pod(api)
     assert await binder.bind(pod, "n1", ANNOTATIONS) == Bound()
     assert await binder.bind(pod, "n1", ANNOTATIONS) == Bound()
 
 
-@played_by(tell)
-async def test_a_pod_that_another_one_bound_stays_there(api: FakeApi, binder: Binder, /) -> None:
+async def test_a_pod_that_another_one_bound_stays_there(api: FakeApi, binder: Binder) -> None:
     pod = create_pod(api)
     await binder.bind(pod, "n1", {**ANNOTATIONS, "by": "another"})
     assert await binder.bind(pod, "n2", ANNOTATIONS) == Already("n1")
@@ -119,8 +111,7 @@ async def test_a_pod_that_another_one_bound_stays_there(api: FakeApi, binder: Bi
     assert stands(api).node == "n1"
 
 
-@played_by(tell)
-async def test_a_pod_that_is_gone_or_going_is_lost(api: FakeApi, binder: Binder, /) -> None:
+async def test_a_pod_that_is_gone_or_going_is_lost(api: FakeApi, binder: Binder) -> None:
     pod = create_pod(api)
     api.objects.begin_deletion(f"{PODS}/p")
     assert await binder.bind(pod, "n1", ANNOTATIONS) == Lost("it is being deleted")
@@ -131,16 +122,14 @@ async def test_a_pod_that_is_gone_or_going_is_lost(api: FakeApi, binder: Binder,
     assert not stands(api).node
 
 
-@played_by(tell)
-async def test_a_conflict_that_names_no_reason_is_no_binding(api: FakeApi, binder: Binder, /) -> None:
+async def test_a_conflict_that_names_no_reason_is_no_binding(api: FakeApi, binder: Binder) -> None:
     api.expect(Refuse(409, "Conflict"), method="POST")
     outcome = await bound(binder, api)
     assert isinstance(outcome, Failed)
     assert outcome.may_retry
 
 
-@played_by(told)
-async def test_who_leads_no_more_sends_nothing(api: FakeApi, server: ApiServer, /) -> None:
+async def test_who_leads_no_more_sends_nothing(api: FakeApi, server: ApiServer) -> None:
     outcome = await Binder(server, may_bind=lambda: False).bind(create_pod(api), "n1", {})
     assert isinstance(outcome, Failed)
     assert not api.asked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -11,13 +11,11 @@ from partage_base.kube import ApiServer
 from partage_scheduler.api.election import Elector, LeaseTerms
 from partage_scheduler.errors import LeadLost
 from support.fake_api import Drop, FakeApi, Hang, Refuse
-from support.kube import told, until
-from support.stories import played_by
+from support.kube import until
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/lead"
 TERMS = LeaseTerms()
 Candidates = Callable[[str], Elector]
-Story = Callable[[FakeApi, Candidates], Awaitable[None]]
 
 
 class Time:
@@ -34,22 +32,14 @@ class Time:
 TIME = Time()
 
 
-def tell(story: Story, *, deadline_s: float = 5.0) -> None:
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        def candidate(name: str) -> Elector:
-            return Elector(
-                server,
-                namespace="ours",
-                name="lead",
-                identity=name,
-                terms=TERMS,
-                clock=lambda: TIME.now,
-                sleep=TIME.sleep,
-            )
+@pytest.fixture
+def candidate(server: ApiServer) -> Candidates:
+    def named(name: str) -> Elector:
+        return Elector(
+            server, namespace="ours", name="lead", identity=name, terms=TERMS, clock=lambda: TIME.now, sleep=TIME.sleep
+        )
 
-        await story(api, candidate)
-
-    told(whole, deadline_s=deadline_s)
+    return named
 
 
 async def passed(seconds: float) -> None:
@@ -67,8 +57,7 @@ def holder(api: FakeApi) -> str:
     return str(api.objects.get(PATH)["spec"].get("holderIdentity", ""))
 
 
-@played_by(tell)
-async def test_the_first_one_leads_and_goes_on_leading(api: FakeApi, candidate: Candidates, /) -> None:
+async def test_the_first_one_leads_and_goes_on_leading(api: FakeApi, candidate: Candidates) -> None:
     one = candidate("one")
     run = asyncio.create_task(one.run())
     await one.gained()
@@ -79,8 +68,7 @@ async def test_the_first_one_leads_and_goes_on_leading(api: FakeApi, candidate: 
     await ended(run)
 
 
-@played_by(tell)
-async def test_the_second_one_waits_until_the_first_one_is_late(api: FakeApi, candidate: Candidates, /) -> None:
+async def test_the_second_one_waits_until_the_first_one_is_late(api: FakeApi, candidate: Candidates) -> None:
     one, two = candidate("one"), candidate("two")
     runs = [asyncio.create_task(one.run())]
     await one.gained()
@@ -95,8 +83,7 @@ async def test_the_second_one_waits_until_the_first_one_is_late(api: FakeApi, ca
     await ended(runs[1])
 
 
-@played_by(tell)
-async def test_a_lead_that_is_handed_back_is_taken_at_once(api: FakeApi, candidate: Candidates, /) -> None:
+async def test_a_lead_that_is_handed_back_is_taken_at_once(api: FakeApi, candidate: Candidates) -> None:
     one, two = candidate("one"), candidate("two")
     first = asyncio.create_task(one.run())
     await one.gained()
@@ -115,8 +102,8 @@ async def test_a_lead_that_is_handed_back_is_taken_at_once(api: FakeApi, candida
 
 
 @pytest.mark.parametrize("fault", [Refuse(500), Hang(), Drop(after_success=True), Refuse(409, "Conflict")], ids=repr)
-@played_by(tell, deadline_s=0.1)
-async def test_one_failure_costs_nothing(api: FakeApi, candidate: Candidates, /, fault: Drop | Hang | Refuse) -> None:
+@pytest.mark.parametrize("of_client", [{"deadline_s": 0.1}])
+async def test_one_failure_costs_nothing(api: FakeApi, candidate: Candidates, fault: Drop | Hang | Refuse) -> None:
     one = candidate("one")
     run = asyncio.create_task(one.run())
     await one.gained()
@@ -127,8 +114,7 @@ async def test_one_failure_costs_nothing(api: FakeApi, candidate: Candidates, /,
     await ended(run)
 
 
-@played_by(tell)
-async def test_who_can_not_renew_leads_no_more_before_another_one_may(api: FakeApi, candidate: Candidates, /) -> None:
+async def test_who_can_not_renew_leads_no_more_before_another_one_may(api: FakeApi, candidate: Candidates) -> None:
     one = candidate("one")
     run = asyncio.create_task(one.run())
     await one.gained()
@@ -140,8 +126,7 @@ async def test_who_can_not_renew_leads_no_more_before_another_one_may(api: FakeA
         await run
 
 
-@played_by(tell)
-async def test_a_lease_that_somebody_takes_away_is_a_loss(api: FakeApi, candidate: Candidates, /) -> None:
+async def test_a_lease_that_somebody_takes_away_is_a_loss(api: FakeApi, candidate: Candidates) -> None:
     one = candidate("one")
     run = asyncio.create_task(one.run())
     await one.gained()

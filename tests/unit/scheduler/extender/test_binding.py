@@ -43,21 +43,19 @@ async def extender(
             await running.parts.extender.close()
 
 
-def told(*nodes: str, bound: int | None = None, **more: Any) -> Callable[[Story], Callable[[Path], None]]:
+def told(
+    *nodes: str, bound: int | None = None, **more: Any
+) -> Callable[[Story], Callable[[FakeApi, Path], Awaitable[None]]]:
     """With nodes of two cards each; so many pods are bound in the end, where that is said."""
 
-    def decorate(story: Story) -> Callable[[Path], None]:
-        async def whole(root: Path) -> None:
-            async with FakeApi() as api:
-                for name in nodes:
-                    add_node(api, name)
-                async with extender(api, root, **more) as (_, caller):
-                    await story(api, caller)
-                if bound is not None:
-                    assert Truth(api, root).check()["bound"] == bound
-
-        def test(tmp_path: Path) -> None:
-            asyncio.run(whole(tmp_path))
+    def decorate(story: Story) -> Callable[[FakeApi, Path], Awaitable[None]]:
+        async def test(api: FakeApi, tmp_path: Path) -> None:
+            for name in nodes:
+                add_node(api, name)
+            async with extender(api, tmp_path, **more) as (_, caller):
+                await story(api, caller)
+            if bound is not None:
+                assert Truth(api, tmp_path).check()["bound"] == bound
 
         return test
 
@@ -178,22 +176,18 @@ async def test_whole_nodes_are_not_read(api: FakeApi, caller: Caller) -> None:
     assert found["Error"] == NO_NAMES
 
 
-def test_a_follower_says_so_and_decides_nothing(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            async with (
-                extender(api, tmp_path, elect=True),
-                extender(api, tmp_path, elect=True, leads=False) as (follower, caller),
-            ):
-                await until(lambda: not follower.health.against_ready)
-                pod = a_pod(api, "p")
-                assert "does not lead" in (await caller.filter(pod, "n1"))["Error"]
-                assert "does not lead" in await caller.bind(pod, "n1")
-                assert (await caller.ask("preempt", {"Pod": pod}))[0] == 503
-                assert unbound(api) == ["p"]
-
-    asyncio.run(whole())
+async def test_a_follower_says_so_and_decides_nothing(api: FakeApi, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    async with (
+        extender(api, tmp_path, elect=True),
+        extender(api, tmp_path, elect=True, leads=False) as (follower, caller),
+    ):
+        await until(lambda: not follower.health.against_ready)
+        pod = a_pod(api, "p")
+        assert "does not lead" in (await caller.filter(pod, "n1"))["Error"]
+        assert "does not lead" in await caller.bind(pod, "n1")
+        assert (await caller.ask("preempt", {"Pod": pod}))[0] == 503
+        assert unbound(api) == ["p"]
 
 
 @told("n1", bound=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from partage_scheduler.api import leader_endpoint as endpoint_module
 from partage_scheduler.api.leader_endpoint import LeaderEndpoint
 from partage_scheduler.settings import SchedulerSettings
 from support.fake_api import FakeApi, Refuse
-from support.kube import told, until
-from support.stories import played_by
+from support.kube import until
 
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ours/endpointslices"
 PATH = f"{SLICES}/extender"
@@ -44,13 +42,8 @@ class Replica:
         await asyncio.wait([self._task])
 
 
-def tell(story: Callable[[FakeApi, ApiServer], Awaitable[None]], **slice_: Any) -> None:
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        if slice_:
-            api.objects.create(SLICES, {"metadata": {"name": "extender"}, "ports": [{"port": 9410}], **slice_})
-        await story(api, server)
-
-    told(whole)
+def add_slice(api: FakeApi, endpoints: list[dict[str, list[str]]] | None = None) -> None:
+    api.objects.create(SLICES, {"metadata": {"name": "extender"}, "ports": [{"port": 9410}], "endpoints": endpoints})
 
 
 def addresses(api: FakeApi) -> list[str]:
@@ -58,22 +51,20 @@ def addresses(api: FakeApi) -> list[str]:
 
 
 @pytest.mark.parametrize("endpoints", [None, [], [{"addresses": ["10.0.0.9"]}]])
-def test_who_leads_is_there_alone_and_all_else_stays(endpoints: object) -> None:
-    async def story(api: FakeApi, server: ApiServer) -> None:
-        one = Replica(server, "10.0.0.1")
-        await until(lambda: addresses(api) == ["10.0.0.1"])
-        assert api.objects.get(PATH)["ports"] == [{"port": 9410}]
-        await one.looked()
-        assert api.count("PATCH") == 1, "a steady state writes nothing"
-        await one.die()
-
-    tell(story, endpoints=endpoints)
+async def test_who_leads_is_there_alone_and_all_else_stays(api: FakeApi, server: ApiServer, endpoints: Any) -> None:
+    add_slice(api, endpoints)
+    one = Replica(server, "10.0.0.1")
+    await until(lambda: addresses(api) == ["10.0.0.1"])
+    assert api.objects.get(PATH)["ports"] == [{"port": 9410}]
+    await one.looked()
+    assert api.count("PATCH") == 1, "a steady state writes nothing"
+    await one.die()
 
 
-@played_by(tell, endpoints=[])
 async def test_the_next_leader_takes_the_place_of_one_that_died_and_nothing_late_stays(
-    api: FakeApi, server: ApiServer, /
+    api: FakeApi, server: ApiServer
 ) -> None:
+    add_slice(api)
     one = Replica(server, "10.0.0.1")
     await until(lambda: addresses(api) == ["10.0.0.1"])
     await one.die()
@@ -85,8 +76,8 @@ async def test_the_next_leader_takes_the_place_of_one_that_died_and_nothing_late
     await two.die()
 
 
-@played_by(tell, endpoints=[])
-async def test_who_leads_no_more_writes_nothing(api: FakeApi, server: ApiServer, /) -> None:
+async def test_who_leads_no_more_writes_nothing(api: FakeApi, server: ApiServer) -> None:
+    add_slice(api)
     one = Replica(server, "10.0.0.1")
     one.leads = False
     await one.looked()
@@ -94,12 +85,11 @@ async def test_who_leads_no_more_writes_nothing(api: FakeApi, server: ApiServer,
     await one.die()
 
 
-@played_by(tell)
-async def test_what_is_in_the_way_is_tried_again(api: FakeApi, server: ApiServer, /) -> None:
+async def test_what_is_in_the_way_is_tried_again(api: FakeApi, server: ApiServer) -> None:
     one = Replica(server, "10.0.0.1")
     await one.looked()
     api.expect(Refuse(409, "Conflict"), method="PATCH", times=2)
-    api.objects.create(SLICES, {"metadata": {"name": "extender"}, "endpoints": None})
+    add_slice(api)
     await until(lambda: addresses(api) == ["10.0.0.1"])
     await one.die()
 

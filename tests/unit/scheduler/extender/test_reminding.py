@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import given
@@ -18,9 +18,8 @@ from partage_scheduler.authority import NotLeading, Obstacle
 from partage_scheduler.extender.reminders import CONDITION, Reminder, TurnedAway
 from partage_scheduler.objects import ApiPod
 from support.fake_api import FakeApi, Refuse
-from support.kube import told
+from support.kube import beside
 from support.scheduling import PODS, create_pod, stands
-from support.stories import played_by
 from unit.scheduler.extender.stage import a_pod
 
 TRY_ALL_S = 300
@@ -69,25 +68,18 @@ class World:
         self.now += seconds
 
 
-def tell(story: Callable[[FakeApi, World], Awaitable[None]]) -> None:
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        world = World(server)
-        task = asyncio.create_task(world.reminder.run())
-        try:
-            await story(api, world)
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-
-    told(whole)
+@pytest.fixture
+async def world(server: ApiServer) -> AsyncIterator[World]:
+    world = World(server)
+    async with beside(world.reminder.run()):
+        yield world
 
 
 def conditions(api: FakeApi, name: str = "p") -> list[str]:
     return [each.type for each in stands(api, name).status.conditions]
 
 
-@played_by(tell)
-async def test_a_pod_that_fits_now_says_so(api: FakeApi, world: World, /) -> None:
+async def test_a_pod_that_fits_now_says_so(api: FakeApi, world: World) -> None:
     pod, other = create_pod(api), create_pod(api, "other")
     world.reminder.fits_nowhere(pod)
     world.reminder.fits_nowhere(other)
@@ -100,8 +92,7 @@ async def test_a_pod_that_fits_now_says_so(api: FakeApi, world: World, /) -> Non
     assert not conditions(api, "other")
 
 
-@played_by(tell)
-async def test_kube_scheduler_is_given_time_to_ask_by_itself(api: FakeApi, world: World, /) -> None:
+async def test_kube_scheduler_is_given_time_to_ask_by_itself(api: FakeApi, world: World) -> None:
     pod = create_pod(api)
     world.room.add(pod.uid)
     for _ in range(5):
@@ -110,8 +101,7 @@ async def test_kube_scheduler_is_given_time_to_ask_by_itself(api: FakeApi, world
     assert not world.looks
 
 
-@played_by(tell)
-async def test_who_waits_for_something_else_is_reminded_of_less_and_less_often(api: FakeApi, world: World, /) -> None:
+async def test_who_waits_for_something_else_is_reminded_of_less_and_less_often(api: FakeApi, world: World) -> None:
     pod = create_pod(api)
     world.room.add(pod.uid)
     world.reminder.fits_nowhere(pod)
@@ -126,8 +116,7 @@ async def test_who_waits_for_something_else_is_reminded_of_less_and_less_often(a
     assert world.ended["done"] <= done + 2
 
 
-@played_by(tell)
-async def test_who_has_a_place_is_not_spoken_of(api: FakeApi, world: World, /) -> None:
+async def test_who_has_a_place_is_not_spoken_of(api: FakeApi, world: World) -> None:
     fits, is_placed = create_pod(api), create_pod(api, "placed")
     world.room |= {fits.uid, is_placed.uid}
     world.reminder.fits_nowhere(fits)
@@ -139,8 +128,7 @@ async def test_who_has_a_place_is_not_spoken_of(api: FakeApi, world: World, /) -
     assert not world.looks
 
 
-@played_by(tell)
-async def test_who_is_gone_is_no_trouble(api: FakeApi, world: World, /) -> None:
+async def test_who_is_gone_is_no_trouble(api: FakeApi, world: World) -> None:
     pod = create_pod(api)
     api.objects.delete(f"{PODS}/p")
     world.room.add(pod.uid)
@@ -149,8 +137,7 @@ async def test_who_is_gone_is_no_trouble(api: FakeApi, world: World, /) -> None:
     assert world.ended == {"gone": 1}
 
 
-@played_by(tell)
-async def test_what_was_refused_is_said_later(api: FakeApi, world: World, /) -> None:
+async def test_what_was_refused_is_said_later(api: FakeApi, world: World) -> None:
     pod = create_pod(api)
     api.expect(Refuse(429), method="PATCH", times=2)
     world.room.add(pod.uid)
@@ -160,8 +147,7 @@ async def test_what_was_refused_is_said_later(api: FakeApi, world: World, /) -> 
     assert conditions(api) == [CONDITION]
 
 
-@played_by(tell)
-async def test_nothing_is_said_while_nothing_may_be_decided(api: FakeApi, world: World, /) -> None:
+async def test_nothing_is_said_while_nothing_may_be_decided(api: FakeApi, world: World) -> None:
     pod = create_pod(api)
     world.room.add(pod.uid)
     world.obstacle = NotLeading()
@@ -173,8 +159,7 @@ async def test_nothing_is_said_while_nothing_may_be_decided(api: FakeApi, world:
     assert world.ended["done"] == 1
 
 
-@played_by(tell)
-async def test_a_plugin_that_fails_costs_nothing_but_the_look(api: FakeApi, world: World, /) -> None:
+async def test_a_plugin_that_fails_costs_nothing_but_the_look(api: FakeApi, world: World) -> None:
     pod = create_pod(api)
     world.room.add(pod.uid)
     world.error = PluginFailed("gpu", "partage_fits", "it raised")
@@ -186,19 +171,16 @@ async def test_a_plugin_that_fails_costs_nothing_but_the_look(api: FakeApi, worl
     assert world.ended == {"done": 1}
 
 
-def test_a_plugin_that_is_broken_ends_it() -> None:
-    async def whole(api: FakeApi, server: ApiServer) -> None:
-        world = World(server)
-        world.error = PluginBroken("gpu", "partage_fits", "it failed again")
-        world.reminder.fits_nowhere(create_pod(api))
-        run = asyncio.create_task(world.reminder.run())
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await world.after(10)
-        with pytest.raises(PluginBroken):
-            await run
-
-    told(whole)
+async def test_a_plugin_that_is_broken_ends_it(api: FakeApi, server: ApiServer) -> None:
+    world = World(server)
+    world.error = PluginBroken("gpu", "partage_fits", "it failed again")
+    world.reminder.fits_nowhere(create_pod(api))
+    run = asyncio.create_task(world.reminder.run())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await world.after(10)
+    with pytest.raises(PluginBroken):
+        await run
 
 
 @given(st.integers(1, 200))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -22,7 +22,6 @@ from rig.identity.certificates import Authority, Use
 from rig.identity.people import Person
 from support.kube import stored, until
 from support.loops import LOOPS
-from support.stories import played_by
 from unit.scheduler.extender.test_hearing import request
 
 Conversation = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -56,12 +55,11 @@ class Verbs:
 
 
 @asynccontextmanager
-async def a_port(trust: CallerTrust | None = None) -> AsyncGenerator[tuple[Port, Verbs]]:
-    desk = Verbs()
+async def a_port(desk: Verbs, trust: CallerTrust | None = None) -> AsyncGenerator[Port]:
     port = Port("127.0.0.1:0", desk, trust=trust)
     await port.open()
     try:
-        yield port, desk
+        yield port
     finally:
         await port.abort()
 
@@ -94,20 +92,25 @@ async def asked(conversation: Conversation, path: bytes, body: bytes = b"{}") ->
     return await heard(reader)
 
 
-Story = Callable[[Port, Verbs, Conversation], Awaitable[None]]
+@pytest.fixture
+def desk() -> Verbs:
+    return Verbs()
 
 
-def told(story: Story) -> None:
-    async def whole() -> None:
-        async with a_port() as (port, desk), connected(port) as conversation:
-            await story(port, desk, conversation)
-
-    asyncio.run(whole())
+@pytest.fixture
+async def port(desk: Verbs) -> AsyncIterator[Port]:
+    async with a_port(desk) as port:
+        yield port
 
 
-@played_by(told)
+@pytest.fixture
+async def conversation(port: Port) -> AsyncIterator[Conversation]:
+    async with connected(port) as conversation:
+        yield conversation
+
+
 async def test_a_connection_has_many_questions_answered_in_their_order(
-    port: Port, desk: Verbs, conversation: Conversation, /
+    port: Port, desk: Verbs, conversation: Conversation
 ) -> None:
     reader, writer = conversation
     writer.write(request(b"1", b"/a") + request(b"2", b"/late") + request(b"3", b"/b"))
@@ -118,8 +121,7 @@ async def test_a_connection_has_many_questions_answered_in_their_order(
     assert await heard(reader) == (200, b"3")
 
 
-@played_by(told)
-async def test_what_goes_wrong_costs_one_answer(port: Port, desk: Verbs, conversation: Conversation, /) -> None:
+async def test_what_goes_wrong_costs_one_answer(port: Port, desk: Verbs, conversation: Conversation) -> None:
     assert (await asked(conversation, b"/wrong"))[0] == 500
     assert await conversation[0].read() == b""
     desk.released.set()
@@ -131,10 +133,7 @@ async def test_what_goes_wrong_costs_one_answer(port: Port, desk: Verbs, convers
         assert await asked(another, b"/a", b"fine") == (200, b"fine")
 
 
-@played_by(told)
-async def test_who_leaves_before_the_answer_hurts_nobody(
-    port: Port, desk: Verbs, conversation: Conversation, /
-) -> None:
+async def test_who_leaves_before_the_answer_hurts_nobody(port: Port, desk: Verbs, conversation: Conversation) -> None:
     conversation[1].write(request(b"1", b"/late"))
     await until(lambda: desk.asked == ["/late"])
     conversation[1].transport.abort()
@@ -144,54 +143,47 @@ async def test_who_leaves_before_the_answer_hurts_nobody(
         assert await asked(another, b"/a") == (200, b"{}")
 
 
-def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_does_not_end_is_cut_and_a_connection_that_rests_is_not(
+    port: Port, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "DEADLINE_S", 0.05)
-
-    async def story(port: Port, _desk: Verbs, conversation: Conversation) -> None:
-        assert await asked(conversation, b"/a") == (200, b"{}")
-        async with connected(port) as slow:
-            slow[1].write(request()[:-1])
-            assert await is_closed(slow)
-        assert await asked(conversation, b"/a") == (200, b"{}")
-
-    told(story)
+    assert await asked(conversation, b"/a") == (200, b"{}")
+    async with connected(port) as slow:
+        slow[1].write(request()[:-1])
+        assert await is_closed(slow)
+    assert await asked(conversation, b"/a") == (200, b"{}")
 
 
-def test_of_too_many_connections_the_one_that_rested_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_too_many_connections_the_one_that_rested_longest_goes(
+    port: Port, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
-
-    async def story(port: Port, _desk: Verbs, first: Conversation) -> None:
-        await asked(first, b"/a")
-        async with connected(port) as second:
-            await asked(second, b"/a")
-            await asked(first, b"/a")
-            async with connected(port) as third:
-                assert await asked(third, b"/a") == (200, b"{}")
-                assert await asked(first, b"/a") == (200, b"{}")
-                assert await is_closed(second)
-
-    told(story)
+    await asked(conversation, b"/a")
+    async with connected(port) as second:
+        await asked(second, b"/a")
+        await asked(conversation, b"/a")
+        async with connected(port) as third:
+            assert await asked(third, b"/a") == (200, b"{}")
+            assert await asked(conversation, b"/a") == (200, b"{}")
+            assert await is_closed(second)
 
 
-def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_callers_that_say_too_much_together_the_one_that_said_most_goes(
+    port: Port, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "MOST_HEARD_BYTES", 1 << 20)
     head = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n"
-
-    async def story(port: Port, _desk: Verbs, honest: Conversation) -> None:
-        async with connected(port) as little, connected(port) as much:
-            for (_, writer), size in ((little, 300_000), (much, 900_000)):
-                writer.write(head + b"x" * size)
-            assert await is_closed(much)
-            assert await asked(honest, b"/echo", b"x" * 500_000) == (200, b"x" * 500_000)
-            little[1].write(b"x" * 1_000_000)
-            assert await is_closed(little)
-
-    told(story)
+    async with connected(port) as little, connected(port) as much:
+        for (_, writer), size in ((little, 300_000), (much, 900_000)):
+            writer.write(head + b"x" * size)
+        assert await is_closed(much)
+        assert await asked(conversation, b"/echo", b"x" * 500_000) == (200, b"x" * 500_000)
+        little[1].write(b"x" * 1_000_000)
+        assert await is_closed(little)
 
 
-@played_by(told)
 async def test_at_the_end_what_is_being_answered_is_answered(
-    port: Port, desk: Verbs, conversation: Conversation, /
+    port: Port, desk: Verbs, conversation: Conversation
 ) -> None:
     reader, writer = conversation
     writer.write(request(b"1", b"/late") + request(b"2", b"/a"))
@@ -204,10 +196,7 @@ async def test_at_the_end_what_is_being_answered_is_answered(
         await asyncio.open_connection("127.0.0.1", port.port)
 
 
-@played_by(told)
-async def test_an_address_that_others_have_ends_the_start(
-    port: Port, desk: Verbs, conversation: Conversation, /
-) -> None:
+async def test_an_address_that_others_have_ends_the_start(port: Port, desk: Verbs, conversation: Conversation) -> None:
     with pytest.raises(CannotListen, match="extender_address"):
         await Port(f"127.0.0.1:{port.port}", desk).open()
 
@@ -240,123 +229,114 @@ class Certificates:
         return context
 
 
-def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(tmp_path: Path) -> None:
-    async def whole() -> None:
-        certificates = Certificates(tmp_path)
-        async with a_port(certificates.trust()) as (port, desk):
-            async with connected(port, certificates.caller(certificates.authority)) as known:
-                assert await asked(known, b"/a") == (200, b"{}")
-            for stranger in (None, Authority("another")):
-                with pytest.raises((OSError, asyncio.IncompleteReadError)):  # as TLS or the socket says it first
-                    async with connected(port, certificates.caller(stranger)) as unknown:
-                        await asked(unknown, b"/b")
-            with pytest.raises((OSError, asyncio.IncompleteReadError)):
-                async with connected(port) as plain:
-                    await asked(plain, b"/b")
-            assert desk.asked == ["/a"]
-
-    asyncio.run(whole())
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    return Certificates(tmp_path)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_of_those_that_the_authority_vouches_for_callers_by_name_alone_are_answered(loop: str, tmp_path: Path) -> None:
-    async def whole() -> None:
-        certificates = Certificates(tmp_path)
-        async with a_port(certificates.trust()) as (port, desk):
-            for name in STRANGERS:
-                async with connected(port, certificates.caller(certificates.authority, name)) as stranger:
-                    status, why = await asked(stranger, b"/bind")
-                    assert status == 403
-                    assert why.endswith(b"; allowed: system:kube-scheduler\n")
-                    assert await is_closed(stranger)
-            assert not desk.asked
-
-    LOOPS[loop](whole())
+@pytest.fixture
+def trust(certificates: Certificates) -> CallerTrust:
+    return certificates.trust()
 
 
-def test_who_is_refused_is_not_heard_out(tmp_path: Path) -> None:
-    async def whole() -> None:
-        certificates = Certificates(tmp_path)
-        caller = certificates.caller(certificates.authority, STRANGERS[0])
-        async with a_port(certificates.trust()) as (port, _), connected(port, caller) as stranger:
-            stranger[1].write(request(b" " * (1 << 20))[: 1 << 17])
-            assert (await heard(stranger[0]))[0] == 403
+@pytest.fixture
+async def guarded(desk: Verbs, trust: CallerTrust) -> AsyncIterator[Port]:
+    async with a_port(desk, trust) as port:
+        yield port
 
-    asyncio.run(whole())
+
+async def test_over_tls_callers_of_our_authority_are_answered_and_nobody_else(
+    guarded: Port, desk: Verbs, certificates: Certificates
+) -> None:
+    async with connected(guarded, certificates.caller(certificates.authority)) as known:
+        assert await asked(known, b"/a") == (200, b"{}")
+    for stranger in (None, Authority("another")):
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):  # as TLS or the socket says it first
+            async with connected(guarded, certificates.caller(stranger)) as unknown:
+                await asked(unknown, b"/b")
+    with pytest.raises((OSError, asyncio.IncompleteReadError)):
+        async with connected(guarded) as plain:
+            await asked(plain, b"/b")
+    assert desk.asked == ["/a"]
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_half_open_handshakes_are_few_and_keep_no_caller_out(loop: str, tmp_path: Path) -> None:
-    async def whole() -> None:
-        certificates = Certificates(tmp_path)
-        async with a_port(certificates.trust()) as (port, _), AsyncExitStack() as stack:
-            caller = certificates.caller(certificates.authority)
-            known = await stack.enter_async_context(connected(port, caller))
-            assert (await asked(known, b"/a"))[0] == 200
-            half_open = [await stack.enter_async_context(connected(port)) for _ in range(5 * MOST_OF_ONE)]
-            await until(
-                lambda: sum(reader.at_eof() or reader.exception() is not None for reader, _ in half_open) >= 100
-            )
-            assert len([task for task in asyncio.all_tasks() if "_served" in repr(task)]) <= MOST_OF_ONE + 2
-            assert (await asked(known, b"/a"))[0] == 200
-            another = await stack.enter_async_context(connected(port, caller))
-            assert (await asked(another, b"/a"))[0] == 200
-
-    LOOPS[loop](whole())
+async def test_of_those_that_the_authority_vouches_for_callers_by_name_alone_are_answered(
+    guarded: Port, desk: Verbs, certificates: Certificates, loop: str
+) -> None:
+    for name in STRANGERS:
+        async with connected(guarded, certificates.caller(certificates.authority, name)) as stranger:
+            status, why = await asked(stranger, b"/bind")
+            assert status == 403
+            assert why.endswith(b"; allowed: system:kube-scheduler\n")
+            assert await is_closed(stranger)
+    assert not desk.asked
 
 
-def test_a_handshake_that_does_not_end_is_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_who_is_refused_is_not_heard_out(guarded: Port, certificates: Certificates) -> None:
+    caller = certificates.caller(certificates.authority, STRANGERS[0])
+    async with connected(guarded, caller) as stranger:
+        stranger[1].write(request(b" " * (1 << 20))[: 1 << 17])
+        assert (await heard(stranger[0]))[0] == 403
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+async def test_half_open_handshakes_are_few_and_keep_no_caller_out(
+    guarded: Port, certificates: Certificates, loop: str
+) -> None:
+    async with AsyncExitStack() as stack:
+        caller = certificates.caller(certificates.authority)
+        known = await stack.enter_async_context(connected(guarded, caller))
+        assert (await asked(known, b"/a"))[0] == 200
+        half_open = [await stack.enter_async_context(connected(guarded)) for _ in range(5 * MOST_OF_ONE)]
+        await until(lambda: sum(reader.at_eof() or reader.exception() is not None for reader, _ in half_open) >= 100)
+        assert len([task for task in asyncio.all_tasks() if "_served" in repr(task)]) <= MOST_OF_ONE + 2
+        assert (await asked(known, b"/a"))[0] == 200
+        another = await stack.enter_async_context(connected(guarded, caller))
+        assert (await asked(another, b"/a"))[0] == 200
+
+
+async def test_a_handshake_that_does_not_end_is_cut(guarded: Port, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HANDSHAKE_S", 0.05)
-
-    async def whole() -> None:
-        async with a_port(Certificates(tmp_path).trust()) as (port, _), connected(port) as half_open:
-            half_open[1].write(b"\x16\x03\x01\x3e\x80\x01")
-            assert await is_closed(half_open)
-
-    asyncio.run(whole())
+    async with connected(guarded) as half_open:
+        half_open[1].write(b"\x16\x03\x01\x3e\x80\x01")
+        assert await is_closed(half_open)
 
 
-def test_a_certificate_that_is_renewed_holds_for_new_connections(tmp_path: Path) -> None:
-    async def whole() -> None:
-        certificates = Certificates(tmp_path)
-        trust = certificates.trust()
-        async with a_port(trust) as (port, _desk):
-            keeping = asyncio.create_task(trust.keep_fresh(port.part, every_s=0.01))
+async def test_a_certificate_that_is_renewed_holds_for_new_connections(
+    guarded: Port, certificates: Certificates, trust: CallerTrust
+) -> None:
+    keeping = asyncio.create_task(trust.keep_fresh(guarded.part, every_s=0.01))
+    await asyncio.sleep(0.02)
+    certificates.papers.key.write_text("nonsense")
+    await asyncio.sleep(0.05)
+    caller = certificates.caller(certificates.authority)
+    async with connected(guarded, caller) as conversation:
+        assert (await asked(conversation, b"/a"))[0] == 200
+        certificates.renew("anew")
+        while "anew" not in await _subject(guarded, caller):  # noqa: ASYNC110 - each look is a connection
             await asyncio.sleep(0.02)
-            certificates.papers.key.write_text("nonsense")
-            await asyncio.sleep(0.05)
-            caller = certificates.caller(certificates.authority)
-            async with connected(port, caller) as conversation:
-                assert (await asked(conversation, b"/a"))[0] == 200
-                certificates.renew("anew")
-                while "anew" not in await _subject(port, caller):  # noqa: ASYNC110 - each look is a connection
-                    await asyncio.sleep(0.02)
-                assert (await asked(conversation, b"/a"))[0] == 200
-            keeping.cancel()
-            await asyncio.wait([keeping])
-
-    asyncio.run(whole())
+        assert (await asked(conversation, b"/a"))[0] == 200
+    keeping.cancel()
+    await asyncio.wait([keeping])
 
 
-def test_another_authority_holds_without_a_restart_and_who_was_believed_by_the_last_one_is_not(tmp_path: Path) -> None:
-    async def whole() -> None:
-        certificates = Certificates(tmp_path)
-        trust, before = certificates.trust(), certificates.authority
-        async with a_port(trust) as (port, _desk):
-            keeping = asyncio.create_task(trust.keep_fresh(port.part, every_s=0.01))
-            async with connected(port, certificates.caller(before)) as standing:
-                assert (await asked(standing, b"/a"))[0] == 200
-                certificates.renew(authority=Authority("new"))
-                assert await is_closed(standing)
-            async with connected(port, certificates.caller(certificates.authority)) as known:
-                assert (await asked(known, b"/a"))[0] == 200
-            with pytest.raises((OSError, asyncio.IncompleteReadError)):
-                async with connected(port, certificates.caller(before)) as unknown:
-                    await asked(unknown, b"/b")
-            keeping.cancel()
-            await asyncio.wait([keeping])
-
-    asyncio.run(whole())
+async def test_another_authority_holds_without_a_restart_and_who_was_believed_by_the_last_one_is_not(
+    guarded: Port, certificates: Certificates, trust: CallerTrust
+) -> None:
+    before = certificates.authority
+    keeping = asyncio.create_task(trust.keep_fresh(guarded.part, every_s=0.01))
+    async with connected(guarded, certificates.caller(before)) as standing:
+        assert (await asked(standing, b"/a"))[0] == 200
+        certificates.renew(authority=Authority("new"))
+        assert await is_closed(standing)
+    async with connected(guarded, certificates.caller(certificates.authority)) as known:
+        assert (await asked(known, b"/a"))[0] == 200
+    with pytest.raises((OSError, asyncio.IncompleteReadError)):
+        async with connected(guarded, certificates.caller(before)) as unknown:
+            await asked(unknown, b"/b")
+    keeping.cancel()
+    await asyncio.wait([keeping])
 
 
 async def _subject(port: Port, caller: ssl.SSLContext) -> str:
@@ -365,8 +345,7 @@ async def _subject(port: Port, caller: ssl.SSLContext) -> str:
 
 
 @pytest.mark.parametrize("missing", ["server.crt", "server.key", "ca.crt"])
-def test_files_that_are_missing_are_a_mistake_in_the_configuration(tmp_path: Path, missing: str) -> None:
-    certificates = Certificates(tmp_path)
-    (tmp_path / missing).unlink()
+def test_files_that_are_missing_are_a_mistake_in_the_configuration(certificates: Certificates, missing: str) -> None:
+    (certificates.folder / missing).unlink()
     with pytest.raises(BadConfiguration, match=missing.replace(".", "[.]")):
         certificates.trust()

@@ -18,7 +18,6 @@ from support.gpu_fleet import card
 from support.kube import until
 from support.scheduler_stage import NODES, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
-from support.stories import with_api
 
 EVENTS = "/api/v1/namespaces/team/events"
 
@@ -50,9 +49,8 @@ def names(api: FakeApi) -> list[str]:
 
 
 @pytest.mark.parametrize("evicts", [False, True])
-@with_api
 async def test_pods_on_lost_cards_are_told_and_leave_where_the_operator_wants_it(
-    api: FakeApi, /, tmp_path: Path, *, evicts: bool
+    api: FakeApi, tmp_path: Path, *, evicts: bool
 ) -> None:
     add_node(api, "n1")
     add_pod(api, "p", 500)
@@ -73,8 +71,7 @@ async def test_pods_on_lost_cards_are_told_and_leave_where_the_operator_wants_it
             assert not api.count("POST", f"{PODS}/p/eviction")
 
 
-@with_api
-async def test_while_a_budget_says_no_it_is_asked_again(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_while_a_budget_says_no_it_is_asked_again(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     add_pod(api, "p", 500)
     api.expect(Refuse(429, "TooManyRequests"), method="POST", under=f"{PODS}/p/eviction", times=2)

@@ -14,12 +14,10 @@ from support.fake_api import FakeApi, Lists, Refuse
 from support.kube import until
 from support.scheduler_stage import LEASES, NODES, Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, pod_body, stands
-from support.stories import with_api
 
 
-@with_api
 async def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_committed(
-    api: FakeApi, /, tmp_path: Path
+    api: FakeApi, tmp_path: Path
 ) -> None:
     for name in ("n1", "n2"):
         add_node(api, name)
@@ -33,10 +31,7 @@ async def test_pods_are_bound_with_signed_allocations_and_no_card_is_over_commit
     assert Truth(api, tmp_path).check()["bound"] == 8
 
 
-@with_api
-async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room(
-    api: FakeApi, /, tmp_path: Path
-) -> None:
+async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     for number in range(3):
         add_pod(api, f"p{number}", 1000)
@@ -53,9 +48,8 @@ async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_there_is_room
 
 
 @pytest.mark.parametrize(("lists", "in_pages"), [(Lists.STREAMED, 0), (Lists.REFUSED, len(KINDS))])
-@with_api
 async def test_all_that_there_is_is_learnt_streamed_or_in_pages(
-    api: FakeApi, /, tmp_path: Path, lists: Lists, in_pages: int
+    api: FakeApi, tmp_path: Path, lists: Lists, in_pages: int
 ) -> None:
     api.lists = lists
     add_node(api, "n1")
@@ -68,9 +62,8 @@ async def test_all_that_there_is_is_learnt_streamed_or_in_pages(
 
 
 @pytest.mark.parametrize("lists", [Lists.STREAMED, Lists.REFUSED])
-@with_api
 async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
-    api: FakeApi, /, tmp_path: Path, lists: Lists
+    api: FakeApi, tmp_path: Path, lists: Lists
 ) -> None:
     api.lists = lists
     for name in ("n1", "n2"):
@@ -93,8 +86,7 @@ async def test_objects_that_can_not_be_read_cost_their_node_and_nobody_else(
         await until(lambda: running.parts.core.cluster.size == 1)
 
 
-@with_api
-async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     api.objects.create(PODS, pod_body("other", schedulerName="default-scheduler"))
     api.objects.create(PODS, pod_body("held", nodeName="n1", limits={"cpu": "63500m"}))
@@ -107,8 +99,7 @@ async def test_pods_of_other_schedulers_are_left_alone_and_count(api: FakeApi, /
         assert not stands(api, "other").node
 
 
-@with_api
-async def test_a_new_scheduler_believes_what_the_last_one_signed(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_a_new_scheduler_believes_what_the_last_one_signed(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     settings = settings_below(tmp_path, elect=False)
     add_pod(api, "first", 700)
@@ -123,31 +114,24 @@ async def test_a_new_scheduler_believes_what_the_last_one_signed(api: FakeApi, /
     assert Truth(api, tmp_path).check()["bound"] == 2
 
 
-def test_a_card_is_not_given_away_while_its_pod_runs_without_its_allocation(tmp_path: Path) -> None:
-    def off(api: FakeApi) -> None:
+async def test_a_card_is_not_given_away_while_its_pod_runs_without_its_allocation(api: FakeApi, tmp_path: Path) -> None:
+    add_node(api, "n1")
+    settings = settings_below(tmp_path, elect=False)
+    add_pod(api, "a", 2000)
+    async with scheduler(api, settings):
+        await until(lambda: not unbound(api))
         api.objects.patch(f"{PODS}/a", {"metadata": {"annotations": {ALLOCATION: None, SIGNATURE: None}}})
-
-    async def story() -> None:
-        async with FakeApi() as api:
-            add_node(api, "n1")
-            settings = settings_below(tmp_path, elect=False)
-            add_pod(api, "a", 2000)
-            async with scheduler(api, settings):
-                await until(lambda: not unbound(api))
-                off(api)
-                await until(lambda: told(api, "AllocationNotAsGiven"))
-                add_pod(api, "b", 1000)
-                await until(lambda: stands(api, "b").status.conditions)
-            async with scheduler(api, settings):
-                add_pod(api, "c", 1000)
-                await until(lambda: stands(api, "c").status.conditions)
-                await until(lambda: len(told(api, "AllocationNotAsGiven")) == 2)
-            assert unbound(api) == ["b", "c"]
-            first, second = told(api, "AllocationNotAsGiven")
-            assert "what was verified before counts" in first
-            assert "its request counts on every card" in second
-
-    asyncio.run(story())
+        await until(lambda: told(api, "AllocationNotAsGiven"))
+        add_pod(api, "b", 1000)
+        await until(lambda: stands(api, "b").status.conditions)
+    async with scheduler(api, settings):
+        add_pod(api, "c", 1000)
+        await until(lambda: stands(api, "c").status.conditions)
+        await until(lambda: len(told(api, "AllocationNotAsGiven")) == 2)
+    assert unbound(api) == ["b", "c"]
+    first, second = told(api, "AllocationNotAsGiven")
+    assert "what was verified before counts" in first
+    assert "its request counts on every card" in second
 
 
 def told(api: FakeApi, reason: str) -> list[str]:
@@ -155,8 +139,7 @@ def told(api: FakeApi, reason: str) -> list[str]:
     return [event["message"] for event in events if event["reason"] == reason]
 
 
-@with_api
-async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: not running.health.against_ready)
@@ -171,8 +154,7 @@ async def test_nothing_is_placed_while_what_is_known_may_be_out_of_date(api: Fak
         assert not running.health.against_ready
 
 
-@with_api
-async def test_a_follower_is_ready_and_does_nothing(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_a_follower_is_ready_and_does_nothing(api: FakeApi, tmp_path: Path) -> None:
     add_node(api, "n1")
     async with (
         scheduler(api, settings_below(tmp_path)) as one,
@@ -186,16 +168,14 @@ async def test_a_follower_is_ready_and_does_nothing(api: FakeApi, /, tmp_path: P
         await until(lambda: not unbound(api))
 
 
-@with_api
-async def test_a_scheduler_that_does_not_know_who_leads_is_not_ready(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_a_scheduler_that_does_not_know_who_leads_is_not_ready(api: FakeApi, tmp_path: Path) -> None:
     api.expect(Refuse(403), under=LEASES, times=1000)
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: api.count("GET", LEASES))
         assert set(running.health.against_ready) == {"lead"}
 
 
-@with_api
-async def test_a_leader_is_not_ready_until_it_knows_all_that_there_is(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_a_leader_is_not_ready_until_it_knows_all_that_there_is(api: FakeApi, tmp_path: Path) -> None:
     api.expect(Refuse(500), under=NODES, times=3)
     async with scheduler(api, settings_below(tmp_path)) as running:
         await until(lambda: running.parts.elector and running.parts.elector.leads)

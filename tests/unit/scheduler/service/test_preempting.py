@@ -10,7 +10,6 @@ from support.fake_api import FakeApi, Refuse
 from support.kube import until
 from support.scheduler_stage import Truth, add_node, add_pod, scheduler, settings_below, unbound
 from support.scheduling import PODS, stands
-from support.stories import with_api
 
 EVENTS = "/api/v1/namespaces/team/events"
 
@@ -41,8 +40,7 @@ def full(api: FakeApi) -> None:
         add_pod(api, f"p{priority}", 1000, priority=priority)
 
 
-@with_api
-async def test_the_lowest_leaves_and_the_pod_takes_its_place(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_the_lowest_leaves_and_the_pod_takes_its_place(api: FakeApi, tmp_path: Path) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api))
@@ -57,9 +55,8 @@ async def test_the_lowest_leaves_and_the_pod_takes_its_place(api: FakeApi, /, tm
     assert Truth(api, tmp_path).check()["bound"] == 3
 
 
-@with_api
 async def test_while_the_victim_ends_the_pod_is_nominated_and_nobody_else_takes_the_room(
-    api: FakeApi, /, tmp_path: Path
+    api: FakeApi, tmp_path: Path
 ) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path)):
@@ -83,8 +80,7 @@ async def test_while_the_victim_ends_the_pod_is_nominated_and_nobody_else_takes_
     assert Truth(api, tmp_path).check()["bound"] == 4
 
 
-@with_api
-async def test_who_is_being_deleted_and_takes_years_is_told_to_be_quicker(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_who_is_being_deleted_and_takes_years_is_told_to_be_quicker(api: FakeApi, tmp_path: Path) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api))
@@ -100,8 +96,7 @@ async def test_who_is_being_deleted_and_takes_years_is_told_to_be_quicker(api: F
         await until(lambda: stands(api, "new").node == "n1")
 
 
-@with_api
-async def test_a_victim_that_can_not_be_deleted_is_tried_again_later(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_a_victim_that_can_not_be_deleted_is_tried_again_later(api: FakeApi, tmp_path: Path) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api))
@@ -111,8 +106,7 @@ async def test_a_victim_that_can_not_be_deleted_is_tried_again_later(api: FakeAp
         assert api.count("DELETE", PODS) == 4
 
 
-@with_api
-async def test_a_nomination_that_came_to_nothing_is_taken_back(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_a_nomination_that_came_to_nothing_is_taken_back(api: FakeApi, tmp_path: Path) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api))
@@ -124,8 +118,7 @@ async def test_a_nomination_that_came_to_nothing_is_taken_back(api: FakeApi, /, 
         await until(lambda: not stands(api, "new").status.nominated_node_name)
 
 
-@with_api
-async def test_what_is_said_of_preemption_follows_upstream_s_grammar(api: FakeApi, /, tmp_path: Path) -> None:
+async def test_what_is_said_of_preemption_follows_upstream_s_grammar(api: FakeApi, tmp_path: Path) -> None:
     full(api)
     async with scheduler(api, settings_below(tmp_path)):
         await until(lambda: not unbound(api))

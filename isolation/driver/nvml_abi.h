@@ -12,21 +12,8 @@ typedef struct nvml_compute_instance *nvmlComputeInstance;
 typedef struct nvml_event_set *nvmlEventSet;
 
 enum {
-    NVML_OK = 0,
-    NVML_UNINITIALIZED = 1,
-    NVML_INVALID_ARGUMENT = 2,
-    NVML_NOT_SUPPORTED = 3,
-    NVML_NO_PERMISSION = 4,
-    NVML_NOT_FOUND = 6,
-    NVML_INSUFFICIENT_SIZE = 7,
-    NVML_DRIVER_NOT_LOADED = 9,
-    NVML_TIMEOUT = 10,
-    NVML_LIBRARY_NOT_FOUND = 12,
-    NVML_FUNCTION_NOT_FOUND = 13,
-    NVML_GPU_IS_LOST = 15,
-    NVML_OUT_OF_MEMORY = 20,
-    NVML_VERSION_MISMATCH = 25,
-    NVML_UNKNOWN = 999,
+#define ERROR(name, value, words) name = value,
+#include "nvml_errors.def"
 };
 
 enum { NVML_TURING = 6, NVML_AMPERE = 7, NVML_ADA = 8, NVML_HOPPER = 9 };

@@ -14,39 +14,34 @@ static const char *case_name;
 void begin_case(const char *name) { case_name = name; }
 
 /* One write, so that two processes of a case do not mix their lines. */
-static void tell_with(const char *fact, const char *format, va_list arguments) {
+void tell(const char *fact, const char *format, ...) {
     char value[256];
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
     for (char *c = value; *c; c++)
         if ((unsigned char)*c < ' ') *c = ' '; /* what dlerror says may hold anything */
     dprintf(STDOUT_FILENO, "%s.%s = %s\n", case_name, fact, value);
 }
 
-void tell(const char *fact, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    tell_with(fact, format, arguments);
-    va_end(arguments);
+static _Noreturn void end(const char *how, const char *format, va_list arguments) {
+    char why[200];
+    vsnprintf(why, sizeof why, format, arguments);
+    tell(OUTCOME, "%s: %s", how, why);
+    _exit(0);
 }
 
 void skip(const char *format, ...) {
-    char why[200];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    tell(OUTCOME, "skipped: %s", why);
-    _exit(0);
+    end("skipped", format, arguments);
 }
 
 void stop(const char *format, ...) {
-    char why[200];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(why, sizeof why, format, arguments);
-    va_end(arguments);
-    tell(OUTCOME, "stopped: %s", why);
-    _exit(0);
+    end("stopped", format, arguments);
 }
 
 void tell_number(const char *fact, u64 value) { tell(fact, "%llu", (unsigned long long)value); }
@@ -59,28 +54,15 @@ struct code {
     const char *name;
 };
 
+#define ERROR(name, number, words) {number, #name},
 static const struct code cuda_codes[] = {
-#define ERROR(name, number, text) {number, #name},
-#include "../cuda/errors.def"
-#undef ERROR
+#include "driver/cuda_errors.def"
     {0, NULL},
 };
 
-#define NAMED(name) {name, #name}
+#define ERROR(name, number, words) {number, #name},
 static const struct code nvml_codes[] = {
-    NAMED(NVML_OK),
-    NAMED(NVML_UNINITIALIZED),
-    NAMED(NVML_INVALID_ARGUMENT),
-    NAMED(NVML_NOT_SUPPORTED),
-    NAMED(NVML_NO_PERMISSION),
-    NAMED(NVML_NOT_FOUND),
-    NAMED(NVML_INSUFFICIENT_SIZE),
-    NAMED(NVML_DRIVER_NOT_LOADED),
-    NAMED(NVML_TIMEOUT),
-    NAMED(NVML_GPU_IS_LOST),
-    NAMED(NVML_OUT_OF_MEMORY),
-    NAMED(NVML_VERSION_MISMATCH),
-    NAMED(NVML_UNKNOWN),
+#include "driver/nvml_errors.def"
     {0, NULL},
 };
 

@@ -7,7 +7,7 @@ static const struct {
     const char *words;
 } errors[] = {
 #define ERROR(name, value, words) {#name, value, words},
-#include "errors.def"
+#include "driver/cuda_errors.def"
 };
 
 enum { ERRORS = sizeof errors / sizeof *errors };

@@ -30,40 +30,40 @@ static u64 card;
 
 /* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
-static CUresult take_plain(struct held *held, u64 bytes) { return driver.cuMemAlloc_v2(&held->address, bytes); }
+static CUresult take_plain(struct held *held, u64 bytes) { return CU(cuMemAlloc_v2, &held->address, bytes); }
 
 static CUresult take_small(struct held *held, u64 bytes) {
-    return driver.cuMemAlloc_v2(&held->address, 1 + bytes % (MIB / 2));
+    return CU(cuMemAlloc_v2, &held->address, 1 + bytes % (MIB / 2));
 }
 
 static CUresult take_pitch(struct held *held, u64 bytes) {
     size_t pitch;
-    return driver.cuMemAllocPitch_v2(&held->address, &pitch, MIB / 1024, bytes / (MIB / 1024), 4);
+    return CU(cuMemAllocPitch_v2, &held->address, &pitch, MIB / 1024, bytes / (MIB / 1024), 4);
 }
 
 static CUresult take_managed(struct held *held, u64 bytes) {
-    return driver.cuMemAllocManaged(&held->address, bytes, 1);
+    return CU(cuMemAllocManaged, &held->address, bytes, 1);
 }
 
-static CUresult give_plain(struct held *held) { return driver.cuMemFree_v2(held->address); }
+static CUresult give_plain(struct held *held) { return CU(cuMemFree_v2, held->address); }
 
-static CUresult take_pool(struct held *held, u64 bytes) { return driver.cuMemAllocAsync(&held->address, bytes, NULL); }
+static CUresult take_pool(struct held *held, u64 bytes) { return CU(cuMemAllocAsync, &held->address, bytes, NULL); }
 
-static CUresult give_pool(struct held *held) { return driver.cuMemFreeAsync(held->address, NULL); }
+static CUresult give_pool(struct held *held) { return CU(cuMemFreeAsync, held->address, NULL); }
 
 static CUresult take_array(struct held *held, u64 bytes) {
     const CUDA_ARRAY3D_DESCRIPTOR floats = {
         .width = 1024, .height = bytes / 4096, .format = CU_AD_FORMAT_FLOAT, .channels = 1};
-    return driver.cuArray3DCreate_v2(&held->array, &floats);
+    return CU(cuArray3DCreate_v2, &held->array, &floats);
 }
 
-static CUresult give_array(struct held *held) { return driver.cuArrayDestroy(held->array); }
+static CUresult give_array(struct held *held) { return CU(cuArrayDestroy, held->array); }
 
 static CUresult take_mapped(struct held *held, u64 bytes) {
     const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, (int)card};
     const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
     const CUmemAccessDesc access = {here, CU_MEM_ACCESS_READWRITE};
-    const CUresult result = driver.cuMemCreate(&held->memory, bytes, &properties, 0);
+    const CUresult result = CU(cuMemCreate, &held->memory, bytes, &properties, 0);
     if (result != CUDA_SUCCESS) return result;
     NEED(cuMemAddressReserve, &held->address, bytes, 0, 0, 0);
     NEED(cuMemMap, held->address, bytes, 0, held->memory, 0);
@@ -74,7 +74,7 @@ static CUresult take_mapped(struct held *held, u64 bytes) {
 static CUresult give_mapped(struct held *held) {
     NEED(cuMemUnmap, held->address, held->bytes);
     NEED(cuMemAddressFree, held->address, held->bytes);
-    return driver.cuMemRelease(held->memory);
+    return CU(cuMemRelease, held->memory);
 }
 
 static const struct kind kinds[] = {
@@ -112,13 +112,6 @@ static u64 on_card(void) {
 }
 
 /* ---- random operations ------------------------------------------------------------------------------------------- */
-
-static u64 next_random(u64 *state) { /* splitmix64 */
-    u64 z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 
 static void operate(struct held *held, u64 *state, u64 most_bytes) {
     struct held *one = &held[next_random(state) % MOST_HELD];

@@ -11,7 +11,6 @@
 
 enum { MARKS = 4096 }; /* more than a launch queue holds, so that the latest one reached is never overwritten */
 
-struct driver driver;
 struct outcome outcome;
 void (*stopping)(const char *error);
 
@@ -53,26 +52,22 @@ void stop_with(const char *format, ...) {
 void require(CUresult result, const char *what) {
     if (result == CUDA_SUCCESS) return;
     const char *name = NULL;
-    if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || !name) name = "unknown";
+    if (CU(cuGetErrorName, result, &name) != CUDA_SUCCESS || !name) name = "unknown";
     stop_with("%s: %s (%d)", what, name, result);
 }
 
 /* ---- the driver -------------------------------------------------------------------------------------------------- */
 
-static void load_driver(void) {
-    static bool loaded;
-    if (loaded) return;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+void *driver_symbol(const char *name) {
+    static void *library;
+    if (!library) library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) stop_with("%s; set LD_LIBRARY_PATH to the libraries of a node", dlerror());
-#define CALL(name)                                                                                                     \
-    if (!(driver.name = (__typeof__(name) *)dlsym(library, #name))) stop_with("the driver has no %s", #name);
-#include "calls.def"
-#undef CALL
-    loaded = true;
+    void *found = dlsym(library, name);
+    if (!found) stop_with("the driver has no %s", name);
+    return found;
 }
 
 void open_card(u64 card) {
-    load_driver();
     CUdevice device;
     CUcontext context;
     NEED(cuInit, 0);
@@ -81,24 +76,30 @@ void open_card(u64 card) {
     NEED(cuCtxSetCurrent, context);
 }
 
-CUfunction timed_kernel(void) {
+struct work work_begin(const struct options *options) {
+    struct work work = {.duration_ns = (u64)(options->kernel_us * 1e3)};
     CUmodule module;
-    CUfunction kernel;
+    open_card(options->card);
+    NEED(cuStreamCreate, &work.stream, 1); /* 1: it does not wait for the default stream */
     NEED(cuModuleLoadData, &module, ".version 8.0\n.target sm_70\n.visible .entry sim_arg() { ret; }\n");
-    NEED(cuModuleGetFunction, &kernel, module, "sim_arg");
-    return kernel;
+    NEED(cuModuleGetFunction, &work.kernel, module, "sim_arg");
+    launch(&work, 0);
+    outcome.launches = 0;
+    return work;
 }
 
-void launch(CUfunction kernel, u64 duration_ns, CUstream stream) {
+void launch(const struct work *work, u64 duration_ns) {
     void *parameters[] = {&duration_ns};
-    NEED(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
+    NEED(cuLaunchKernel, work->kernel, 1, 1, 1, 32, 1, 1, 0, work->stream, parameters, NULL);
     outcome.launches++;
 }
 
-CUstream new_stream(void) {
-    CUstream stream;
-    NEED(cuStreamCreate, &stream, 1); /* 1: it does not wait for the default stream */
-    return stream;
+/* splitmix64 */
+u64 next_random(u64 *state) {
+    u64 mixed = *state += 0x9e3779b97f4a7c15;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+    return mixed ^ mixed >> 31;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
@@ -156,7 +157,7 @@ u64 marks_reached(struct marks *marks, double *wall_s) {
     /* From the newest backwards: marks of one stream are reached in order. */
     for (u64 back = 1; back <= marks->made && back <= MARKS; back++) {
         const u64 place = (marks->made - back) % MARKS;
-        const CUresult result = driver.cuEventQuery(marks->event[place]);
+        const CUresult result = CU(cuEventQuery, marks->event[place]);
         if (result == CUDA_ERROR_NOT_READY) continue;
         require(result, "cuEventQuery");
         float ms;

@@ -12,14 +12,17 @@
 
 typedef uint64_t u64;
 
-extern struct driver {
-#define CALL(name) __typeof__(name) *name;
-#include "calls.def"
-#undef CALL
-} driver;
+/* A call of the driver. Its function is looked up at the first call; a driver that lacks it ends the program. */
+#define CU(name, ...)                                                                                                  \
+    ({                                                                                                                 \
+        static __typeof__(name) *function;                                                                             \
+        if (!function) function = (__typeof__(name) *)driver_symbol(#name);                                            \
+        function(__VA_ARGS__);                                                                                         \
+    })
+void *driver_symbol(const char *name);
 
 /* A call that must succeed: the program ends with its line and the error otherwise. */
-#define NEED(name, ...) require(driver.name(__VA_ARGS__), #name)
+#define NEED(name, ...) require(CU(name, __VA_ARGS__), #name)
 
 struct options {
     double seconds;  /* 0: until `count` */
@@ -64,14 +67,21 @@ extern void (*stopping)(const char *error);
 /* Prints the line. `main` does so when `run` returns. */
 void tell(void);
 
-/* Loads the driver, and makes this thread's context the primary one of a card. */
+/* Makes this thread's context the primary one of a card. */
 void open_card(u64 card);
 
-/* The kernel that runs as long as its first parameter says, in nanoseconds. */
-CUfunction timed_kernel(void);
-void launch(CUfunction kernel, u64 duration_ns, CUstream stream);
+/* A stream, and the kernel that runs as long as its first parameter says. */
+struct work {
+    CUstream stream;
+    CUfunction kernel;
+    u64 duration_ns; /* as the options say */
+};
 
-CUstream new_stream(void);
+/* Opens the card. The kernel's module is loaded, by a launch that does not count. */
+struct work work_begin(const struct options *options);
+void launch(const struct work *work, u64 duration_ns);
+
+u64 next_random(u64 *state);
 double now_s(void);
 void sleep_until(double when_s);
 double cpu_s(void); /* of this thread */

@@ -20,27 +20,22 @@ static void tell_times(double *took_ms, u64 count) {
 
 static void run(const struct options *options) {
     if (!(options->rate > 0)) stop_with("--rate: must be more than 0");
-    open_card(options->card);
-    const CUstream stream = new_stream();
-    const CUfunction kernel = timed_kernel();
-    const u64 duration_ns = (u64)(options->kernel_us * 1e3);
+    const struct work work = work_begin(options);
     const u64 most = options->count ? options->count : (u64)(options->rate * options->seconds) + 1;
     double *took_ms = calloc(most, sizeof *took_ms);
     if (!took_ms) stop_with("no memory for %llu times", (unsigned long long)most);
-    launch(kernel, 0, stream); /* the module is loaded with it */
-    NEED(cuStreamSynchronize, stream);
-    outcome.launches = 0;
+    NEED(cuStreamSynchronize, work.stream);
     u64 done = 0;
     const double start = now_s();
     while (done < most && goes_on(options, done, start)) {
         const double came = start + (double)done / options->rate;
         sleep_until(came);
-        for (u64 i = 0; i < options->kernels; i++) launch(kernel, duration_ns, stream);
-        NEED(cuStreamSynchronize, stream);
+        for (u64 i = 0; i < options->kernels; i++) launch(&work, work.duration_ns);
+        NEED(cuStreamSynchronize, work.stream);
         took_ms[done++] = (now_s() - came) * 1e3;
     }
     outcome.wall_seconds = now_s() - start;
-    outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
+    outcome.gpu_seconds = (double)(outcome.launches * work.duration_ns) * 1e-9;
     tell_times(took_ms, done);
     free(took_ms);
 }

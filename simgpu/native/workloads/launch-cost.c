@@ -13,23 +13,18 @@ static double clock_cost_ns(u64 reads) {
 }
 
 static void run(const struct options *options) {
-    open_card(options->card);
-    const CUstream stream = new_stream();
-    const CUfunction kernel = timed_kernel();
-    const u64 duration_ns = (u64)(options->kernel_us * 1e3);
+    const struct work work = work_begin(options);
     const double start = now_s();
     double launching_s = 0;
-    launch(kernel, 0, stream); /* the module is loaded with it */
-    outcome.launches = 0;
     while (goes_on(options, outcome.launches, start)) {
-        NEED(cuStreamSynchronize, stream);
+        NEED(cuStreamSynchronize, work.stream);
         const double begun = cpu_s();
-        for (int i = 0; i < BATCH; i++) launch(kernel, duration_ns, stream);
+        for (int i = 0; i < BATCH; i++) launch(&work, work.duration_ns);
         launching_s += cpu_s() - begun;
     }
-    NEED(cuStreamSynchronize, stream);
+    NEED(cuStreamSynchronize, work.stream);
     outcome.wall_seconds = now_s() - start;
-    outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
+    outcome.gpu_seconds = (double)(outcome.launches * work.duration_ns) * 1e-9;
     also(",\"launch_ns\":%.2f,\"clock_ns\":%.2f", launching_s * 1e9 / (double)outcome.launches,
          clock_cost_ns(outcome.launches));
 }

@@ -2,19 +2,14 @@
 #include "common.h"
 
 static void run(const struct options *options) {
-    open_card(options->card);
-    const CUstream stream = new_stream();
-    const CUfunction kernel = timed_kernel();
-    const u64 duration_ns = (u64)(options->kernel_us * 1e3);
-    launch(kernel, 0, stream); /* the module is loaded with it */
-    NEED(cuStreamSynchronize, stream);
-    outcome.launches = 0;
+    const struct work work = work_begin(options);
+    NEED(cuStreamSynchronize, work.stream);
     const double start = now_s();
     while (goes_on(options, outcome.launches, start)) {
-        launch(kernel, duration_ns, stream);
-        NEED(cuStreamSynchronize, stream);
+        launch(&work, work.duration_ns);
+        NEED(cuStreamSynchronize, work.stream);
         outcome.wall_seconds = now_s() - start;
-        outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
+        outcome.gpu_seconds = (double)(outcome.launches * work.duration_ns) * 1e-9;
     }
 }
 

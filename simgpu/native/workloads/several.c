@@ -30,13 +30,8 @@ static void tell_part(const char *error) {
 static void flood(const struct options *options, int ready, int go) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     stopping = tell_part;
-    open_card(options->card);
-    const CUstream stream = new_stream();
-    const CUfunction kernel = timed_kernel();
-    const u64 duration_ns = (u64)(options->kernel_us * 1e3);
-    launch(kernel, 0, stream);
-    outcome.launches = 0;
-    struct marks *marks = marks_new(stream);
+    const struct work work = work_begin(options);
+    struct marks *marks = marks_new(work.stream);
     char c = 0;
     if (write(ready, &c, 1) != 1) exit(1);
     close(ready);
@@ -44,11 +39,11 @@ static void flood(const struct options *options, int ready, int go) {
     marks_begin(marks);
     const double start = now_s();
     while (goes_on(options, outcome.launches, start)) {
-        launch(kernel, duration_ns, stream);
+        launch(&work, work.duration_ns);
         mark(marks, outcome.launches);
     }
     outcome.launches = marks_reached(marks, &outcome.wall_seconds);
-    outcome.gpu_seconds = (double)(outcome.launches * duration_ns) * 1e-9;
+    outcome.gpu_seconds = (double)(outcome.launches * work.duration_ns) * 1e-9;
     tell_part(NULL);
     exit(0);
 }

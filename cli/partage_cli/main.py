@@ -51,6 +51,7 @@ SUBCOMMANDS: Final = {
     "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
     "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
     "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
+    "up": Subcommand("partage_cli.machine.commands.up", "Make this machine share its cards, without Kubernetes."),
 }
 
 

@@ -42,7 +42,7 @@ _INIT: Final = Path(__file__).with_name("inside.py")
 _NEW: Final = ("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child=KILL", "--")
 _COPIED: Final = ("/etc", "/opt", "/run", "/var")
 # Layers cannot lie on an overlay, and the owners of a mount can only be mapped on a disk.
-_ON_DISK: Final = ("/run/containerd", "/var/lib/containerd", "/var/lib/kubelet")
+_ON_DISK: Final = ("/run/containerd", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/partage")
 # kubelet sets these for the whole machine, where all nodes and the machine's owner would feel it.
 _OWN_SYSCTLS: Final = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")
 

@@ -123,6 +123,14 @@ MUSL: Final = Installed(
 REGISTRY: Final = Unpacked(
     "docker-registry", "docker-registry", "usr/bin/docker-registry", Find("docker-registry", ("docker-registry",))
 )
+OLD_CONTAINERD: Final = Unpacked(
+    "old-containerd",
+    "containerd",
+    "usr/bin/containerd",
+    Find("old-containerd", ()),
+    beside=("containerd-shim-runc-v2", "ctr"),
+)
+"""The release's own, beside the one that is built: Debian 12 has 1.6."""
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -139,7 +147,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, OLD_CONTAINERD)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),

@@ -65,9 +65,10 @@ def unpack(recipe: Unpacked, cache: Cache, task: Task) -> None:
         _download(recipe, work, task)
         archive = next(work.glob("*.deb"))
         run(task, Step(("dpkg-deb", "-x", archive.name, "files"), work, _environment()))
-        program = work / "made/bin" / recipe.find.name
+        program = work / "made/bin" / Path(recipe.inside).name
         program.parent.mkdir(parents=True)
-        shutil.move(work / "files" / recipe.inside, program)
+        for name in (program.name, *recipe.beside):
+            shutil.move(work / "files" / Path(recipe.inside).with_name(name), program.with_name(name))
         if not _fits(program, recipe.find):
             raise task.failed(f"{recipe.inside} of {recipe.package} is not the program that it should be")
         cache.publish(work / "made", key)

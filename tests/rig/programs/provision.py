@@ -80,7 +80,7 @@ def find(recipe: Recipe, cache: Cache) -> Mapping[str, Path] | None:
 
 def _find_unpacked(recipe: Unpacked, cache: Cache) -> Mapping[str, Path] | None:
     own = debian.located(recipe.find)
-    path = own or cache.entry(debian.unpacked_key(recipe)) / "bin" / recipe.find.name
+    path = own or cache.entry(debian.unpacked_key(recipe)) / "bin" / Path(recipe.inside).name
     return _all_there({recipe.find.name: path})
 
 

@@ -70,6 +70,8 @@ class Unpacked:
     inside: str
     find: Find
     """The same program of the system's own, which will do."""
+    beside: tuple[str, ...] = ()
+    """Others of the package that lie in the same folder and that it starts."""
 
 
 Recipe = GoRecipe | Installed | Unpacked

@@ -1,0 +1,89 @@
+"""The configuration of our own containerd. Pure.
+
+Version 2 of the format, which every containerd from 1.5 on reads. What is not said is containerd's default, but for
+all paths: nothing of ours lies where another containerd or Docker keeps its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from partage_cli.machine.places import (
+    CONTAINERD_ROOT,
+    CONTAINERD_SOCKET,
+    CONTAINERD_STATE,
+    NETWORKS,
+    REGISTRIES,
+    RUNC_ROOT,
+    STATE,
+)
+from partage_cli.machine.setup.decision import Programs
+
+PAUSE_IMAGE: Final = "partage.dev/pause:1"
+_UNUSED: Final = tuple(f"io.containerd.snapshotter.v1.{each}" for each in ("aufs", "btrfs", "devmapper", "zfs"))
+"""Each would say that it is not configured."""
+_FOR_ALL: Final = "etc/containerd/certs.d"
+"""Where administrators say it for other programs."""
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """What the machine lets containers do."""
+
+    has_apparmor: bool
+    may_lower_oom_score: bool
+
+
+def config(root: Path, programs: Programs, machine: Machine) -> str:
+    cri = "io.containerd.grpc.v1.cri"
+    registries = ":".join(str(root / each) for each in (REGISTRIES, _FOR_ALL))
+    return f"""\
+# Written by `partage up`.
+version = 2
+disabled_plugins = [{", ".join(map(_toml, _UNUSED))}]
+root = {_toml(root / CONTAINERD_ROOT)}
+state = {_toml(root / CONTAINERD_STATE)}
+
+[grpc]
+address = {_toml(root / CONTAINERD_SOCKET)}
+
+[plugins."io.containerd.internal.v1.opt"]
+path = {_toml(root / STATE / "opt")}
+
+[plugins."io.containerd.nri.v1.nri"]
+disable = true
+
+[plugins."{cri}"]
+sandbox_image = {_toml(PAUSE_IMAGE)}
+stream_server_address = "127.0.0.1"
+stream_server_port = "0"
+disable_apparmor = {_toml(not machine.has_apparmor)}
+restrict_oom_score_adj = {_toml(not machine.may_lower_oom_score)}
+
+[plugins."{cri}".cni]
+bin_dir = {_toml(programs.cni)}
+conf_dir = {_toml(root / NETWORKS)}
+
+[plugins."{cri}".containerd]
+snapshotter = "overlayfs"
+default_runtime_name = "runc"
+
+[plugins."{cri}".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."{cri}".containerd.runtimes.runc.options]
+BinaryName = {_toml(programs.runc)}
+Root = {_toml(root / RUNC_ROOT)}
+SystemdCgroup = false
+
+[plugins."{cri}".registry]
+config_path = {_toml(registries)}
+"""
+
+
+def _toml(value: object) -> str:
+    """JSON's texts and truths are TOML's."""
+    return msgspec.json.encode(str(value) if isinstance(value, Path) else value).decode()

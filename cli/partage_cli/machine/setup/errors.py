@@ -1,0 +1,38 @@
+"""What is expected to go wrong when a machine is set up or taken down; each is one line that says what to do.
+
+PartageError
+└── SetupError
+    ├── NotReadable    what an earlier `up` wrote
+    ├── Unfit          this machine can't be used so
+    ├── Missing        a program, and no way to get it
+    ├── Held           another `up` or `down` is at work
+    └── NotStarted     a service that does not come up
+"""
+
+from __future__ import annotations
+
+from partage_plugins.errors import PartageError
+
+
+class SetupError(PartageError):
+    pass
+
+
+class NotReadable(SetupError):
+    pass
+
+
+class Unfit(SetupError):
+    pass
+
+
+class Missing(SetupError):
+    pass
+
+
+class Held(SetupError):
+    pass
+
+
+class NotStarted(SetupError):
+    pass

@@ -1,0 +1,144 @@
+"""The services of a machine without systemd: one process starts them, starts them again, and ends them in order.
+
+They end with it, however it ends, by the kernel's parent-death signal; containers are no children of theirs and go on.
+What outlives us (the simulated driver, which containers use like a kernel's) is adopted by the next supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from partage_cli.machine.places import DRIVER
+from partage_cli.machine.setup.services import Service
+from partage_simgpu import simgpud
+
+Say = Callable[[str], None]
+FIRST_S: Final = 0.1
+MOST_S: Final = 10.0
+SETTLED_S: Final = 30.0
+"""After so long the next death is a first one again."""
+_END_S: Final = 25.0
+"""Above the daemons' own deadline for their stop."""
+_LONGEST_LINE: Final = 8 << 10
+_PR_SET_PDEATHSIG: Final = 1
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class Supervisor:
+    def __init__(self, root: Path, every: Sequence[Service], *, say: Say) -> None:
+        self._root, self._services, self._say = root, every, say
+        self._keeping: list[tuple[Service, Keeper, asyncio.Task[None]]] = []
+
+    def start(self) -> None:
+        """All in their order, each without waiting for the one before it: they wait for each other themselves."""
+        for service in self._services:
+            keeper = Keeper(self._root, service, self._say)
+            self._keeping.append((service, keeper, asyncio.create_task(keeper.keep(), name=service.name)))
+
+    async def stop(self) -> None:
+        """In the reverse order; what outlives us goes on."""
+        for _, keeper, task in reversed(self._keeping):
+            await keeper.stop()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+class Keeper:
+    """Keeps one service running."""
+
+    def __init__(self, root: Path, service: Service, say: Say) -> None:
+        self._root, self._service, self._say = root, service, say
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def keep(self) -> None:
+        """For ever; it is cancelled at the end."""
+        loop = asyncio.get_running_loop()
+        wait_s = FIRST_S
+        while True:
+            began_s = loop.time()
+            how = await self._live()
+            wait_s = FIRST_S if loop.time() - began_s > SETTLED_S else wait_s
+            self._say(f"{self._service.name} {how}; it starts again in {wait_s:g} s")
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, MOST_S)
+
+    async def stop(self) -> None:
+        """Asks it to end, and kills one that does not."""
+        process = self._process
+        if process is None or process.returncode is not None or self._service.outlives:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(_END_S):
+                await process.wait()
+        except TimeoutError:
+            self._say(f"{self._service.name} does not end, and is killed")
+            process.kill()
+            await process.wait()
+
+    async def _live(self) -> str:
+        """From its start to its end; how it ended."""
+        if self._service.outlives and await self._adopted():
+            return "has ended"
+        service = self._service
+        try:
+            self._process = process = await asyncio.create_subprocess_exec(
+                *service.argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE if not service.outlives else asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.STDOUT if not service.outlives else asyncio.subprocess.DEVNULL,
+                env={**os.environ, **service.env},
+                cwd="/",
+                start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends all in order
+                preexec_fn=None if service.outlives else _end_with_parent,
+            )
+        except OSError as error:
+            return f"cannot be started: {error.strerror}"
+        if process.stdout is not None:
+            await self._pass_on(process.stdout)
+        return _ending(await process.wait())
+
+    async def _adopted(self) -> bool:
+        """Whether one of an earlier supervisor ran, and until it has ended."""
+        found = await asyncio.to_thread(simgpud.running, self._root / DRIVER)
+        if found is None:
+            return False
+        with found:
+            while found.runs:  # noqa: ASYNC110  no child of ours
+                await asyncio.sleep(1.0)
+        return True
+
+    async def _pass_on(self, stream: asyncio.StreamReader) -> None:
+        """What it says, a line each with its name in front; a longer line is cut."""
+        line = b""
+        while data := await stream.read(_LONGEST_LINE):
+            *whole, line = (line + data).split(b"\n")
+            for each in whole:
+                self._tell(each)
+            line = line[:_LONGEST_LINE]
+        if line:
+            self._tell(line)
+
+    def _tell(self, line: bytes) -> None:
+        text = line[:_LONGEST_LINE].decode(errors="replace")
+        self._say(f"{self._service.name} | {''.join(each if each.isprintable() else '?' for each in text)}")
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+def _end_with_parent() -> None:
+    """Between fork and exec. SIGTERM, so that containerd has time to write down what it knows."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

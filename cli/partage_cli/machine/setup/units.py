@@ -1,0 +1,67 @@
+"""The services as units of systemd. Pure.
+
+Stopping a unit ends its first process alone: what containerd started goes on, as it does where it is supervised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from partage_cli.machine.setup.services import Service
+
+PREFIX: Final = "partage-"
+TARGET: Final = f"{PREFIX}machine.target"
+_HEAD: Final = "# Written by `partage up`. `partage down --purge` removes it.\n"
+
+
+def unit_name(service: Service) -> str:
+    return f"{PREFIX}{service.name}.service"
+
+
+def units(every: Sequence[Service]) -> Mapping[str, str]:
+    """Their texts by their names, and the target that holds them together."""
+    texts = {unit_name(service): _unit(service, every[:place]) for place, service in enumerate(every)}
+    wants = " ".join(texts)
+    texts[TARGET] = f"""\
+{_HEAD}[Unit]
+Description=This machine's cards, shared between containers
+Wants={wants}
+
+[Install]
+WantedBy=multi-user.target
+"""
+    return texts
+
+
+def _unit(service: Service, before: Sequence[Service]) -> str:
+    after = " ".join(("network.target", "local-fs.target", *map(unit_name, before)))
+    part_of = "" if service.outlives else f"PartOf={TARGET}\n"
+    environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in service.env.items())
+    return f"""\
+{_HEAD}[Unit]
+Description=partage: {service.about}
+After={after}
+{part_of}StartLimitIntervalSec=0
+
+[Service]
+Type={"notify" if service.tells_systemd else "exec"}
+NotifyAccess=all
+ExecStart={" ".join(map(_quoted, service.argv))}
+{environment}Restart=always
+RestartSec=1
+KillMode=process
+TimeoutStopSec=30
+LimitNOFILE=infinity
+TasksMax=infinity
+OOMScoreAdjust=-900
+RuntimeDirectory=partage
+RuntimeDirectoryMode=0755
+RuntimeDirectoryPreserve=yes
+"""
+
+
+def _quoted(word: str) -> str:
+    """As systemd reads it: with its own escapes, and neither variables nor specifiers."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"'

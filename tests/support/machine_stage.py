@@ -1,0 +1,120 @@
+"""One machine without Kubernetes: a machine of the rig with Debian's containerd, on which `partage up` runs.
+
+    with machine_up(say=print) as stage:
+        stage.registry.push(images.busybox(), "busybox")
+        stage.partage("ps")
+
+It has simulated cards, and takes every image from the rig's registry; what is at `stage.registry` is all there is.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from partage_cli.machine.places import CRISHIM_SOCKET, REGISTRIES
+from rig.client.wait import until
+from rig.lone import CHECKOUT
+from rig.machine import network, slots
+from rig.machine.addresses import Addresses
+from rig.machine.cleanup import clean
+from rig.machine.components import Component
+from rig.nodes.machine import Machine, Place, require_fit
+from rig.nodes.node import Daemon, inside
+from rig.programs import Programs, ensure
+from rig.registry import Registry
+from support.simgpu import built as built_simgpu
+
+UP: Final = "try:    partage run"
+"""What `partage up` says when containers may be placed."""
+_MACHINES_OWN: Final = ("old-containerd", "runc", "cni", "iptables")
+_TESTS_OWN: Final = ("cri-tools", "docker-registry", "busybox", "gcc", "musl")
+PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
+
+
+@dataclass(frozen=True)
+class MachineStage:
+    machine: Machine
+    up: Component
+    """`partage up` in the foreground, to be started, stopped and killed."""
+    registry: Registry
+    programs: Programs
+
+    def partage(self, *words: str, timeout_s: float = 60.0) -> str:
+        """What the command prints; an error, with its words, where it fails."""
+        return self.machine.run(*PARTAGE, *words, timeout_s=timeout_s)
+
+    def partage_done(self, *words: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """As `partage`, however it ends."""
+        argv = (*self.machine.way_in, *PARTAGE, *words)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout_s, cwd="/")
+
+    def crictl(self, *words: str) -> str:
+        """Through crishim, as the manager speaks."""
+        return self.machine.run(str(self.programs["crictl"]), "--runtime-endpoint", f"unix:///{CRISHIM_SOCKET}", *words)
+
+    @property
+    def said(self) -> str:
+        """By `partage up` and all that it started."""
+        return self.up.program.log.read_text(errors="replace")
+
+    def start(self) -> None:
+        """Again; returns when containers may be placed."""
+        before = self.said.count(UP)
+        self.up.start()
+        self.wait_up(before + 1)
+
+    def wait_up(self, times: int = 1) -> None:
+        def why_not() -> str | None:
+            self.up.require_running()
+            return None if self.said.count(UP) >= times else "it does not say so"
+
+        until("partage up is done", why_not, 90)
+
+
+@contextmanager
+def bare_machine(
+    words: Sequence[str] = ("--simulated", "h100"), *, say: Callable[[str], None], keep_logs: Path | None = None
+) -> Generator[MachineStage]:
+    """`partage up` with these words stands ready to be started; nothing of it is there yet."""
+    require_fit()
+    programs = ensure(*_MACHINES_OWN, *_TESTS_OWN, say=say)
+    with slots.claimed(clean) as slot:
+        addresses = Addresses(slot.number)
+        network.make_bridge(addresses, str(slot.folder))
+        registry = Registry(str(addresses.host))
+        visible = (CHECKOUT, Path(sys.prefix), built_simgpu(), *programs.folders)
+        place = Place("lone", slot.folder / "nodes/lone", keep_logs or slot.folder / "logs", slot.folder, visible)
+        machine = Machine(place, addresses.node(1))
+        fetched = registry.component(programs["docker-registry"], slot.folder)
+        fetched.start()
+        try:
+            fetched.wait_ready()
+            machine.start()
+            network.connect(addresses, machine, [], str(slot.folder))
+            registry.serve(machine.path(f"/{REGISTRIES}"))
+            argv = (*PARTAGE, "up", "--foreground", "--containerd", str(programs["old-containerd"]), *words)
+            env = {"PARTAGE_SIMGPU": str(built_simgpu()), "PYTHONDONTWRITEBYTECODE": "1"}
+            up = inside(machine, Daemon("up", argv, lambda _: None, env))
+            up.program.log.parent.mkdir(parents=True, exist_ok=True)
+            up.program.log.touch()
+            yield MachineStage(machine, up, registry, programs)
+        finally:
+            machine.stop()
+            fetched.kill()
+
+
+@contextmanager
+def machine_up(
+    cards: int = 1, *, say: Callable[[str], None], keep_logs: Path | None = None, words: Sequence[str] = ()
+) -> Generator[MachineStage]:
+    """A machine on which containers may be placed, with so many simulated H100."""
+    wished = ("--simulated", "h100", "--cards", str(cards), *words)
+    with bare_machine(wished, say=say, keep_logs=keep_logs) as stage:
+        stage.start()
+        yield stage

@@ -67,7 +67,9 @@ class Registry:
         """Has a containerd whose `config_path` this is ask here for every name, and nowhere else."""
         hosts = certs / "_default/hosts.toml"
         hosts.parent.mkdir(parents=True, exist_ok=True)
-        hosts.write_text(f'server = "http://{self.address}"\ncapabilities = ["pull", "resolve"]\n')
+        here = f"http://{self.address}"
+        # containerd 1.6 reads no file without a table of hosts.
+        hosts.write_text(f'server = "{here}"\n\n[host."{here}"]\ncapabilities = ["pull", "resolve"]\n')
 
     def _settings(self, folder: Path) -> dict[str, object]:
         return {

@@ -66,8 +66,7 @@ class FindingsFolder:
                 yield happening_of(findings, found)
 
     def _say(self, name: str, why: str) -> None:
-        if (silent := self._repeats.due(name)) is not None:
-            _log.warning("what the broker found wrong can't be read", file=name, why=why, repeats=silent)
+        self._repeats.say("what the broker found wrong can't be read", key=name, file=name, why=why)
 
 
 def happening_of(findings: Findings, found: Problem) -> Happening:

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-import structlog
-
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
@@ -29,7 +27,6 @@ from partage_base.kube import (
 
 LATE_BEATS: Final = 4
 """So many may be missed before others take the node for silent."""
-_log = structlog.get_logger()
 
 
 class Heartbeat:
@@ -63,8 +60,7 @@ class Heartbeat:
             self._lease = await self._renewed()
         except KubeError as error:  # the Lease that we know still counts: to ask for it would be one more call
             self._beaten("failed")
-            if (silent := self._repeats.due(type(error).__name__)) is not None:
-                _log.warning("no heartbeat; it will be tried again", why=str(error), repeats=silent)
+            self._repeats.failed("no heartbeat; it will be tried again", error)
             return self._backoff.after(error)
         self._beaten("done")
         self._backoff.reset()

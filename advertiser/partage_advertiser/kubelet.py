@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
-import structlog
 
 from partage_base.cri import CHECKPOINT, CriError, PodResources, recorded_uses
 from partage_base.daemon.logs import Repeats
@@ -34,7 +33,6 @@ _KNOWN_FOR_S: Final = 30.0
 _WITHIN_S: Final = 1.0
 _MOST_KNOWN: Final = 1024
 _PodName = tuple[str, str]
-_log = structlog.get_logger()
 
 
 class Kubelet:
@@ -49,8 +47,7 @@ class Kubelet:
         try:
             served = await self._resources.served()
         except CriError as error:
-            if (silent := self._repeats.due()) is not None:
-                _log.warning("kubelet does not say which devices it gave away", why=str(error), repeats=silent)
+            self._repeats.failed("kubelet does not say which devices it gave away", error)
             return None
         uses = [
             DeviceUse(
@@ -82,8 +79,7 @@ class Kubelet:
         try:
             names = [path.name.split("_") for path in self._logs.iterdir()]
         except OSError as error:
-            if (silent := self._repeats.due("logs")) is not None:
-                _log.warning("init containers can't be told: no folders of pods' logs", why=str(error), repeats=silent)
+            self._repeats.failed("init containers can't be told: no folders of pods' logs", error)
             return {}
         return {parts[2]: (parts[0], parts[1]) for parts in names if len(parts) == 3}  # noqa: PLR2004  see above
 

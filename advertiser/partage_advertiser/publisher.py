@@ -105,7 +105,7 @@ class Publisher:
             case Unread():
                 self._say_unread(seen)
             case Lost(error):
-                self._say("the API server can't be followed; it will be tried again", error)
+                self._repeats.failed("the API server can't be followed; it will be tried again", error)
 
     def _observe(self, node: Node | None) -> None:
         if node is None:
@@ -137,7 +137,7 @@ class Publisher:
             )
         except KubeError as error:
             self._patched("failed")
-            self._say("the inventory is not in the API server yet", error)
+            self._repeats.failed("the inventory is not in the API server yet", error)
             await asyncio.sleep(self._backoff.after(error))
             return
         self._patched("done")
@@ -166,31 +166,21 @@ class Publisher:
             self._contest.reset()
         self._contested_s = now_s
         delay_s = self._contest.after()
-        if (silent := self._repeats.due("contested")) is not None:
-            _log.warning(
-                "somebody else changed the inventory's annotation; does another advertiser have this node's name?",
-                node=self._node,
-                again_in_s=round(delay_s, 1),
-                repeats=silent,
-            )
+        self._repeats.say(
+            "somebody else changed the inventory's annotation; does another advertiser have this node's name?",
+            node=self._node,
+            again_in_s=round(delay_s, 1),
+        )
         return delay_s
 
     def _stands(self) -> str | None:
         return self._seen.metadata.annotations.get(ANNOTATION) if self._seen else None
 
     def _say_missing(self) -> None:
-        if (silent := self._repeats.due("missing")) is not None:
-            _log.warning(
-                "there is no Node of this name; is node_name kubelet's, and has kubelet registered it?",
-                node=self._node,
-                repeats=silent,
-            )
+        self._repeats.say(
+            "there is no Node of this name; is node_name kubelet's, and has kubelet registered it?", node=self._node
+        )
 
     def _say_unread(self, which: Unread) -> None:
         """What was known of the Node stands: it is ours, and hardly another than before."""
-        if (silent := self._repeats.due("unread")) is not None:
-            _log.warning("the Node can't be read; its annotation stays", node=self._node, why=which.why, repeats=silent)
-
-    def _say(self, what: str, error: KubeError) -> None:
-        if (silent := self._repeats.due((what, type(error).__name__))) is not None:
-            _log.warning(what, why=str(error), repeats=silent)
+        self._repeats.say("the Node can't be read; its annotation stays", node=self._node, why=which.why)

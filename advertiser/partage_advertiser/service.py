@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from logging import ERROR
 from typing import Final
 
 import structlog
@@ -178,8 +179,8 @@ class Advertiser:
     def _looked_badly(self, error: PartageError) -> None:
         self._metrics.looks.update(["failed"])
         self._daemon.health.unready("devices", str(error))
-        if (silent := self._repeats.due(str(error))) is not None:
-            _log.error("what is on this node is not told; it will be tried again", why=str(error), repeats=silent)
+        why = str(error)
+        self._repeats.say("what is on this node is not told; it will be tried again", key=why, level=ERROR, why=why)
 
     def _refresh_readiness(self) -> None:
         """Between looks; a daemon that came or went is told at once."""

@@ -81,5 +81,4 @@ class Reports:
 
     def trouble(self, error: PartageError | OSError) -> None:
         """Logs what crishim will try again."""
-        if (silent := self._repeats.due(str(error))) is not None:
-            _log.warning("not done yet, will be tried again", why=str(error), repeats=silent)
+        self._repeats.say("not done yet, will be tried again", key=str(error), why=str(error))

@@ -11,6 +11,7 @@ import gc
 import os
 import resource
 import time
+from logging import ERROR
 from pathlib import Path
 from typing import Final
 
@@ -79,8 +80,8 @@ class BrokerService:
             await self._broker.look()
         except Exception as error:  # noqa: BLE001  whatever it is
             self._daemon.health.unready("audit", f"{type(error).__name__}: {error}")
-            if (silent := self._repeats.due(type(error).__name__)) is not None:
-                _log.exception("an audit failed; this is a defect, please report it", repeats=silent)
+            what = "an audit failed; this is a defect, please report it"
+            self._repeats.say(what, key=type(error).__name__, level=ERROR, exc_info=error)
         else:
             self._daemon.health.ready("audit")
 
@@ -95,8 +96,7 @@ class BrokerService:
         try:
             _touch(path)
         except OSError as error:
-            if (silent := self._repeats.due("alive")) is not None:
-                _log.error("the sign of life can't be given", why=str(error), repeats=silent)
+            self._repeats.say("the sign of life can't be given", level=ERROR, why=str(error))
 
 
 def _allow_many_files() -> None:

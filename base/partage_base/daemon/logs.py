@@ -198,6 +198,7 @@ def keep_standard_descriptors() -> None:
 
 
 MOST_KEYS: Final = 1024
+_log = structlog.get_logger()
 
 
 class Repeats:
@@ -224,3 +225,13 @@ class Repeats:
             del self._seen[next(iter(self._seen))]
         self._seen[key] = (now, 0)
         return silent
+
+    def say(self, event: str, *, key: Hashable = None, level: int = logging.WARNING, **about: object) -> None:
+        """Logs the event where it is due, by its words and `key`, with how often it was silent."""
+        if (silent := self.due((event, key))) is not None:
+            _log.log(level, event, **about, repeats=silent)
+
+    def failed(self, event: str, error: Exception, **about: object) -> None:
+        """Logs what failed and why; each type of error is an event of its own."""
+        if (silent := self.due((event, type(error).__name__))) is not None:
+            _log.warning(event, **about, why=str(error), repeats=silent)

@@ -137,10 +137,8 @@ class NvmlChild:
 
     def _failed(self, why: str, kind: TroubleKind, *, started: float) -> None:
         self._starting.failed(kind, started=started, now=time.monotonic())
-        if (silent := self._repeats.due(why)) is not None:
-            _log.warning(
-                "what processes hold of the cards can't be asked; it will be tried again", why=why, repeats=silent
-            )
+        what = "what processes hold of the cards can't be asked; it will be tried again"
+        self._repeats.say(what, key=why, why=why)
 
     def _let_go(self) -> None:
         self._starting.forget()
@@ -192,10 +190,7 @@ class NvmlChild:
             case CardRefused():
                 self._has_refused = True
                 self._answer(CardId(message.card), None)
-                if (silent := self._repeats.due(message)) is not None:
-                    _log.warning(
-                        "NVML does not say who uses a card", card=message.card, why=message.why, repeats=silent
-                    )
+                self._repeats.say("NVML does not say who uses a card", key=message, card=message.card, why=message.why)
             case Ended():
                 self._died(born, message.why, "failed" if message.has_library else "no-library")
 

@@ -46,9 +46,8 @@ class Runtime:
             found = self._ours(listed)
             return {key: await self._described(each) for key, each in found.items()}
         except CriError as error:
-            if (silent := self._repeats.due(type(error).__name__)) is not None:
-                what = "the container runtime does not answer; no container is collected until it does"
-                _log.warning(what, why=str(error), repeats=silent)
+            what = "the container runtime does not answer; no container is collected until it does"
+            self._repeats.failed(what, error)
             return None
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:

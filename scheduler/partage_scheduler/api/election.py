@@ -141,7 +141,7 @@ class Elector:
             async with asyncio.timeout(self._terms.renew_s / 2):  # so that one that hangs is not the last
                 is_ours = await self._taken()
         except (KubeError, TimeoutError) as error:
-            self._say(error)
+            self._repeats.failed("the lease for the lead is not renewed; tried again", error)
             return False
         if is_ours:
             self._renewed_at = began_at
@@ -192,10 +192,6 @@ class Elector:
         )
         meta = Meta(name=self._name, namespace=self._namespace) if old is None else old.metadata
         return Lease(metadata=meta, spec=spec)
-
-    def _say(self, error: Exception) -> None:
-        if (silent := self._repeats.due(type(error).__name__)) is not None:
-            _log.warning("the lease for the lead is not renewed; tried again", why=str(error), repeats=silent)
 
 
 def _now() -> str:

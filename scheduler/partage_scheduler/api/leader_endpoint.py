@@ -62,7 +62,8 @@ class LeaderEndpoint:
             try:
                 await self._look()
             except KubeError as error:
-                self._say(error)
+                what = "the extender's Service may lead elsewhere: its EndpointSlice can't be kept"
+                self._repeats.failed(what, error)
             await self._sleep(EVERY_S)
 
     async def _look(self) -> None:
@@ -71,11 +72,3 @@ class LeaderEndpoint:
             meta = {"resourceVersion": found.metadata.resource_version}  # who writes late changes nothing
             await self._server.patch(self._path, {"metadata": meta, "endpoints": self._wanted}, msgspec.Raw)
             _log.info("the extender's Service leads here", path=self._path, address=self._wanted[0].addresses[0])
-
-    def _say(self, error: KubeError) -> None:
-        if (silent := self._repeats.due(type(error).__name__)) is not None:
-            _log.warning(
-                "the extender's Service may lead elsewhere: its EndpointSlice can't be kept",
-                why=str(error),
-                repeats=silent,
-            )

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from partage_base.daemon.logs import Repeats
@@ -35,7 +34,6 @@ _LONGEST_MESSAGE: Final = 2_048
 """Of as many as wait: what they were told is remembered."""
 _FIRST_AGAIN_S: Final = 0.5
 _MOST_AGAIN_S: Final = 15.0
-_log = structlog.get_logger()
 
 
 class Unplaced(msgspec.Struct, frozen=True):
@@ -144,8 +142,7 @@ class StatusWriter:
             self._written("failed")
             self._outbox.put(uid, unplaced)
             wait_s = self._backoff.after(error)
-            if (silent := self._repeats.due(type(error).__name__)) is not None:
-                _log.warning("a condition was not written; tried again", why=str(error), repeats=silent)
+            self._repeats.failed("a condition was not written; tried again", error)
         else:
             self._backoff.reset()
             self._written("done")

@@ -14,15 +14,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-import structlog
-
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import (
     ApiServer,
     Backoff,
     Changed,
     Deleted,
-    KubeError,
     Listed,
     Lost,
     Unread,
@@ -48,7 +45,6 @@ T_contra = TypeVar("T_contra", contravariant=True)
 FIRST_AGAIN_S: Final = 0.2
 MOST_AGAIN_S: Final = 5.0
 NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_log = structlog.get_logger()
 
 
 class Sink(Protocol[T_contra]):
@@ -161,23 +157,12 @@ async def keep(  # noqa: PLR0913 - what is followed, how, and who hears of it
                     pass_over(seen)
                 case Lost(error):
                     freshness.lost(stream.name)
-                    _say(repeats, stream.name, error)
+                    repeats.failed("nothing is placed until this is followed again", error, kind=stream.name)
             told()
 
 
-def _say(repeats: Repeats, kind: str, error: KubeError) -> None:
-    if (silent := repeats.due()) is not None:
-        _log.warning("nothing is placed until this is followed again", kind=kind, why=str(error), repeats=silent)
-
-
 def _say_unread(repeats: Repeats, kind: str, which: Unread) -> None:
-    if not which.is_gone and (silent := repeats.due()) is not None:
+    if not which.is_gone:
         name = "/".join(filter(None, which.key))
-        _log.warning(
-            "an object can't be read, and is passed over",
-            kind=kind,
-            name=name,
-            node=which.node,
-            why=which.why,
-            repeats=silent,
-        )
+        what = "an object can't be read, and is passed over"
+        repeats.say(what, kind=kind, name=name, node=which.node, why=which.why)

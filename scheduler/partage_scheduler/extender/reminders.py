@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-import structlog
-
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import Conflict, KubeError, NotFound
 from partage_plugins.errors import PartageError, PluginBroken
@@ -38,7 +36,6 @@ _MOST: Final = 10_000
 _MOST_BYTES: Final = 32 << 20
 """Of whom it knows: as many pods, and all of them together as long, written as text."""
 _MAY_FIT: Final = CONDITION, "MayFit", "there was room for its devices on a node, so it is to be tried again"
-_log = structlog.get_logger()
 
 
 @dataclass
@@ -150,9 +147,7 @@ class Reminder:
             self._ended("gone")
         except KubeError as error:
             self._ended("failed")
-            if (silent := self._repeats.due(type(error).__name__)) is not None:
-                name = f"{pod.namespace}/{pod.name}"
-                _log.warning("kube-scheduler was not reminded of a pod", pod=name, why=str(error), repeats=silent)
+            self._repeats.failed("kube-scheduler was not reminded of a pod", error, pod=f"{pod.namespace}/{pod.name}")
         else:
             self._away.reminded(pod.uid, self._clock())
             self._ended("done")

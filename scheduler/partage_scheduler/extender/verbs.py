@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from logging import INFO
 from typing import Final, NamedTuple
-
-import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_plugins.errors import PartageError, PluginBroken
@@ -37,7 +36,6 @@ from partage_scheduler.objects import ApiPod
 FILTER, PRIORITIZE, PREEMPT, BIND = "filter", "prioritize", "preempt", "bind"
 FITS, NOWHERE, ERROR = "fits", "nowhere", "error"
 NO_NAMES: Final = "nodes came otherwise than by their names alone: set nodeCacheCapable: true for this extender"
-_log = structlog.get_logger()
 Observe = Callable[[str, str, float], None]
 """A question, how it ended, and its seconds."""
 
@@ -122,8 +120,9 @@ class Verbs:
         pod = f"{args.pod_namespace}/{args.pod_name}"
         how, error = await self._placed(args, pod)
         self._observe(BIND, how, time.perf_counter() - started)
-        if error and (silent := self._repeats.due(how)) is not None:
-            _log.info("a pod is not bound as asked", pod=pod, node=args.node, how=how, why=error, repeats=silent)
+        if error:
+            about = {"pod": pod, "node": args.node, "how": how, "why": error}
+            self._repeats.say("a pod is not bound as asked", key=how, level=INFO, **about)
         return write(Result(error=error))
 
     async def _placed(self, args: BindingArgs, pod: str) -> Placed:
@@ -141,8 +140,7 @@ class Verbs:
     def _told(self, pod: str, error: PartageError) -> str:
         if isinstance(error, PluginBroken):
             self._broken(error)
-        if (silent := self._repeats.due(type(error).__name__)) is not None:
-            _log.warning("a pod could not be decided on", pod=pod, why=str(error), repeats=silent)
+        self._repeats.failed("a pod could not be decided on", error, pod=pod)
         return str(error)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
-import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Conflict, KubeError, NotFound, Throttled, eviction_path
@@ -23,7 +22,6 @@ from partage_scheduler.objects import ApiPod
 EVERY_S: Final = 5.0
 AGAIN_S: Final = 15.0
 """After the API server said no."""
-_log = structlog.get_logger()
 
 
 class Evictor:
@@ -96,5 +94,4 @@ class Evictor:
         return "evicted"
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:
-        if (silent := self._repeats.due(what)) is not None:
-            _log.warning(what, pod=f"{pod.namespace}/{pod.name}", why=why, repeats=silent)
+        self._repeats.say(what, pod=f"{pod.namespace}/{pod.name}", why=why)

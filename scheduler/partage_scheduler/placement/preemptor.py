@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
-import structlog
 
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, Backoff, Conflict, KubeError, NotFound, pod_path
@@ -31,7 +30,6 @@ _DISRUPTION: Final = (
     "partage-scheduler: preempting to accommodate a higher priority pod",
 )
 """The condition of a victim: its type, reason and message, in upstream's words."""
-_log = structlog.get_logger()
 
 
 class _Nominate(msgspec.Struct, frozen=True):
@@ -143,5 +141,4 @@ class Preemptor:
         self._say("a pod of a lower priority could not be deleted", victim, why)
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:
-        if (silent := self._repeats.due(what)) is not None:
-            _log.warning(what, pod=f"{pod.namespace}/{pod.name}", why=why, repeats=silent)
+        self._repeats.say(what, pod=f"{pod.namespace}/{pod.name}", why=why)

@@ -193,5 +193,4 @@ class Worker:
         self._status.tell(Unplaced(pod, message))
 
     def _say(self, what: str, pod: ApiPod, why: str) -> None:
-        if (silent := self._repeats.due(what)) is not None:
-            _log.warning(what, pod=f"{pod.namespace}/{pod.name}", why=why, repeats=silent)
+        self._repeats.say(what, pod=f"{pod.namespace}/{pod.name}", why=why)

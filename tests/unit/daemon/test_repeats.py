@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,16 @@ def test_of_too_many_keys_the_one_that_spoke_longest_ago_is_forgotten() -> None:
     for number in range(5):
         refused.due(f"new {number}")
     assert refused.due(3) is None
+
+
+def test_what_failed_is_one_line_for_each_type_of_error_with_how_often_it_was_silent() -> None:
+    clock = _Clock()
+    refused = Repeats(every_s=10, clock=clock)
+    with structlog.testing.capture_logs() as lines:
+        for clock.now, error in ((0, OSError("a")), (1, OSError("b")), (2, ValueError("c")), (10, OSError("d"))):
+            refused.failed("not done", error, pod="p")
+    assert [(line["log_level"], line["pod"], line["why"], line["repeats"]) for line in lines] == [
+        ("warning", "p", "a", 0),
+        ("warning", "p", "c", 0),
+        ("warning", "p", "d", 1),
+    ]

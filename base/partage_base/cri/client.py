@@ -1,8 +1,9 @@
 """Asks a gRPC server on a unix socket one question at a time, many at once on one connection; without grpcio.
 
-Connects at the first call and again when the connection is gone. Every call has a deadline. Our questions do no more
-when they are asked twice, so one that meets a connection which breaks under it is asked once more on a fresh one: the
-usual fate of a connection to a daemon that was restarted since.
+Connects at the first call and again when the connection is gone. Every call has a deadline. A question that meets a
+connection which breaks under it is asked once more on a fresh one: the usual fate of a connection to a daemon that was
+restarted since. A caller whose question does more when it is asked twice says so; it is then repeated only where the
+peer can't have begun with it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import unquote
 
 from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
 from partage_base.http2.client import LARGEST_QUESTION, ClientHalf, NotHttp2, Reply
+from partage_base.http2.frames import ErrorCode
 
 _PREFIX: Final = 5  # one byte says whether the message is compressed, four how long it is
 _LONGEST_WORDS: Final = 512
@@ -22,6 +24,10 @@ _UNKNOWN: Final = 2  # gRPC's status for servers that give none
 
 class _Broken(Exception):
     """This connection gives no answer any more."""
+
+    def __init__(self, why: str, *, may_have_begun: bool = True) -> None:
+        super().__init__(why)
+        self.may_have_begun = may_have_begun
 
 
 class _Connection(asyncio.Protocol):
@@ -67,15 +73,17 @@ class UnaryClient:
         self._connection: _Connection | None = None
         self._connecting = asyncio.Lock()
 
-    async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
+    async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
         """The answer's bytes; raises `PeerAway`, `PeerSlow` or `PeerRefused`."""
         if len(request) + _PREFIX > LARGEST_QUESTION:
-            raise ValueError(f"{method}: a question of {len(request)} bytes; this client is for small ones")
+            raise ValueError(f"{method}: a question of {len(request)} bytes; at most {LARGEST_QUESTION - _PREFIX}")
         try:
             async with asyncio.timeout(deadline_s):
                 try:
                     answer = await self._ask(method, request, deadline_s)
-                except _Broken:
+                except _Broken as broken:
+                    if not repeatable and broken.may_have_begun:
+                        raise
                     answer = await self._ask(method, request, deadline_s)
         except TimeoutError:
             raise PeerSlow(str(self._path), f"no answer to {_short(method)} within {deadline_s:g} s") from None
@@ -96,7 +104,7 @@ class UnaryClient:
         try:
             stream = connection.half.ask(_headers(method, deadline_s), body, done)
         except NotHttp2 as worn:
-            raise _Broken(str(worn)) from None
+            raise _Broken(str(worn), may_have_begun=False) from None
         connection.flush()
         try:
             answer = await done
@@ -104,7 +112,8 @@ class UnaryClient:
             connection.half.give_up(stream)
             connection.flush()
         if answer.reset is not None:
-            raise _Broken(f"reset the call with code {answer.reset}")
+            refused = answer.reset == ErrorCode.REFUSED_STREAM
+            raise _Broken(f"reset the call with code {answer.reset}", may_have_begun=not refused)
         return answer
 
     async def _connected(self) -> _Connection:

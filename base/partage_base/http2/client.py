@@ -21,8 +21,8 @@ _LARGEST_HEADERS: Final = 64 * 1024
 _FIRST_WINDOW: Final = 65535
 _ENABLE_PUSH: Final = 2
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
-LARGEST_QUESTION: Final = 16 * 1024
-"""Ours are tiny; one that fits a frame and the first windows needs no flow control."""
+LARGEST_QUESTION: Final = 1024 * 1024
+"""Most are tiny; the largest name a whole pod and its environment."""
 _LAST_STREAM: Final = frames.MAX_STREAM - 2
 
 
@@ -32,9 +32,12 @@ class NotHttp2(Exception):
 
 @dataclass
 class Reply:
-    """What has come for one stream so far."""
+    """What has come for one stream so far, and what of its question is still to go."""
 
     done: asyncio.Future[Reply]
+    unsent: memoryview
+    window: int
+    """How much more of the question the peer takes for this stream; below 0 once it has changed its mind."""
     headers: dict[str, str] = field(default_factory=dict[str, str])
     data: bytearray = field(default_factory=bytearray)
     reset: int | None = None
@@ -52,7 +55,7 @@ class ClientHalf:
         self._next = 1
         self._block: tuple[int, int, bytearray] | None = None
         self._uncredited = 0
-        self._window = _FIRST_WINDOW
+        self._window = self._window_of_streams = _FIRST_WINDOW
         self.is_usable = True
         self._handlers: Final[Mapping[int, Callable[[int, int, bytes], None]]] = {
             frames.DATA: self._on_data,
@@ -72,16 +75,30 @@ class ClientHalf:
 
     def ask(self, headers: Mapping[str, str], body: bytes, done: asyncio.Future[Reply]) -> int:
         """Begins a call; its number."""
-        if self._next > _LAST_STREAM or len(body) > self._window:
+        if self._next > _LAST_STREAM:
             self.is_usable = False
             raise NotHttp2("is worn out")
         stream, self._next = self._next, self._next + 2
-        self._window -= len(body)
-        self._streams[stream] = Reply(done)
+        self._streams[stream] = question = Reply(done, memoryview(body), self._window_of_streams)
         block = self._encoder.encode(list(headers.items()))
         self._out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, stream, block))
-        self._out.append(frames.data_frame(stream, body, is_last=True))
+        self._send(stream, question)
         return stream
+
+    def _send(self, stream: int, question: Reply) -> None:
+        """As much of the question as the windows let through."""
+        while (left := len(question.unsent)) and (size := min(left, self._window, question.window)) > 0:
+            size = min(size, frames.FRAME_BYTES)
+            self._out.append(frames.data_frame(stream, question.unsent[:size], is_last=size == left))
+            question.unsent = question.unsent[size:]
+            question.window -= size
+            self._window -= size
+
+    def _send_all(self) -> None:
+        for stream, question in self._streams.items():
+            if self._window <= 0:
+                return
+            self._send(stream, question)
 
     def give_up(self, stream: int) -> None:
         """The caller no longer waits for this answer."""
@@ -163,10 +180,15 @@ class ClientHalf:
     def _on_settings(self, flags: int, _: int, whole: bytes) -> None:
         if flags & frames.ACK:
             return
-        table = frames.settings(whole, 0, len(whole)).get(frames.HEADER_TABLE_SIZE)
-        if table is not None:
+        settings = frames.settings(whole, 0, len(whole))
+        if (table := settings.get(frames.HEADER_TABLE_SIZE)) is not None:
             self._encoder.header_table_size = min(table, 4096)
         self._out.append(frames.frame(frames.SETTINGS, frames.ACK, 0, b""))
+        if (window := settings.get(frames.INITIAL_WINDOW_SIZE)) is not None:
+            more, self._window_of_streams = window - self._window_of_streams, window
+            for question in self._streams.values():
+                question.window += more
+            self._send_all()
 
     def _on_ping(self, flags: int, _: int, whole: bytes) -> None:
         if not flags & frames.ACK:
@@ -176,11 +198,16 @@ class ClientHalf:
         self.is_usable = False
         last = struct.unpack_from(">I", whole, frames.HEADER_BYTES)[0] & frames.STREAM_MASK
         for stream in [stream for stream in self._streams if stream > last]:
-            self._reset(stream, 0)
+            self._reset(stream, frames.ErrorCode.REFUSED_STREAM)
 
     def _on_window(self, _: int, stream: int, whole: bytes) -> None:
-        if stream == 0:  # a stream's own window is never needed
-            self._window += _only_number(whole) & frames.STREAM_MASK
+        credit = _only_number(whole) & frames.STREAM_MASK
+        if stream == 0:
+            self._window += credit
+            self._send_all()
+        elif (question := self._streams.get(stream)) is not None:
+            question.window += credit
+            self._send(stream, question)
 
     def _on_reset(self, _: int, stream: int, whole: bytes) -> None:
         self._reset(stream, _only_number(whole))

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from partage_base.cri import CriError, PeerAway, PeerRefused, PeerSlow, UnaryClient
+from partage_base.http2 import frames
+from partage_base.http2.client import ClientHalf
 from support import grpc_peer
 
 FRAME = b"\0\0\0\4\0\0\0\0\0"  # empty settings: how a server begins
@@ -64,6 +66,7 @@ async def test_more_is_said_on_one_connection_than_fits_any_window(path: Path) -
         async with client_of(path) as client:
             for _ in range(12):
                 assert await ask(client, "Echo", b"x" * 16_000) == b"x" * 16_000
+                assert len(set(await asyncio.gather(*(ask(client, "Echo", b"y" * 500_000) for _ in range(3))))) == 1
                 assert len(await ask(client, "Large", b"%d" % (4 << 20))) == 4 << 20
 
 
@@ -110,8 +113,8 @@ async def test_a_connection_that_broke_while_idle_costs_no_answer(path: Path) ->
 
 async def test_too_large_a_question_is_the_callers_mistake(path: Path) -> None:
     async with client_of(path) as client:
-        with pytest.raises(ValueError, match="this client is for small ones"):
-            await ask(client, "Echo", b"x" * 20_000)
+        with pytest.raises(ValueError, match="at most 1048571"):
+            await ask(client, "Echo", b"x" * (1 << 20))
 
 
 @asynccontextmanager
@@ -163,3 +166,47 @@ async def test_whatever_a_peer_says_it_is_an_error_in_time(what: str, then_close
             await ask(client, "Echo", deadline_s=0.3)
         client.close()
         assert 1 <= len(came) <= 2, "once more on a fresh connection, and no oftener"
+
+
+@pytest.mark.parametrize(("what", "times"), [("a reset", 1), ("goodbye before it", 2)])
+async def test_what_does_more_when_asked_twice_is_repeated_only_where_it_was_not_begun(
+    what: str, times: int, path: Path
+) -> None:
+    said = {**WRONG, "goodbye before it": FRAME + b"\0\0\x08\7\0\0\0\0\0\0\0\0\0\0\0\0\0"}
+    async with client_of(path) as client, saying(path, first=said[what], then_close=False) as came:
+        with pytest.raises(PeerAway):
+            await client.call("/test.Service/Create", b"", deadline_s=5.0, repeatable=False)
+        client.close()
+        assert len(came) == times
+
+
+class Peer:
+    """The client's half without a socket, and what it writes."""
+
+    def __init__(self, body: bytes) -> None:
+        self.half = ClientHalf()
+        self.half.take()
+        self.half.ask({":path": "/x"}, body, asyncio.get_running_loop().create_future())
+
+    def says(self, what: bytes = b"") -> list[int]:
+        """The sizes of the data that it sends for that."""
+        self.half.receive(what)
+        out, at, sizes = self.half.take(), 0, []
+        while at < len(out):
+            size = frames.length(out, at)
+            if out[at + 3] == frames.DATA:
+                sizes.append(size)
+            at += frames.HEADER_BYTES + size
+        return sizes
+
+
+async def test_a_large_question_waits_for_the_windows_of_its_peer() -> None:
+    peer = Peer(b"x" * 100_000)
+    assert peer.says() == [16_384, 16_384, 16_384, 16_383]
+    assert peer.says(frames.window_update(0, 50_000)) == []
+    assert peer.says(frames.window_update(1, 10)) == [10]
+    grown = frames.frame(frames.SETTINGS, 0, 0, b"\0\4" + (65_535 + 20_000).to_bytes(4, "big"))
+    assert peer.says(grown) == [16_384, 3_616]
+    shrunk = frames.frame(frames.SETTINGS, 0, 0, b"\0\4" + (1).to_bytes(4, "big"))
+    assert peer.says(shrunk + frames.window_update(1, 85_534)) == []
+    assert peer.says(frames.window_update(1, 14_455) + frames.window_update(0, 100)) == [14_455]

@@ -11,17 +11,17 @@ Generated code would check the version of the installed protobuf, and pin it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 
-_PACKAGE: Final = "partage.cri"
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {"bytes": _Field.TYPE_BYTES, "int": _Field.TYPE_INT64, "bool": _Field.TYPE_BOOL}
 
 # Each field: number, type, name; `*` after the type: repeated.
-_MESSAGES: Final = {
+MESSAGES: Final = {
     "Pair": "1 bytes key, 2 bytes value",
     "CreateContainerRequest": "1 bytes pod_sandbox_id, 2 ContainerConfig config, 3 PodSandboxConfig sandbox_config",
     "PodSandboxConfig": "1 PodSandboxMetadata metadata, 7 Pair* annotations, 8 LinuxPodSandboxConfig linux",
@@ -66,34 +66,31 @@ _MESSAGES: Final = {
 }
 
 
-def _file() -> descriptor_pb2.FileDescriptorProto:
-    file = descriptor_pb2.FileDescriptorProto(name="partage_cri.proto", package=_PACKAGE, syntax="proto2")
-    for name, fields in _MESSAGES.items():
+def classes(package: str, messages: Mapping[str, str]) -> Callable[[str], type[Message]]:
+    """The class of each of these messages, by name; a pool of their own."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto2")
+    for name, fields in messages.items():
         message = file.message_type.add(name=name)
         for field in filter(None, fields.split(",")):
-            _add_field(message, *field.split())
-    return file
+            _add_field(message, package, *field.split())
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return lambda name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
 
 
-def _add_field(message: descriptor_pb2.DescriptorProto, number: str, type_: str, name: str) -> None:
+def _add_field(message: descriptor_pb2.DescriptorProto, package: str, number: str, type_: str, name: str) -> None:
     repeated, type_ = type_.endswith("*"), type_.removesuffix("*")
     label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
     field = message.field.add(name=name, number=int(number), label=label)
     if type_ in _SCALARS:
         field.type = _SCALARS[type_]
     else:
-        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{type_}"
+        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{package}.{type_}"
 
 
-_POOL: Final = descriptor_pool.DescriptorPool()
-_POOL.AddSerializedFile(_file().SerializeToString())
+_class: Final = classes("partage.cri", MESSAGES)
 
-
-def _class(name: str) -> type[Message]:
-    return message_factory.GetMessageClass(_POOL.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-
-
-RESOURCES: Final = tuple(_POOL.FindMessageTypeByName(f"{_PACKAGE}.LinuxContainerResources").fields_by_name)
+RESOURCES: Final = tuple(_class("LinuxContainerResources").DESCRIPTOR.fields_by_name)
 CreateContainerRequest: Final = _class("CreateContainerRequest")
 ListContainersResponse: Final = _class("ListContainersResponse")
 ContainerStatusRequest: Final = _class("ContainerStatusRequest")

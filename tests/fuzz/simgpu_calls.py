@@ -72,7 +72,7 @@ def _odd_packet(who: int, numbers: Iterator[int]) -> None:
     packet = bytes(next(numbers, 0) for _ in range(size))
     if size == REQUEST.size:
         packet = request(_FOREIGN_ASK + packet[0])[:4] + packet[4:]
-    _users[who].tell(packet.hex())
+    _users[who].say(packet.hex())
     if _users[who].answer().result != Result.MISUSED:
         raise AssertionError(f"taken for a request: {packet!r}")
 

@@ -7,12 +7,16 @@ The child's own side is a script of the tests that use it.
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 
+T = TypeVar("T")
 DEADLINE_S: Final = 60.0
 """A bound for what happens at once on a machine that is not overloaded."""
 
@@ -23,16 +27,31 @@ class Said(Exception):
         self.number = number
 
 
-class Steered:
+def eventually(found: Callable[[], T | None], what: str) -> T:
+    """The first answer that is something."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (answer := found()):
+        assert time.monotonic() < deadline, f"it never came true that {what}"
+        os.sched_yield()
+    return answer
+
+
+class Child:
+    """It reads lines and writes lines, and does not outlive the test."""
+
     def __init__(
-        self, command: Sequence[str | Path], *, env: Mapping[str, str], refusals: str, pass_fds: Sequence[int] = ()
+        self, command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, pass_fds: Sequence[int] = ()
     ) -> None:
-        """`refusals` is the name under which it tells errors that are numbers."""
-        self._refusals = refusals
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             command, env=env, text=True, bufsize=1, pass_fds=pass_fds, stdin=pipe, stdout=pipe
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     @property
     def pid(self) -> int:
@@ -50,13 +69,40 @@ class Steered:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             return bool(selector.select(within_s))
 
-    def answer(self) -> Any:
-        """The value of the line that was sent last."""
+    def line(self) -> str:
+        """The next that it writes."""
         assert self.process.stdout is not None
         assert self.has_answered(within_s=DEADLINE_S), "the program does not answer"
         line = self.process.stdout.readline()
         assert line, f"the program ended with {self.process.wait(DEADLINE_S)}"
-        kind, value = json.loads(line)
+        return line.rstrip("\n")
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            with suppress(BrokenPipeError):  # what it was told last did not reach it
+                stream.close()
+
+
+class Steered(Child):
+    def __init__(
+        self, command: Sequence[str | Path], *, env: Mapping[str, str], refusals: str, pass_fds: Sequence[int] = ()
+    ) -> None:
+        """`refusals` is the name under which it tells errors that are numbers."""
+        self._refusals = refusals
+        super().__init__(command, env=env, pass_fds=pass_fds)
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answer(self) -> Any:
+        """The value of the line that was sent last."""
+        kind, value = json.loads(self.line())
         if kind == self._refusals:
             raise Said(kind, value)
         assert kind == "ok", value
@@ -74,13 +120,6 @@ class Steered:
         except Said as said:
             return said.number
         return 0
-
-    def send(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
     def close(self) -> int:
         assert self.process.stdin is not None

@@ -186,10 +186,10 @@ def test_a_flood_is_rested_and_others_are_answered(place: Isolated, container: C
     other = place.prepare(64 * MIB)
     with Worker(container) as flooder, other.client() as victim:
         assert flooder.do("hello()") == 0
-        flooder.begin("[client.returned(0) for _ in range(200000)] and None")
+        flooder.say("[client.returned(0) for _ in range(200000)] and None")
         for _ in range(300):
             assert victim.lend(MIB)
-        assert not flooder.has_answered  # 200 000 packets take it more than a minute
+        assert not flooder.has_answered()  # 200 000 packets take it more than a minute
 
 
 def test_a_crowd_of_connections_that_floods_is_bounded_as_one(place: Isolated, container: Contained) -> None:

@@ -74,7 +74,7 @@ def test_lost_books_are_found_out_from_the_card_before_anything_more_is_lent(
             rows.write(b"nonsense" * 100)
         place.broker.start()
         assert "could not be read" in place.broker.log.read_text()
-        other.begin("client.resume() == 3 and client.hello() == 0 and client.take(700 << 20)")
+        other.say("client.resume() == 3 and client.hello() == 0 and client.take(700 << 20)")
         time.sleep(0.2)  # the one that holds so much comes later than the one that wants it
         assert one.do("client.resume()") == Result.UNKNOWN
         assert one.do("client.hello()") == Result.OK

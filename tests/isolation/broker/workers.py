@@ -4,86 +4,36 @@ from __future__ import annotations
 
 import ast
 import os
-import select
-import signal
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from support.isolated import Contained
+from support.steered import Child
 
-DEADLINE_S: Final = 30.0
 _PROCESS: Final = Path(__file__).with_name("worker_process.py")
 
 
-class Worker:
+class Worker(Child):
     def __init__(self, container: Contained) -> None:
-        node = container.place.node
         path = os.pathsep.join(part for part in sys.path if part)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(_PROCESS), str(container.socket)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**node.environment, "PYTHONPATH": path},
-        )
-        assert self._line() == "ready"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _: TracebackType | None) -> None:
-        self.kill()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        env = {**container.place.node.environment, "PYTHONPATH": path}
+        super().__init__([sys.executable, "-P", _PROCESS, str(container.socket)], env=env)
+        assert self.line() == "ready"
 
     def do(self, expression: str) -> Any:
-        self.begin(expression)
+        self.say(expression)
         return self.end()
 
-    def begin(self, expression: str) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(expression + "\n")
-        self._process.stdin.flush()
-
     def end(self) -> Any:
-        return ast.literal_eval(self._line())
-
-    @property
-    def has_answered(self) -> bool:
-        """What it was told last, without waiting."""
-        assert self._process.stdout
-        return bool(select.select([self._process.stdout], [], [], 0)[0])
+        return ast.literal_eval(self.line())
 
     def execute(self) -> None:
         """Another program in the same process."""
-        self.begin("execute()")
-        assert self._line() == "ready"
-
-    def send(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream
-            try:
-                stream.close()
-            except BrokenPipeError:
-                continue
-
-    def _line(self) -> str:
-        assert self._process.stdout
-        ready, _, _ = select.select([self._process.stdout], [], [], DEADLINE_S)
-        assert ready, "the process does not answer"
-        return self._process.stdout.readline().strip()
+        self.say("execute()")
+        assert self.line() == "ready"
 
 
 @contextmanager

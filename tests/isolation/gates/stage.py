@@ -38,12 +38,9 @@ class Place:
     @contextmanager
     def program(self, *, cards: int = 1, more: Mapping[str, str] | None = None) -> Generator[Program]:
         """One that computes on the first cards, with `more` in its environment."""
-        started = Program(self, cards=cards, more=more)
-        try:
+        with Program(self, cards=cards, more=more) as started:
             started.ask("start()")
             yield started
-        finally:
-            started.close()
 
 
 @contextmanager

@@ -17,16 +17,13 @@ pytestmark = pytest.mark.slow
 def test_a_child_joins_for_itself(place: Place) -> None:
     """One that was forked before its parent had begun with the card."""
     place.broker.generous = True
-    started = Program(place)
-    try:
+    with Program(place) as started:
         child = started.ask("in_child(lambda: (start(), launch(), call('cuCtxSynchronize')))")
         assert child == 0
         started.ask("start()")
         started.ask("launch()")
         pids = [pid for pid, _ in place.broker.joined]
         assert len(pids) == len(set(pids)) == 2
-    finally:
-        started.close()
 
 
 def test_a_child_of_a_program_that_computes_is_refused_as_by_the_driver(one: Program) -> None:
@@ -79,7 +76,6 @@ def test_a_thread_that_is_killed_at_the_gate_takes_nobody_with_it(place: Place) 
         one.say("launch()")
         place.broker.wait_for(What.WANT, 0, pid=one.pid)
         one.kill()
-        one.close()
         other.say("launch()")
         place.broker.wait_for(What.WANT, 0, pid=other.pid)
         place.broker.sole()

@@ -65,13 +65,10 @@ class Place:
     @contextmanager
     def program(self, *, device: int | None = 0, pass_fds: Sequence[int] = ()) -> Generator[Program]:
         """One that computes on a device, unless that is None."""
-        started = Program(self, pass_fds=pass_fds)
-        try:
+        with Program(self, pass_fds=pass_fds) as started:
             if device is not None:
                 started.ask(f"start({device})")
             yield started
-        finally:
-            started.close()
 
 
 B = TypeVar("B", bound=Lender)

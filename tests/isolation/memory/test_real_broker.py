@@ -37,12 +37,9 @@ def container(place: Isolated) -> Contained:
 def program(container: Contained) -> Generator[Steered]:
     """A program with a context on the card."""
     env = {**container.place.node.environment, "LD_PRELOAD": container.preload}
-    started = Steered([sys.executable, CLIENT], env=env, refusals="cuda")
-    try:
+    with Steered([sys.executable, CLIENT], env=env, refusals="cuda") as started:
         started.ask("start()")
         yield started
-    finally:
-        started.close()
 
 
 def held(container: Contained, pid: int) -> int:

@@ -19,13 +19,10 @@ H100 = card("h100", memory_mib=1024, reserved_mib=0, context_mib=64, module_mib=
 @pytest.fixture
 def seeing(place: Place) -> Iterator[Program]:
     """A program with a context that also uses NVML."""
-    started = Program(place, BOTH)
-    try:
+    with Program(place, BOTH) as started:
         started.ask("start()")
         started.ask("begin()")
         yield started
-    finally:
-        started.close()
 
 
 def test_the_limit_is_all_that_there_is(seeing: Program) -> None:
@@ -94,17 +91,13 @@ def test_nothing_is_listed_as_what_it_is_not(seeing: Program, which: str) -> Non
 
 
 def test_the_list_of_all_kinds_is_the_containers_too(tmp_path: Path) -> None:
-    with metered(tmp_path, cards=(H100,)) as place, place.program():
-        seeing = Program(place, BOTH)
-        try:
-            seeing.ask("start()")
-            seeing.ask("begin()")
-            assert len(seeing.ask("details(0)")) == 2
-            assert seeing.ask("details(1)") == []
-            place.broker.rows = {token: row for token, row in place.broker.rows.items() if row.pid == seeing.pid}
-            assert seeing.ask("details(0)") == [seeing.pid]
-        finally:
-            seeing.close()
+    with metered(tmp_path, cards=(H100,)) as place, place.program(), Program(place, BOTH) as seeing:
+        seeing.ask("start()")
+        seeing.ask("begin()")
+        assert len(seeing.ask("details(0)")) == 2
+        assert seeing.ask("details(1)") == []
+        place.broker.rows = {token: row for token, row in place.broker.rows.items() if row.pid == seeing.pid}
+        assert seeing.ask("details(0)") == [seeing.pid]
 
 
 def test_a_card_that_was_not_granted_shows_nothing(seeing: Program) -> None:
@@ -125,14 +118,11 @@ def test_lists_of_what_processes_did_are_of_the_containers_own(seeing: Program) 
 
 def test_nvml_alone_needs_the_broker_too(place: Place) -> None:
     place.broker.stop()
-    alone = Program(place, BOTH)
-    try:
+    with Program(place, BOTH) as alone:
         assert alone.ask("failure('begin()')") == NVML_UNINITIALIZED
         place.broker.start()
         alone.ask("begin()")
         assert alone.ask("memory()") == [LIMIT, 0, LIMIT]
-    finally:
-        alone.close()
 
 
 def test_the_driver_says_what_is_wrong_with_a_call(seeing: Program) -> None:

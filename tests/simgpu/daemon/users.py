@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Final, Unpack
 
 from partage_simgpu.node import SimulatedNode
 from partage_simgpu.status import CardStatus, statuses_of
 from simgpu.daemon.wire import BLOCK, REPLY, Ask, Fields, Reply, Result, reply_of, request
 from support.simgpu import card, simulated_node
+from support.steered import Child
 
 DEADLINE_S: Final = 30.0
 _RELAY: Final = Path(__file__).with_name("relay.py")
 
 
-class User:
+class User(Child):
     """A process of its own that does what it is told, and can be killed and stopped."""
 
     def __init__(self, root: Path, *, through: Sequence[str] = ()) -> None:
-        self._process = subprocess.Popen(
-            [*through, sys.executable, "-S", _RELAY, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.own_pid = int(self._line())
+        super().__init__([*through, sys.executable, "-S", _RELAY, root])
+        self.own_pid = int(self.line())
         """As its own pid namespace has it."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _: TracebackType | None) -> None:
-        self.kill()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def ask(self, ask: Ask, **fields: Unpack[Fields]) -> Reply:
         self.begin(ask, **fields)
@@ -49,10 +35,10 @@ class User:
 
     def begin(self, ask: Ask, **fields: Unpack[Fields]) -> None:
         """Asks, and does not wait for the answer."""
-        self.tell(request(ask, **fields).hex())
+        self.say(request(ask, **fields).hex())
 
     def answer(self) -> Reply:
-        *numbers, token, rest = self._line().rstrip("\n").split(" ")
+        *numbers, token, rest = self.line().split(" ")
         result, row, number, amount, pid, count = map(int, numbers)
         packet = REPLY.pack(result, row, number, amount, pid, count, bytes.fromhex(token)) + bytes.fromhex(rest)
         return reply_of(packet)
@@ -63,36 +49,17 @@ class User:
         return reply.id
 
     def do(self, what: str) -> str:
-        self.tell(what)
-        return self._line().strip()
+        self.say(what)
+        return self.line()
 
-    def tell(self, what: str) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(what + "\n")
-        self._process.stdin.flush()
-
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: int) -> None:
+        """Popen looks first whether it is a child, and a fork of ours may call this."""
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """Ends it and waits until it is gone."""
-        if self._process.returncode is None:
-            self.send(
-                signal.SIGKILL
-            )  # itself: Popen looks first whether it is a child, and a fork of ours may call this
-            self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream
-            try:
-                stream.close()
-            except BrokenPipeError:  # what it was told last did not reach it
-                continue
-
-    def _line(self) -> str:
-        assert self._process.stdout
-        ready, _, _ = select.select([self._process.stdout], [], [], DEADLINE_S)
-        assert ready, "the process does not answer"
-        return self._process.stdout.readline()
+        if self.process.returncode is None:
+            self.send(signal.SIGKILL)
+        super().kill()
 
 
 def status(node: SimulatedNode, index: int = 0) -> CardStatus:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import CardFacts, NodeFacts, Trouble, TroubleKind, Xid
 from partage_simgpu.node import SimulatedNode
 from support.simgpu import NODE, card_uuid
-from support.steered import DEADLINE_S
+from support.steered import eventually
 
-T = TypeVar("T")
 ONE, TWO, THREE = (card_uuid(NODE, ordinal) for ordinal in range(3))
 PATIENT_S = 30.0
 """A deadline for looks that succeed, also on a machine that has much else to do."""
@@ -80,15 +76,6 @@ def asked(root: Path, *, deadline_s: float = PATIENT_S) -> Generator[Asked]:
         yield made
     finally:
         made.driver.close()
-
-
-def eventually(found: Callable[[], T | None], what: str) -> T:
-    """The first answer that is something."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not (answer := found()):
-        assert time.monotonic() < deadline, f"it never came true that {what}"
-        os.sched_yield()
-    return answer
 
 
 def is_gone(pid: int) -> bool:

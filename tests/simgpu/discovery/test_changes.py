@@ -12,8 +12,9 @@ import pytest
 from isolation.audit.holders import holders
 from partage_gpu.nvml.facts import Xid
 from partage_simgpu.node import SimulatedNode
-from simgpu.discovery.asked import ONE, THREE, TWO, Asked, asked, eventually, laid_out_anew
+from simgpu.discovery.asked import ONE, THREE, TWO, Asked, asked, laid_out_anew
 from support.simgpu import simulated_node
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,8 @@ from partage_gpu.nvml import process
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts, Trouble
 from partage_simgpu.node import SimulatedNode
-from simgpu.discovery.asked import HASTY_S, Asked, asked, eventually, is_gone
+from simgpu.discovery.asked import HASTY_S, Asked, asked, is_gone
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

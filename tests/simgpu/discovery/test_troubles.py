@@ -10,7 +10,8 @@ import pytest
 
 from partage_gpu.nvml.facts import NodeFacts
 from partage_simgpu.node import SimulatedNode
-from simgpu.discovery.asked import HASTY_S, Asked, asked, eventually, is_gone
+from simgpu.discovery.asked import HASTY_S, Asked, asked, is_gone
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

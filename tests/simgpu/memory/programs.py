@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from partage_simgpu.node import SimulatedNode
-from support.steered import DEADLINE_S, Steered
+from support.steered import Steered
 
 CLIENT: Final = Path(__file__).with_name("client.py")
 KIB: Final = 1 << 10
@@ -35,13 +34,10 @@ class Program(Steered):
 @contextmanager
 def program(node: SimulatedNode, *, device: int | None = 0, pass_fds: Sequence[int] = ()) -> Generator[Program]:
     """One that computes on a device, unless that is None."""
-    started = Program(node, pass_fds=pass_fds)
-    try:
+    with Program(node, pass_fds=pass_fds) as started:
         if device is not None:
             started.ask(f"start({device})")
         yield started
-    finally:
-        started.close()
 
 
 @contextmanager
@@ -58,13 +54,6 @@ def received(sender: Steered, descriptor: int) -> Generator[int]:
 def used(node: SimulatedNode, card: int = 0) -> int:
     """Bytes that simgpud says are taken."""
     return node.status()[card].used_bytes
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"it never came to pass that {what}"
-        time.sleep(0.002)
 
 
 def rounded(size: int, step: int) -> int:

@@ -25,13 +25,12 @@ from simgpu.memory.programs import (
     OUT_OF_MEMORY,
     RESERVED,
     Program,
-    eventually,
     program,
     rounded,
     used,
 )
 from support.simgpu import card, simulated_node
-from support.steered import Said
+from support.steered import Said, eventually
 
 pytestmark = pytest.mark.slow
 

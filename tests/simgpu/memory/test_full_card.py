@@ -11,10 +11,10 @@ from simgpu.memory.programs import (
     OUT_OF_MEMORY,
     UNAVAILABLE,
     Program,
-    eventually,
     program,
     used,
 )
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ from simgpu.memory.programs import (
     INVALID_VALUE,
     MIB,
     Program,
-    eventually,
     program,
     received,
     used,
 )
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

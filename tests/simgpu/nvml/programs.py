@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from partage_simgpu.node import SimulatedNode
-from support.steered import DEADLINE_S, Steered
+from support.steered import Steered
 
 CHILD = Path(__file__).with_name("child.py")
 TESTS = Path(__file__).parents[2]
@@ -57,10 +55,3 @@ def program(node: SimulatedNode, *, before: tuple[str, ...] = ()) -> Generator[P
         started.ask("nvmlInit()")
         started.ask("(card := nvmlDeviceGetHandleByIndex(0)) and None")
         yield started
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"it never came true that {what}"
-        os.sched_yield()

@@ -12,10 +12,9 @@ from simgpu.nvml.programs import (
     TIMEOUT,
     UNKNOWN,
     Program,
-    eventually,
     program,
 )
-from support.steered import Said
+from support.steered import Said, eventually
 
 pytestmark = pytest.mark.slow
 

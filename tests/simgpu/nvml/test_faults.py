@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.nvml.programs import GPU_IS_LOST, UNKNOWN, Program, bare_program, eventually
-from support.steered import Said
+from simgpu.nvml.programs import GPU_IS_LOST, UNKNOWN, Program, bare_program
+from support.steered import Said, eventually
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.nvml.programs import INVALID_ARGUMENT, MIB, NOT_FOUND, Program, eventually, program
+from simgpu.nvml.programs import INVALID_ARGUMENT, MIB, NOT_FOUND, Program, program
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.nvml.programs import NOT_FOUND, NOT_SUPPORTED, Program, eventually
+from simgpu.nvml.programs import NOT_FOUND, NOT_SUPPORTED, Program
 from support.simgpu import built
+from support.steered import eventually
 
 pytestmark = pytest.mark.slow
 

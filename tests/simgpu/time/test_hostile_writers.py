@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -21,15 +22,14 @@ _OF_WORKERS = (1, 2, 3)
 
 @pytest.fixture
 def line() -> Iterator[Timeline]:
-    line = Timeline(time.monotonic_ns())
-    yield line
-    line.close()
+    with closing(Timeline(time.monotonic_ns())) as line:
+        yield line
 
 
 @given(st.integers(), st.sampled_from([8, 64, 4096, 300_000]), st.integers(1, 2**63))
 def test_any_words_in_a_timeline_lead_to_an_answer(seed: int, width: int, now: int) -> None:
     line, chance = Timeline(), random.Random(seed)  # noqa: S311 - it makes inputs, no secrets
-    try:
+    with closing(line):
         for _ in range(200):
             anywhere, a_row, current = chance.randrange(line.bytes), 64 + chance.randrange(ROWS) * 64, line.current_at()
             at = chance.choice([chance.randrange(width), a_row, anywhere, current + chance.randrange(32)])
@@ -40,8 +40,6 @@ def test_any_words_in_a_timeline_lead_to_an_answer(seed: int, width: int, now: i
         line.begin(63)
         assert len(line.received()) == ROWS
         line.wall_of(line.share(1), now)
-    finally:
-        line.close()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -21,9 +22,8 @@ _STEPS = st.lists(
 
 @pytest.fixture
 def line() -> Iterator[Timeline]:
-    line = Timeline()
-    yield line
-    line.close()
+    with closing(Timeline()) as line:
+        yield line
 
 
 def _begun(rows: int) -> Timeline:
@@ -49,7 +49,7 @@ def _play(line: Timeline, steps: list[tuple[int, int, int]], looks: list[int] | 
 @given(_STEPS)
 def test_time_passes_as_the_rules_say_to_the_nanosecond(steps: list[tuple[int, int, int]]) -> None:
     line, model, now = _begun(5), Model(5), 0
-    try:
+    with closing(line):
         _play(line, steps)
         for time, row, work in steps:
             now += time
@@ -59,21 +59,16 @@ def test_time_passes_as_the_rules_say_to_the_nanosecond(steps: list[tuple[int, i
         assert line.received(5) == model.received
         assert [line.share(row).remembered() for row in range(5)] == [runs[-RUNS:] for runs in model.runs]
         assert [line.share(row).runs for row in range(5)] == [len(runs) for runs in model.runs]
-    finally:
-        line.close()
 
 
 @given(_STEPS, st.lists(st.integers(0, 10**9), min_size=1, max_size=6))
 def test_who_looks_and_when_makes_no_difference(steps: list[tuple[int, int, int]], looks: list[int]) -> None:
     once, often = _begun(5), _begun(5)
-    try:
+    with closing(once), closing(often):
         _play(once, steps)
         _play(often, steps, looks)
         assert once.received(5) == often.received(5)
         assert [once.share(row).remembered() for row in range(5)] == [often.share(row).remembered() for row in range(5)]
-    finally:
-        once.close()
-        often.close()
 
 
 @given(st.integers(2, 6), st.lists(st.tuples(_TIMES, st.integers(0, 5), _TIMES), max_size=20))
@@ -81,7 +76,7 @@ def test_two_that_always_have_work_never_differ_by_more_than_a_slice(
     others: int, steps: list[tuple[int, int, int]]
 ) -> None:
     line, now = _begun(others + 2), 0
-    try:
+    with closing(line):
         line.publish(0, NEVER)
         line.publish(others + 1, NEVER)
         for time, other, work in steps:
@@ -91,8 +86,6 @@ def test_two_that_always_have_work_never_differ_by_more_than_a_slice(
             assert abs(received[0] - received[-1]) <= SLICE
             row = 1 + other % others
             line.publish(row, received[row] + work)
-    finally:
-        line.close()
 
 
 @given(st.lists(_TIMES, min_size=1, max_size=12), st.data())
@@ -100,7 +93,7 @@ def test_the_wall_time_of_a_local_time_is_exact_within_the_remembered_runs(
     times: list[int], data: st.DataObject
 ) -> None:
     line, model = _begun(2), Model(2)
-    try:
+    with closing(line):
         for row in (0, 1):
             line.publish(row, sum(times) // 2)
             model.published[row] = sum(times) // 2
@@ -110,8 +103,6 @@ def test_the_wall_time_of_a_local_time_is_exact_within_the_remembered_runs(
         local = data.draw(st.integers(min(runs[-RUNS:][0][1] + 1, share.received), share.received))
         wall, since = max((run for run in runs if run[1] < local), default=runs[0])
         assert line.wall_of(share, local) == wall + local - since
-    finally:
-        line.close()
 
 
 def test_a_local_time_that_is_forgotten_is_bounded_by_what_is_remembered(line: Timeline) -> None:

@@ -43,15 +43,33 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: Final = {
     "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
     "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
+    "events": Subcommand(
+        "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"
+    ),
     "explain": Subcommand("partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."),
+    "images": Subcommand("partage_cli.machine.commands.images", "Show the images of this machine.", "images"),
+    "inspect": Subcommand(
+        "partage_cli.machine.commands.pods", "Show all that is known of a pod of this machine.", "inspect"
+    ),
     "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
     "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
+    "load": Subcommand("partage_cli.machine.commands.images", "Load images from an archive.", "load"),
+    "logs": Subcommand("partage_cli.machine.commands.reports", "Print what a pod of this machine wrote.", "logs"),
     "node": Subcommand("partage_cli.node.command", "Let this node's cards rest, as for a driver upgrade."),
     "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
+    "ps": Subcommand(
+        "partage_cli.machine.commands.pods", "Show this machine's pods, what they have and what they use.", "ps"
+    ),
+    "pull": Subcommand("partage_cli.machine.commands.images", "Fetch an image from its registry.", "pull"),
+    "rm": Subcommand("partage_cli.machine.commands.lives", "Remove pods of this machine.", "rm"),
+    "run": Subcommand("partage_cli.machine.commands.run", "Run an image with a share of this machine's cards."),
     "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
     "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
+    "start": Subcommand("partage_cli.machine.commands.lives", "Start pods of this machine that have ended.", "start"),
+    "stop": Subcommand("partage_cli.machine.commands.lives", "Stop pods of this machine.", "stop"),
     "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
     "up": Subcommand("partage_cli.machine.commands.up", "Make this machine share its cards, without Kubernetes."),
+    "wait": Subcommand("partage_cli.machine.commands.lives", "Wait for pods of this machine to end.", "wait"),
 }
 
 
@@ -134,7 +152,7 @@ def _run() -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        return _failed(error.format_message())
+        return _failed(error.format_message(), error.exit_code)
     except PartageError as error:
         return _failed(str(error))
     except OSError as error:
@@ -161,9 +179,9 @@ def _name() -> str:
     return "kubectl partage" if Path(sys.argv[0]).name.startswith("kubectl") else "partage"
 
 
-def _failed(message: str) -> int:
+def _failed(message: str, code: int = FAILED) -> int:
     click.echo("partage: " + " ".join(message.split("\n")), err=True)
-    return FAILED
+    return code
 
 
 def _of_the_system(error: OSError) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -194,7 +194,7 @@ class Conversation:
 
 
 @contextmanager
-def conversation(root: Path) -> Iterator[tuple[Conversation, Hello]]:
+def conversation(root: Path) -> Generator[tuple[Conversation, Hello]]:
     """With the manager of the machine whose paths lie below `root`, once it has said its `Hello`."""
     path = root / MANAGER_SOCKET
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -121,10 +121,14 @@ class Inspect(Ask, frozen=True, kw_only=True, tag="inspect"):
 
 
 class Pull(Ask, frozen=True, kw_only=True, tag="pull"):
+    """Ends with `DoneImages` of that one."""
+
     image: Annotated[str, Meta(min_length=1)]
 
 
 class Load(Ask, frozen=True, kw_only=True, tag="load"):
+    """Ends with `DoneImages` of those that it brought."""
+
     path: Annotated[str, Meta(pattern=r"\A/")]
     """Of an archive on this machine, as `docker save` writes it, or an OCI layout."""
 

@@ -1,0 +1,79 @@
+"""YAML of others as plain values: bounded before it is built, and as strict as the API server's reader. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own
+
+from partage_plugins.errors import DecodeError
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_DEPTH
+
+_MOST_EVENTS: Final = 1 << 16
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # as above
+    """Without dates, which are text in JSON, and with each key once."""
+
+    yaml_implicit_resolvers: Final = {
+        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def read_mapping(raw: bytes, what: str) -> dict[str, Any]:
+    """One document that is a mapping; raises `DecodeError`, in which it is called `what`."""
+    if len(raw) > MAX_ANNOTATION_BYTES:
+        raise DecodeError(what, path="$", value="too long", allowed=f"at most {MAX_ANNOTATION_BYTES} bytes")
+    try:
+        text = raw.decode()
+        _require_small(yaml.parse(text, Loader=_Loader))
+        found = yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe one)
+    except UnicodeDecodeError:
+        raise DecodeError(what, path="$", value="text that is not Unicode", allowed="UTF-8") from None
+    except _Refused as refused:
+        raise DecodeError(what, path="$", value=refused.value, allowed=refused.allowed) from None
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        raise DecodeError(what, path="$", value="no YAML", allowed=" ".join(str(error).split())) from None
+    if not isinstance(found, dict):
+        raise DecodeError(what, path="$", value=f"a {type(found).__name__}", allowed="fields: apiVersion, kind, …")
+    return found
+
+
+class _Refused(Exception):
+    """What YAML allows and we do not."""
+
+    def __init__(self, value: str, allowed: str) -> None:
+        super().__init__(value, allowed)
+        self.value, self.allowed = value, allowed
+
+
+def _require_small(events: Iterator[Any]) -> None:
+    """Without aliases, by which a little text becomes much."""
+    depth = documents = 0
+    for number, event in enumerate(events):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused(f"an alias, *{event.anchor}", "each value where it belongs")
+        if documents > 1:
+            raise _Refused("several documents", "one; the others on their own")
+        if depth > MAX_DEPTH or number > _MOST_EVENTS:
+            raise _Refused("nested too deep, or too much", f"a depth of {MAX_DEPTH} and {_MOST_EVENTS} values")
+
+
+def _mapping(loader: Any, node: Any) -> dict[str, Any]:  # noqa: ANN401  (untyped, as above)
+    found: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise _Refused(f"a key {key!r}", "keys that are text: put it in quotes")
+        if key in found:
+            raise _Refused(f"{key!r} twice in one place", "each key once")
+        found[key] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)

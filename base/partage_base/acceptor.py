@@ -81,10 +81,10 @@ Serve = Callable[[Guest], Coroutine[Any, Any, None]]
 class Acceptor:
     """Listens at one address and serves each connection by a task of its own."""
 
-    def __init__(self, host: str, port: int, serve: Serve, *, guests: Guests[Guest] | None = None) -> None:
+    def __init__(self, host: str, port: int, serve: Serve) -> None:
         """`serve` has a connection from its beginning to its end, and is cancelled where it has to go."""
         self._host, self._port, self._serve = host, port, serve
-        self._guests: Guests[Guest] = Guests() if guests is None else guests
+        self._guests = Guests[Guest]()
         self._accepting: set[asyncio.Task[None]] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self.port = 0

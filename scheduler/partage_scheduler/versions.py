@@ -13,10 +13,9 @@ _REMEMBERED: Final = 1 << 16
 
 
 class Versions:
-    def __init__(self, remembered: int = _REMEMBERED) -> None:
+    def __init__(self) -> None:
         self._seen: dict[str, str] = {}
         self._gone: OrderedDict[str, None] = OrderedDict()
-        self._remembered = remembered
 
     def is_news(self, uid: str, version: str) -> bool:
         """Whether this is newer than what was seen of the object; it is seen now."""
@@ -32,7 +31,7 @@ class Versions:
         """The object is no more, or never of interest again."""
         self._seen.pop(uid, None)
         self._gone[uid] = None
-        if len(self._gone) > self._remembered:
+        if len(self._gone) > _REMEMBERED:
             self._gone.popitem(last=False)
 
     def known(self) -> list[str]:

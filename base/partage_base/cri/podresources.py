@@ -11,6 +11,7 @@ from partage_base.cri.runtime import parsed
 from partage_base.cri.schema import ListPodResourcesResponse
 
 _LIST: Final = "/v1.PodResourcesLister/List"
+_DEADLINE_S: Final = 1.0
 
 
 class GivenDevice(NamedTuple):
@@ -38,13 +39,12 @@ class ServedContainer:
 class PodResources:
     """kubelet's pod resources. It does not name init containers that end before the others start."""
 
-    def __init__(self, client: UnaryClient, *, deadline_s: float = 1.0) -> None:
+    def __init__(self, client: UnaryClient) -> None:
         self._client = client
-        self._deadline_s = deadline_s
 
     async def served(self) -> tuple[ServedContainer, ...]:
         """All containers with what they were given; raises `PeerError` or `MessageWrong`."""
-        raw = await self._client.call(_LIST, b"", deadline_s=self._deadline_s)
+        raw = await self._client.call(_LIST, b"", deadline_s=_DEADLINE_S)
         answer = parsed(ListPodResourcesResponse(), raw, "List")
         return tuple(
             ServedContainer(

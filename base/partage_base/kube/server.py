@@ -143,13 +143,12 @@ class ApiServer:
             if not onward:
                 return Listing(tuple(items), page.version, tuple(left_out))
 
-    async def watch(  # noqa: PLR0913  (as the API has them; all but three have defaults)
+    async def watch(
         self,
         path: str,
         item_type: type[T],
         *,
         since: str,
-        labels: str = "",
         fields: str = "",
         lasts_s: float | None = None,
     ) -> AsyncGenerator[Event[T]]:
@@ -167,7 +166,6 @@ class ApiServer:
             sendInitialEvents="" if since else "true",
             resourceVersionMatch="" if since else "NotOlderThan",
             timeoutSeconds=str(max(1, int(lasts_s))),
-            labelSelector=labels,
             fieldSelector=fields,
         )
         call = f"WATCH {path}"

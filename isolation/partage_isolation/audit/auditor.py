@@ -86,12 +86,11 @@ class Auditor:
         rules: Rules | None = None,
         on_violation: Literal["stop", "report"] = "stop",
         look_s: float = _LOOK_S,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`folders` names the containers for which something was prepared; a look takes at most `look_s`."""
         self._books, self._nvml, self._runtime, self._engagement = books, nvml, runtime, engagement
         self._board, self._figures, self._folders = board, figures, folders
-        self._rules, self._stops, self._clock = rules or Rules(), on_violation == "stop", clock
+        self._rules, self._stops = rules or Rules(), on_violation == "stop"
         self._stopping = Stopping(runtime, stopped=figures.stopped)
         self._look_s = look_s
         self._memory = Memory()
@@ -128,7 +127,7 @@ class Auditor:
         if listing is not None:
             self.listed = listing
         seen = Round(
-            now_s=self._clock(),
+            now_s=time.monotonic(),
             before=before,
             after=after,
             uses=uses,

@@ -80,6 +80,7 @@ def _key(container: ListedContainer) -> ContainerKey | None:
         return None
 
 
+_GRACE_S: Final = 1
 _AGAIN_S: Final = 5.0
 """After a stop that the runtime said was done."""
 
@@ -97,18 +98,16 @@ class Stopping:
         self,
         runtime: Stopper,
         *,
-        grace_s: int = 1,
         stopped: Callable[[str], None] = lambda _outcome: None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._runtime, self._grace_s, self._stopped, self._clock = runtime, grace_s, stopped, clock
+        self._runtime, self._stopped = runtime, stopped
         self._running: dict[str, asyncio.Task[None]] = {}
         self._done_s: dict[str, float] = {}
 
     def stop(self, key: ContainerKey, container_id: str, why: str) -> None:
         """Begins, unless that is under way or was done just now."""
         done_s = self._done_s.get(container_id)
-        if container_id in self._running or (done_s is not None and self._clock() - done_s < _AGAIN_S):
+        if container_id in self._running or (done_s is not None and time.monotonic() - done_s < _AGAIN_S):
             return
         task = asyncio.create_task(self._stop(key, container_id, why), name=f"stopping {container_id}")
         self._running[container_id] = task
@@ -123,13 +122,13 @@ class Stopping:
     async def _stop(self, key: ContainerKey, container_id: str, why: str) -> None:
         about = {"key": key, "container": container_id, "because": why}
         try:
-            await self._runtime.stop(container_id, grace_s=self._grace_s)
+            await self._runtime.stop(container_id, grace_s=_GRACE_S)
         except CriError as error:
             self._stopped("failed")
             what = "a container whose limits are not in force can't be stopped; it is tried again"
             _log.error(what, why=str(error), **about)
             return
         self._stopped("done")
-        self._done_s = {one: at for one, at in self._done_s.items() if self._clock() - at < _AGAIN_S}
-        self._done_s[container_id] = self._clock()
+        self._done_s = {one: at for one, at in self._done_s.items() if time.monotonic() - at < _AGAIN_S}
+        self._done_s[container_id] = time.monotonic()
         _log.warning("a container was stopped, since its limits were not in force", **about)

@@ -30,20 +30,19 @@ def page_sources() -> Path:
     return _IN_CHECKOUT if (_IN_CHECKOUT / "Makefile").is_file() else _IN_PACKAGE
 
 
-def built_page(*, into: Path | None = None) -> Path:
+def built_page() -> Path:
     """The object for this machine: with the library's ready-made ones, come along with the package, or compiled now."""
     checkout = CHECKOUT if page_sources() == _IN_CHECKOUT else None
     carried = [Path(found).resolve() / PAGE] if (found := os.environ.get(READY_MADE)) else []
     if checkout is None:
         carried.append(CARRIED / os.uname().machine / PAGE)
-    builds = into or cache_folder("page", checkout)
-    whole = Compilation("the broker's writer of pages", page_sources(), builds, NotBuilt)
+    whole = Compilation("the broker's writer of pages", page_sources(), cache_folder("page", checkout), NotBuilt)
     return next((path for path in carried if path.is_file()), None) or whole.built() / PAGE
 
 
-def install_page(folder: Path, *, built: Path | None = None) -> Path:
+def install_page(folder: Path) -> Path:
     """Puts it into the folder of libraries; a broker that runs keeps the one that it has. Raises `LibraryError`."""
-    source, target = built or built_page(), folder / PAGE
+    source, target = built_page(), folder / PAGE
     try:
         content = source.read_bytes()
         if not (target.is_file() and target.read_bytes() == content):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -102,8 +102,6 @@ class Binder:
         within_s: float = WITHIN_S,
         doubt_s: float | None = None,
         first_again_s: float = FIRST_AGAIN_S,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
         erred: Callable[[KubeError], None] = lambda _error: None,
     ) -> None:
         """`may_bind` is asked before each request; `erred` is told each error, for the count.
@@ -113,7 +111,7 @@ class Binder:
         self._server, self._within_s = server, within_s
         self._doubt_s = within_s + BEYOND_S if doubt_s is None else doubt_s
         self._may_bind, self._first_again_s = may_bind, first_again_s
-        self._sleep, self._clock, self._erred = sleep, clock, erred
+        self._erred = erred
         self.in_flight = 0
         """Bindings that are under way."""
 
@@ -133,7 +131,7 @@ class Binder:
         for tries in count(1):
             if not self._may_bind():
                 break
-            sent_at = self._clock()
+            sent_at = time.monotonic()
             failure = await self._sent(path, binding)
             if failure is None:
                 return Bound()
@@ -141,7 +139,7 @@ class Binder:
                 return outcome
             if doubt.is_over(sent_at) and (tries >= TRIES or not _is_passing(failure)):
                 return Failed(str(failure), may_retry=True)
-            await self._sleep(backoff.after(failure))
+            await asyncio.sleep(backoff.after(failure))
         return Failed("another scheduler leads now", may_retry=False)
 
     async def _sent(self, path: str, binding: _Binding) -> KubeError | None:
@@ -157,10 +155,10 @@ class Binder:
         if isinstance(failure, NotFound):
             return Lost("it is gone")
         if _may_be_done(failure):
-            doubt.until = self._clock() + self._doubt_s
+            doubt.until = time.monotonic() + self._doubt_s
         if doubt.until is None and not isinstance(failure, Conflict):
             return None
-        looked_at = self._clock()
+        looked_at = time.monotonic()
         try:
             outcome = _judged(await self._server.get(pod_path(pod.namespace, pod.name), ApiPod), binding)
         except NotFound:

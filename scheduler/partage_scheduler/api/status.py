@@ -51,12 +51,11 @@ class StatusWriter:
         *,
         written: Callable[[str], None] = lambda _outcome: None,
         every_s: float = _EVERY_S,
-        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`written` is told what became of each: `done`, `failed` or `gone`."""
         self._server, self._written = server, written
-        self._clock, self._sleep = clock, sleep
+        self._sleep = sleep
         self._outbox: Outbox[PodUid, Unplaced] = Outbox(most=_MOST_WAITING, every_s=every_s)
         self._said: dict[PodUid, tuple[str, str]] = {}
         self._going: dict[PodUid, asyncio.Future[None]] = {}
@@ -114,7 +113,7 @@ class StatusWriter:
 
     async def run(self) -> None:
         while True:
-            now = self._clock()
+            now = time.monotonic()
             if (found := self._outbox.take(now)) is not None:
                 await self._write(*found)
             else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ class _UnderWay:
 
 
 class BindVerb:
-    def __init__(  # noqa: PLR0913 - said once, and by name
+    def __init__(
         self,
         *,
         core: Core,
@@ -50,11 +49,10 @@ class BindVerb:
         bindings: Bindings,
         server: ApiServer,
         answered_within_s: float,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """An answer waits for `answered_within_s` at most; what is under way goes on."""
         self._cluster, self._chooser, self._bindings = core.cluster, chooser, bindings
-        self._server, self._clock, self._answered_within_s = server, clock, answered_within_s
+        self._server, self._answered_within_s = server, answered_within_s
         self._under_way: dict[PodUid, _UnderWay] = {}
 
     @property
@@ -107,7 +105,7 @@ class BindVerb:
 
     def _assumed(self, pod: ApiPod, node: NodeName) -> Bind | str:
         try:
-            decision = self._chooser.on(pod, node, self._clock())
+            decision = self._chooser.on(pod, node, time.monotonic())
         except PluginBroken:
             raise
         except PartageError as error:

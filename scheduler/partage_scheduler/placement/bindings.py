@@ -7,7 +7,7 @@ its node, or taken off again and pods that wait for room are tried.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from partage_plugins.errors import PartageError
 from partage_scheduler.api.binder import Binder, Bound, Outcome
@@ -26,11 +26,9 @@ class Bindings:
         signer: Signer,
         binder: Binder,
         status: StatusWriter,
-        *,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster, self._queue, self._pods = core.cluster, core.queue, core.intake.pods
-        self._signer, self._binder, self._status, self._clock = signer, binder, status, clock
+        self._signer, self._binder, self._status = signer, binder, status
 
     def assume(self, pod: ApiPod, decision: Decision) -> Bind:
         """It counts on its node from now on, so that no other decision gives the same away."""
@@ -58,4 +56,4 @@ class Bindings:
         return outcome
 
     def _undo(self, bind: Bind) -> None:
-        self._queue.happened(self._cluster.undo(bind.pod.uid), self._clock())
+        self._queue.happened(self._cluster.undo(bind.pod.uid), time.monotonic())

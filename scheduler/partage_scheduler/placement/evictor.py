@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -25,7 +25,7 @@ AGAIN_S: Final = 15.0
 
 
 class Evictor:
-    def __init__(  # noqa: PLR0913 - said once, and by name
+    def __init__(
         self,
         server: ApiServer,
         leaving: Notices,
@@ -33,15 +33,10 @@ class Evictor:
         *,
         may_act: Callable[[], bool],
         ended: Callable[[str], None] = lambda _outcome: None,
-        every_s: float = EVERY_S,
-        again_s: float = AGAIN_S,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`may_act`: this one leads, and knows all that there is. `ended`: `evicted`, `gone`, `refused` or `failed`."""
         self._server, self._leaving, self._events = server, leaving, events
-        self._may_act, self._ended, self._clock, self._sleep = may_act, ended, clock, sleep
-        self._every_s, self._again_s = every_s, again_s
+        self._may_act, self._ended = may_act, ended
         self._not_before: dict[PodUid, float] = {}
         self._repeats = Repeats(every_s=60)
 
@@ -49,17 +44,17 @@ class Evictor:
         while True:
             if self._may_act():
                 await self.look()
-            await self._sleep(self._every_s)
+            await asyncio.sleep(EVERY_S)
 
     async def look(self) -> None:
-        notices = self._leaving.look(self._clock())
+        notices = self._leaving.look(time.monotonic())
         there = {notice.pod.uid for notice in notices}
         self._not_before = {uid: at for uid, at in self._not_before.items() if uid in there}
         for notice in notices:
             is_evicted = self._leaving.is_evicted(notice.trouble.reason)
             if notice.is_news and (is_evicted or notice.trouble.reason == LOST):
                 self._tell(notice, is_evicted=is_evicted)
-            if notice.is_due and self._clock() >= self._not_before.get(notice.pod.uid, 0.0) and self._may_act():
+            if notice.is_due and time.monotonic() >= self._not_before.get(notice.pod.uid, 0.0) and self._may_act():
                 await self._evict(notice)
 
     def _tell(self, notice: Notice, *, is_evicted: bool) -> None:
@@ -70,7 +65,7 @@ class Evictor:
         pod = notice.pod
         outcome = await self._asked(pod)
         self._ended(outcome)
-        self._not_before[pod.uid] = self._clock() + self._again_s
+        self._not_before[pod.uid] = time.monotonic() + AGAIN_S
         if outcome == "evicted":
             self._events.happened(pod, "Evicted", f"Evicted: {notice.trouble.words}", "Evicting")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -54,11 +54,10 @@ class Preemptor:
         *,
         may_act: Callable[[], bool],
         ended: Callable[[str], None] = lambda _outcome: None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`may_act`: this one leads. `ended` is told what became of each victim: `preempted`, `gone` or `failed`."""
         self._server, self._preemption, self._events, self._status = server, preemption, events, status
-        self._may_act, self._ended, self._sleep = may_act, ended, sleep
+        self._may_act, self._ended = may_act, ended
         self._jobs: deque[_Nominate | _Delete] = deque()
         self._news = asyncio.Event()
         self._repeats = Repeats(every_s=30)
@@ -129,7 +128,7 @@ class Preemptor:
                 if not tries_left:
                     self._failed(victim, str(error))
                     return
-                await self._sleep(backoff.after(error))
+                await asyncio.sleep(backoff.after(error))
             else:
                 self._ended("preempted")
                 self._events.happened(victim, "Preempted", f"Preempted by pod {of.uid} on node {node}", "Preempting")

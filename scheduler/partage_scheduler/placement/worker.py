@@ -46,13 +46,12 @@ class Worker:
         figures: Figures,
         most_in_flight: int,
         may_decide: Callable[[], bool],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`may_decide`: this one leads, and knows all that there is."""
         self._cluster, self._queue, self._cycle, self._pods = core.cluster, core.queue, core.cycle, core.intake.pods
         self._bindings, self._events, self._status = bindings, events, status
         self._preemptor = preemptor
-        self._figures, self._most_in_flight, self._may_decide, self._clock = figures, most_in_flight, may_decide, clock
+        self._figures, self._most_in_flight, self._may_decide = figures, most_in_flight, may_decide
         self._in_flight: set[asyncio.Task[None]] = set()
         self._woken = asyncio.Event()
         self._failure: BaseException | None = None
@@ -91,16 +90,16 @@ class Worker:
         """Until something happens, or a pod has rested enough."""
         due = self._queue.due if self._may_decide() and self.in_flight < self._most_in_flight else None
         try:
-            async with asyncio.timeout(None if due is None else max(0.001, due - self._clock())):
+            async with asyncio.timeout(None if due is None else max(0.001, due - time.monotonic())):
                 await self._woken.wait()
         except TimeoutError:
             pass
 
     def _work(self) -> bool:
         """Decides for a turn; whether there may be more to do at once."""
-        until = self._clock() + TURN_S
+        until = time.monotonic() + TURN_S
         while self.in_flight < self._most_in_flight and not self._is_stopped and self._may_decide():
-            now = self._clock()
+            now = time.monotonic()
             if now > until:
                 return True
             waiting = self._queue.next(now)
@@ -153,7 +152,7 @@ class Worker:
         started, since = time.perf_counter(), self._pods.waits_since(bind.pod.uid)
         outcome = await self._bindings.bind(bind, signed)
         self._figures.bind_seconds.observe(time.perf_counter() - started)
-        now = self._clock()
+        now = time.monotonic()
         if isinstance(outcome, Bound) and since is not None:
             self._figures.placing_seconds.observe(now - since)
         self._came_back(bind, outcome, now)

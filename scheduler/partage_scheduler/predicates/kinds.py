@@ -127,13 +127,13 @@ class ByHandle(Generic[H]):
 
 
 class Kinds:
-    def __init__(self, nodes: Nodes, namespaces: Namespaces, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, nodes: Nodes, namespaces: Namespaces) -> None:
         self._nodes, self._namespaces = nodes, namespaces
         self._kinds: dict[KindKey, Kind] = {}
         self._by_pair: dict[Pair, dict[Kind, None]] = {}
         self._by_namespace: dict[str, dict[Kind, None]] = {}
         self._groups: dict[GroupKey, PodGroup] = {}
-        self._kept = Cache[PodGroup, PodGroup](most_bytes)
+        self._kept = Cache[PodGroup, PodGroup](MOST_BYTES)
         self._by_handle = ByHandle[PodGroup]()
 
     @property

@@ -50,12 +50,12 @@ GUESSED: Final[Typical] = (
 """Before anything is known."""
 
 
-def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float], popular: float = _POPULAR) -> Typical:
-    """All shapes, the most frequent first; those that together are `popular` of all have the fractions, others 0."""
+def popular_shapes(shapes: Iterable[Shape] | Mapping[Shape, float]) -> Typical:
+    """All shapes, the most frequent first; those that together are `_POPULAR` of all have the fractions, others 0."""
     counted: Mapping[Shape, float] = shapes if isinstance(shapes, Mapping) else Counter(shapes)
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     total, reached, kept = sum(counted.values()), 0.0, 0
-    while kept < len(ordered) and reached < popular * total:
+    while kept < len(ordered) and reached < _POPULAR * total:
         reached += ordered[kept][1]
         kept += 1
     return tuple(

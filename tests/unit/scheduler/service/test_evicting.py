@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,12 +23,8 @@ EVENTS = "/api/v1/namespaces/team/events"
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks, and asks again, at once."""
-    init: Callable[..., None] = evictor.Evictor.__init__
-
-    def quick(self: evictor.Evictor, *args: Any, **more: Any) -> None:
-        init(self, *args, every_s=0.02, again_s=0.05, **more)
-
-    monkeypatch.setattr(evictor.Evictor, "__init__", quick)
+    monkeypatch.setattr(evictor, "EVERY_S", 0.02)
+    monkeypatch.setattr(evictor, "AGAIN_S", 0.05)
 
 
 def notes(api: FakeApi, reason: str) -> list[str]:

@@ -30,7 +30,7 @@ class Recorded(UnaryClient):
         self._answer = answer
         self.asked: list[tuple[str, bytes]] = []
 
-    async def call(self, method: str, request: bytes, *, deadline_s: float) -> bytes:
+    async def call(self, method: str, request: bytes, *, deadline_s: float, repeatable: bool = True) -> bytes:
         assert deadline_s > 0
         self.asked.append((method, request))
         return self._answer

@@ -94,10 +94,18 @@ class MachineRuntime:
         raw = await self._ask("Exec", request)
         return _text(messages.read("StreamResponse", raw).url)
 
-    async def attach_url(self, container_id: str, *, tty: bool, stdin: bool) -> str:
-        """As for `exec_url`; `tty` must be as the container was made."""
+    async def attach_url(self, container_id: str, *, tty: bool, stdin: bool, output: bool = True) -> str:
+        """As for `exec_url`; `tty` must be as the container was made.
+
+        Without `output`, and without a terminal, the end of the connection is the end of the container's input.
+        """
         request = messages.message(
-            "AttachRequest", container_id=container_id, tty=tty, stdin=stdin, stdout=True, stderr=not tty
+            "AttachRequest",
+            container_id=container_id,
+            tty=tty,
+            stdin=stdin,
+            stdout=output,
+            stderr=output and not tty,
         )
         raw = await self._ask("Attach", request)
         return _text(messages.read("StreamResponse", raw).url)

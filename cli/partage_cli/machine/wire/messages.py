@@ -107,6 +107,8 @@ class Exec(Ask, frozen=True, kw_only=True, tag="exec"):
 class Attach(Ask, frozen=True, kw_only=True, tag="attach"):
     name: Name
     container: str = ""
+    output: bool = True
+    """Without it, and without a terminal, the end of the connection is the end of the container's input."""
 
 
 class Signal(Ask, frozen=True, kw_only=True, tag="signal"):

@@ -28,6 +28,9 @@ class _Transport(asyncio.Transport):
     def write(self, data: Any) -> None:
         """Goes nowhere."""
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Keeps nothing."""
+
     def abort(self) -> None:
         """Goes nowhere either."""
 

@@ -9,12 +9,13 @@ peer can't have begun with it.
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, cast
 from urllib.parse import unquote
 
 from partage_base.cri.errors import PeerAway, PeerRefused, PeerSlow
-from partage_base.http2.client import LARGEST_QUESTION, ClientHalf, NotHttp2, Reply
+from partage_base.http2.client import LARGEST_QUESTION, ClientHalf, NotHttp2, Reply, header_block
 from partage_base.http2.frames import ErrorCode
 
 _PREFIX: Final = 5  # one byte says whether the message is compressed, four how long it is
@@ -137,17 +138,20 @@ class UnaryClient:
         return data[_PREFIX:]
 
 
-def _headers(method: str, deadline_s: float) -> dict[str, str]:
-    return {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": method,
-        ":authority": "localhost",
-        "content-type": "application/grpc",
-        "te": "trailers",
-        "user-agent": "partage",
-        "grpc-timeout": f"{max(1, int(deadline_s * 1000))}m",
-    }
+@lru_cache(maxsize=64)
+def _headers(method: str, deadline_s: float) -> bytes:
+    return header_block(
+        {
+            ":method": "POST",
+            ":scheme": "http",
+            ":path": method,
+            ":authority": "localhost",
+            "content-type": "application/grpc",
+            "te": "trailers",
+            "user-agent": "partage",
+            "grpc-timeout": f"{max(1, int(deadline_s * 1000))}m",
+        }
+    )
 
 
 def _short(method: str) -> str:

@@ -23,6 +23,8 @@ _ENABLE_PUSH: Final = 2
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 LARGEST_QUESTION: Final = 1024 * 1024
 """Most are tiny; the largest name a whole pod and its environment."""
+_NO_TABLE: Final = b"\x20"
+"""Sets the size of the table to nothing."""
 _LAST_STREAM: Final = frames.MAX_STREAM - 2
 
 
@@ -43,9 +45,15 @@ class Reply:
     reset: int | None = None
 
 
+def header_block(headers: Mapping[str, str]) -> bytes:
+    """Headers as they can be sent again, on every connection: no peer remembers them, whatever table it offers."""
+    never = [hpack.NeverIndexedHeaderTuple(name, value) for name, value in headers.items()]
+    return _NO_TABLE + hpack.Encoder().encode(never)
+
+
 class ClientHalf:
     def __init__(self) -> None:
-        self._encoder, self._decoder = hpack.Encoder(), hpack.Decoder()
+        self._decoder = hpack.Decoder()
         self._decoder.max_header_list_size = _LARGEST_HEADERS
         self._in = bytearray()
         settings = struct.pack(">HIHI", _ENABLE_PUSH, 0, frames.INITIAL_WINDOW_SIZE, LARGEST_ANSWER)
@@ -73,14 +81,13 @@ class ClientHalf:
         out, self._out = b"".join(self._out), []
         return out
 
-    def ask(self, headers: Mapping[str, str], body: bytes, done: asyncio.Future[Reply]) -> int:
-        """Begins a call; its number."""
+    def ask(self, block: bytes, body: bytes, done: asyncio.Future[Reply]) -> int:
+        """Begins a call whose headers `header_block` wrote; its number."""
         if self._next > _LAST_STREAM:
             self.is_usable = False
             raise NotHttp2("is worn out")
         stream, self._next = self._next, self._next + 2
         self._streams[stream] = question = Reply(done, memoryview(body), self._window_of_streams)
-        block = self._encoder.encode(list(headers.items()))
         self._out.append(frames.frame(frames.HEADERS, frames.END_HEADERS, stream, block))
         self._send(stream, question)
         return stream
@@ -181,8 +188,6 @@ class ClientHalf:
         if flags & frames.ACK:
             return
         settings = frames.settings(whole, 0, len(whole))
-        if (table := settings.get(frames.HEADER_TABLE_SIZE)) is not None:
-            self._encoder.header_table_size = min(table, 4096)
         self._out.append(frames.frame(frames.SETTINGS, frames.ACK, 0, b""))
         if (window := settings.get(frames.INITIAL_WINDOW_SIZE)) is not None:
             more, self._window_of_streams = window - self._window_of_streams, window

@@ -6,8 +6,6 @@ A caller that gives up leaves nothing behind: its late reply is dropped.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from typing import cast
 
 import msgspec
@@ -22,9 +20,7 @@ class ChildGone(Exception):
 class Channel(asyncio.Protocol):
     """The parent's end of the socket."""
 
-    def __init__(self, ours: socket.socket | None = None) -> None:
-        """`ours` is the transport's own socket, for what should not wait until the loop's turn is over."""
-        self._ours = ours
+    def __init__(self) -> None:
         self._buffer = bytearray()
         self._waiting: dict[int, asyncio.Future[messages.Reply]] = {}
         self._transport: asyncio.Transport | None = None
@@ -37,6 +33,7 @@ class Channel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has the methods and not the class
+        self._transport.set_write_buffer_limits(high=0)  # uvloop writes at once what is beyond this, all else later
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc or "closed its socket"))
@@ -57,7 +54,7 @@ class Channel(asyncio.Protocol):
         reply: asyncio.Future[messages.Reply] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = reply
         try:
-            self._send(self._transport, messages.framed(question))
+            self._transport.write(messages.framed(question))
             return await reply
         finally:
             self._waiting.pop(question.id, None)
@@ -66,15 +63,6 @@ class Channel(asyncio.Protocol):
         """Close this end; the child sees it and ends."""
         if self._transport is not None:
             self._transport.abort()
-
-    def _send(self, transport: asyncio.Transport, frame: bytes) -> None:
-        """At once where the socket takes it; the transport has the rest, and whatever is wrong with the socket."""
-        sent = 0
-        if self._ours is not None and not transport.is_closing() and not transport.get_write_buffer_size():
-            with contextlib.suppress(OSError):
-                sent = self._ours.send(frame)
-        if sent < len(frame):
-            transport.write(frame[sent:])
 
     def _deliver(self, body: bytes) -> None:
         try:

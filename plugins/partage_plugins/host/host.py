@@ -166,7 +166,7 @@ class PluginHost:
 
     async def _begun(self) -> _Running:
         process = HostProcess(memory_bytes=self._settings.memory_bytes)
-        channel = Channel(process.socket)
+        channel = Channel()
         start = self._start_question()
         try:
             await asyncio.get_running_loop().create_connection(lambda: channel, sock=process.socket)

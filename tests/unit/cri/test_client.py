@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator, Generator, Sized
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+import hpack
 import pytest
 
 from partage_base.cri import CriError, PeerAway, PeerRefused, PeerSlow, UnaryClient
 from partage_base.http2 import frames
-from partage_base.http2.client import ClientHalf
+from partage_base.http2.client import ClientHalf, header_block
 from support import grpc_peer
 
 FRAME = b"\0\0\0\4\0\0\0\0\0"  # empty settings: how a server begins
@@ -186,7 +187,7 @@ class Peer:
     def __init__(self, body: bytes) -> None:
         self.half = ClientHalf()
         self.half.take()
-        self.half.ask({":path": "/x"}, body, asyncio.get_running_loop().create_future())
+        self.half.ask(header_block({":path": "/x"}), body, asyncio.get_running_loop().create_future())
 
     def says(self, what: bytes = b"") -> list[int]:
         """The sizes of the data that it sends for that."""
@@ -210,3 +211,10 @@ async def test_a_large_question_waits_for_the_windows_of_its_peer() -> None:
     shrunk = frames.frame(frames.SETTINGS, 0, 0, b"\0\4" + (1).to_bytes(4, "big"))
     assert peer.says(shrunk + frames.window_update(1, 85_534)) == []
     assert peer.says(frames.window_update(1, 14_455) + frames.window_update(0, 100)) == [14_455]
+
+
+def test_headers_can_be_sent_again_to_a_peer_that_remembers_none() -> None:
+    headers, decoder = {":path": "/x", "te": "trailers"}, hpack.Decoder()
+    decoder.max_allowed_table_size = 0
+    block = header_block(headers)
+    assert [dict(decoder.decode(block)) for _ in range(2)] == [headers, headers]

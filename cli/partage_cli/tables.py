@@ -44,6 +44,11 @@ def short_id(card_id: str) -> str:
     return card_id[:12]
 
 
+def pod_name(namespace: str, name: str) -> str:
+    """As one says it: the namespace that pods have where none is said is left out."""
+    return printable(name if namespace == "default" else f"{namespace}/{name}")
+
+
 def printable(text: str) -> str:
     """Text of others as one line that moves no terminal's cursor."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -11,8 +11,9 @@ import click
 import msgspec
 
 from partage_cli.limits.choice import Target, chosen, require_one_container
+from partage_cli.machine.setup.decision import SIMULATED, is_simulated
 from partage_cli.main import SUBCOMMANDS
-from partage_cli.tables import amount, printable, short_id, table
+from partage_cli.tables import amount, pod_name, printable, short_id, table
 from partage_cli.top.times import share_cell
 from partage_isolation.wire.client import BrokerClient
 from partage_isolation.wire.messages import SetLimits
@@ -73,6 +74,8 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     wanted = {name: value for name, value in said.items() if reset or value is not None}
     if reset and any(value is not None for value in said.values()):
         raise click.UsageError("--reset excludes --memory, --share and --limit")
+    if is_simulated(root):
+        click.echo(SIMULATED, err=True)
     broker = BrokerClient(root)
     targets = chosen(broker.tell(), pod, container=container, card=card)
     if wanted:
@@ -100,7 +103,7 @@ def _row(target: Target) -> tuple[str, ...]:
     container, held = target
     limit = amount(held.limit_bytes)
     return (
-        printable(f"{container.pod.namespace}/{container.pod.name}"),
+        pod_name(container.pod.namespace, container.pod.name),
         printable(container.container),
         short_id(held.card),
         amount(held.charged_bytes),

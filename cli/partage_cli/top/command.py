@@ -6,12 +6,14 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from partage_base.daemon.settings import host_name
+from partage_cli.machine.setup.decision import SIMULATED, is_simulated
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.top.live import show
 from partage_cli.top.shown import Frame, as_json, as_lines
@@ -50,14 +52,17 @@ def command(root: Path, *, once: bool, output: str, every_s: float) -> None:
     which it held it or waited for it; SHARE is what it is guaranteed, and its ceiling. With `-o json` and without
     `--once` there is one line each time.
     """
+    notice = SIMULATED if is_simulated(root) else ""
     broker = BrokerClient(root)
     told = broker.tell()
     if output == "json":
+        if notice:
+            click.echo(notice, err=True)
         _print_json(broker, told, once=once, every_s=every_s)
     elif once or not sys.stdout.isatty():
-        click.echo("\n".join(as_lines(told, _frame())), color=_colour())
+        click.echo("\n".join(as_lines(told, replace(_frame(), notice=notice))), color=_colour())
     else:
-        _watch(broker, told, every_s)
+        _watch(broker, told, every_s, notice)
 
 
 def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float) -> None:
@@ -67,7 +72,7 @@ def _print_json(broker: BrokerClient, told: Told, *, once: bool, every_s: float)
         click.echo(as_json(broker.tell(), _frame(), indented=False), nl=False)
 
 
-def _watch(broker: BrokerClient, told: Told, every_s: float) -> None:
+def _watch(broker: BrokerClient, told: Told, every_s: float, notice: str) -> None:
     """A broker that goes away, as for an upgrade, is waited for; until then the last that it told stands there."""
     last = told
 
@@ -78,7 +83,8 @@ def _watch(broker: BrokerClient, told: Told, every_s: float) -> None:
         except ControlError as error:
             trouble = str(error)
         size = shutil.get_terminal_size()
-        lines = as_lines(last, _frame(size.columns, size.lines), trouble=trouble)
+        frame = replace(_frame(size.columns, size.lines), notice=notice)
+        lines = as_lines(last, frame, trouble=trouble)
         return lines if _colour() is None else list(map(click.unstyle, lines))
 
     try:

@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from partage_cli.tables import amount, printable, short_id
+from partage_cli.tables import amount, pod_name, printable, short_id
 from partage_cli.top.columns import Column, cut, fitted
 from partage_cli.top.times import time_columns
 from partage_isolation.wire.messages import CardHeld, CardTold, ContainerTold, Told
@@ -30,6 +30,8 @@ class Frame:
     """Columns of the terminal; 0: as wide as it comes."""
     height: int = 0
     """Lines; 0: all of them."""
+    notice: str = ""
+    """What must be known of all that is shown."""
     blocks: bool = True
     """Whether bars may be drawn with block characters."""
 
@@ -37,6 +39,8 @@ class Frame:
 def as_lines(told: Told, frame: Frame, *, trouble: str = "") -> list[str]:
     """The whole screen; `trouble` is why this is not how things are now."""
     head = [cut(_title(told, frame), frame.width)]
+    if frame.notice:
+        head.append(click.style(cut(frame.notice, frame.width), fg="yellow"))
     if trouble:
         head.append(click.style(cut(printable(trouble), frame.width), fg="red"))
     cards = fitted(_card_columns(told, frame), frame.width) if told.cards else []
@@ -88,7 +92,7 @@ def _card_columns(told: Told, frame: Frame) -> list[Column]:
 def _container_columns(rows: Sequence[Row], told: Told, frame: Frame) -> list[Column]:
     indices = {card.card: card.index for card in told.cards}
     return [
-        Column("POD", 0, tuple(printable(f"{each.pod.namespace}/{each.pod.name}") for each, _ in rows)),
+        Column("POD", 0, tuple(pod_name(each.pod.namespace, each.pod.name) for each, _ in rows)),
         Column("CONTAINER", 3, tuple(printable(each.container) for each, _ in rows)),
         Column("CARD", 4, tuple(_where(held, indices.get(held.card)) for _, held in rows)),
         Column("", 7, tuple(_bar(held.charged_bytes, held.limit_bytes, frame) for _, held in rows)),

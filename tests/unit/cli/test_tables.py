@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from partage_cli.tables import age, table
+from partage_cli.tables import age, pod_name, table
+
+
+def test_the_namespace_that_pods_have_unsaid_is_left_unsaid() -> None:
+    assert [pod_name("default", "train"), pod_name("team-a", "train"), pod_name("a\n", "b")] == [
+        "train",
+        "team-a/train",
+        "a?/b",
+    ]
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_lines_end_without_blanks() -> None:

@@ -15,7 +15,6 @@ from partage_cli.main import FAILED
 from partage_cli.tables import printable
 from partage_plugins.errors import Refused
 
-SIMULATED: Final = "SIMULATED CARDS: nothing is computed on them"
 OURS_FAILED: Final = 125
 """As docker's: the fault is not the container's, whose own exit code is passed on."""
 
@@ -31,6 +30,8 @@ def manager(root: Path) -> Generator[Conversation]:
     """A conversation, after a word on stderr where cards are simulated."""
     with conversation(root) as (talk, hello):
         if hello.simulated:
+            from partage_cli.machine.setup.decision import SIMULATED  # noqa: PLC0415  for such machines alone
+
             say(SIMULATED)
         yield talk
 

@@ -49,7 +49,7 @@ class Screen:
         words = [container, "|"] if self._named else []
         head = "" if key in self._within else " ".join([*words, *([line.at] if self._timed else []), ""]).lstrip()
         (self._within.add if line.part else self._within.discard)(key)
-        self._streams[line.stream].write(head.encode() + line.data)
+        self._streams[line.stream].write(head.encode() + line.data + (b"" if line.part else b"\n"))
 
     def flush(self) -> None:
         for stream in self._streams.values():
@@ -73,7 +73,7 @@ class _Log:
         if self._skipped_to and _at_ns(line.at) <= self._skipped_to:
             return False
         self._skipped_to = 0
-        self._shown = line.at
+        self._shown = line.at or self._shown
         return True
 
 
@@ -198,7 +198,9 @@ def _passed_on(answer: Answer) -> None:
 
 
 def _at_ns(text: str) -> int:
-    """Of a log's line, whose fraction has up to nine digits, and fewer where it ends in zeros."""
+    """Of a log's line, whose fraction has up to nine digits, and fewer where it ends in zeros; 0 of one without."""
+    if not text:
+        return 0
     whole, _, fraction = text.partition(".")
     digits = fraction[: len(fraction) - len(fraction.lstrip("0123456789"))]
     zone = fraction[len(digits) :] if fraction else ""

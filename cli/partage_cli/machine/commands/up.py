@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import click
 
 from partage_cli.machine.places import MACHINE_FILE
 from partage_cli.machine.setup import foreground, systemd
-from partage_cli.machine.setup.decision import Decision, read_decision
+from partage_cli.machine.setup.decision import SIMULATED, Decision, read_decision
 from partage_cli.machine.setup.errors import Unfit
 from partage_cli.machine.setup.hold import held, holder
 from partage_cli.machine.setup.preparation import Wishes, prepared, require_fit
@@ -19,8 +18,6 @@ from partage_cli.machine.setup.readiness import why_not_whole
 from partage_cli.main import SUBCOMMANDS
 from partage_simgpu.description import MOST_CARDS
 from partage_simgpu.profiles import profile_names
-
-SIMULATED: Final = "SIMULATED CARDS: nothing is computed on them"
 
 
 @click.command(

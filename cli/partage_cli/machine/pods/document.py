@@ -62,7 +62,7 @@ def _object(pod: Pod) -> dict[str, Any]:
 
 def _require_pod(document: Mapping[str, Any]) -> None:
     kind = document.get("kind")
-    if kind in _TEMPLATES:
+    if isinstance(kind, str) and kind in _TEMPLATES:
         raise Refused(
             f"a {kind} needs a cluster that keeps it; one machine runs pods: take what stands under its template, with "
             "apiVersion: v1 and kind: Pod"

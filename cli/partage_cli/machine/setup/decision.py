@@ -12,6 +12,8 @@ from partage_base.files import write_whole
 from partage_cli.machine.places import MACHINE_FILE
 from partage_cli.machine.setup.errors import NotReadable
 
+SIMULATED: Final = "SIMULATED CARDS: nothing is computed on them"
+"""On every screen of such a machine."""
 MOST_BYTES: Final = 64 << 10
 _HEAD: Final = "# Written by `partage up`. `partage down --purge` removes it and all that it names.\n"
 AbsolutePath = Annotated[str, Meta(pattern=r"\A/")]
@@ -58,6 +60,12 @@ def read_decision(root: Path) -> Decision | None:
         return None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise NotReadable(f"{path}: {error}; mend it, or remove it and `partage up` again") from None
+
+
+def is_simulated(root: Path) -> bool:
+    """Whether `partage up` made this machine's cards; raises `NotReadable`."""
+    decision = read_decision(root)
+    return decision is not None and bool(decision.simulated)
 
 
 def write_decision(root: Path, decision: Decision) -> None:

@@ -230,7 +230,7 @@ class LogLine(Struct, frozen=True, kw_only=True, tag_field="is", tag="log"):
     at: str
     """As the runtime wrote it, RFC 3339 with nanoseconds."""
     data: bytes
-    """In base64; without the newline where `part` says that the line goes on."""
+    """In base64, and without its newline: who shows it writes one where the line does not go on."""
     part: bool = False
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from partage_cli.machine.setup.decision import SIMULATED, Decision, Programs, write_decision
 from partage_isolation.wire.messages import BROKER_SOCKET
 from support.broker import container, held, pod, serving, told
 from unit.cli.program import PARTAGE, environment, partage
@@ -73,6 +74,17 @@ def test_once_for_people_and_for_programs(root: Path) -> None:
     assert re.search(r"^team-a/train-0 +main +0 .* 5 GiB +8 GiB ", shown.stdout, flags=re.MULTILINE)
     assert "\x1b" not in shown.stdout
     assert json.loads(programs.stdout)["containers"][0]["pod"]["name"] == "train-0"
+
+
+def test_where_cards_are_simulated_every_screen_says_so(root: Path) -> None:
+    programs = Programs(containerd="/bin/containerd", runc="/bin/runc", cni="/cni")
+    write_decision(root, Decision(simulated="h100", cards=1, network="10.88.0.0/16", programs=programs))
+    with serving(root, lambda _: HOW):
+        shown, data = partage(root, "top", "--once"), partage(root, "top", "--once", "-o", "json")
+        limits = partage(root, "limits", "train-0")
+    assert shown.stdout.splitlines()[1] == SIMULATED
+    assert [data.stderr, limits.stderr] == [f"{SIMULATED}\n"] * 2
+    assert json.loads(data.stdout)["cards"]
 
 
 def test_where_the_output_is_no_terminal_once_is_enough(root: Path) -> None:

@@ -58,7 +58,7 @@ ANSWERS: Mapping[type, tuple[Said, ...]] = {
     Ps: (DonePods(pods=(pod(),)),),
     Run: RAN,
     Start: RAN,
-    Logs: (line(b"out\n"), line(b"err\n", "stderr", "2026-11-23T19:30:00.2Z"), Done()),
+    Logs: (line(b"out"), line(b"err", "stderr", "2026-11-23T19:30:00.2Z"), Done()),
     Wait: (DoneWait(exit_code=3),),
     Inspect: (DoneInspect(pod=pod(), record=ASKED, logs={"main": "/log"}),),
     Images: (IMAGES,),
@@ -195,10 +195,10 @@ class InFront:
     def script(self, question: Question) -> Iterable[Said]:
         match question:
             case Logs():
-                yield line(b"first\n")
+                yield line(b"first")
                 self.followed.set()
                 self.ends.wait()
-                yield line(b"first\n")
+                yield line(b"first")
                 yield line(b"last", at="2026-11-23T19:30:00.11Z")
                 yield Done()
             case Wait():
@@ -247,7 +247,7 @@ def test_signals_are_passed_on_and_a_second_interrupt_ends_at_once() -> None:
         assert front.stopped.wait(10)
 
     code, out, asked = front.run(interrupt)
-    assert (code, out) == (7, b"first\nlast")
+    assert (code, out) == (7, b"first\nlast\n")
     assert [each.number for each in asked if isinstance(each, Signal)] == [signal.SIGTERM, signal.SIGINT]
     assert Stop(name="uid-of-train", grace_s=0) in asked
 
@@ -259,7 +259,7 @@ def test_a_manager_that_is_away_for_a_while_costs_no_line_and_shows_none_twice()
 
     def hanging_up(question: Question) -> Iterable[Said]:
         if isinstance(question, Logs) and not again.is_set():
-            yield line(b"first\n")
+            yield line(b"first")
             again.set()
             raise Hangup
         front.ends.set()
@@ -267,4 +267,4 @@ def test_a_manager_that_is_away_for_a_while_costs_no_line_and_shows_none_twice()
 
     front.script = hanging_up  # type: ignore[method-assign]
     code, out, _ = front.run(lambda _: None)
-    assert (code, out) == (7, b"last")
+    assert (code, out) == (7, b"last\n")

@@ -86,6 +86,7 @@ def test_a_pod_of_kubernetes_runs_and_what_it_leaves_is_said_by_path() -> None:
         (b"apiVersion: v2\nkind: Pod\nspec: {containers: [{name: a, image: b}]}", ("$.apiVersion", "v1")),
         (b"kind: Pod", ("$",)),
         (b"", ("a NoneType",)),
+        (b"kind: {a: [{}]}", ("$.kind",)),
         (b"- a", ("a list",)),
         (b"a: &a [x]\nb: *a", ("an alias, *a",)),
         (b"a: 1\n---\nb: 2", ("several documents",)),

@@ -43,6 +43,7 @@ class Subcommand(NamedTuple):
 SUBCOMMANDS: Final = {
     "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
     "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
+    "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
     "events": Subcommand(
         "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"
     ),

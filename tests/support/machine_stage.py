@@ -103,7 +103,10 @@ def bare_machine(
             up = inside(machine, Daemon("up", argv, lambda _: None, env))
             up.program.log.parent.mkdir(parents=True, exist_ok=True)
             up.program.log.touch()
-            yield MachineStage(machine, up, registry, programs)
+            try:
+                yield MachineStage(machine, up, registry, programs)
+            finally:
+                up.kill()
         finally:
             machine.stop()
             fetched.kill()

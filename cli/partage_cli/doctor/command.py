@@ -18,6 +18,8 @@ from partage_cli.doctor.checks import Check, run
 from partage_cli.doctor.findings import About, Finding, Severity
 from partage_cli.doctor.local_node import LocalNode
 from partage_cli.doctor.output import as_json, as_text, summary
+from partage_cli.machine.places import DRIVER
+from partage_cli.machine.setup.decision import read_decision
 from partage_cli.main import FOUND_WRONG, SUBCOMMANDS
 from partage_crishim.settings import CrishimSettings
 
@@ -36,9 +38,16 @@ CHECKS: Final[Mapping[str, Check]] = {
     "runtime": containerd.container_runtime,
     "runtime-variables": containerd.nvidia_runtime,
     "keys": daemons.keys,
+    "private-keys": daemons.private_keys,
     "kernel": system.kernel,
     "selinux": system.selinux,
     "api": cluster.cluster,
+}
+_OF_A_CLUSTER: Final = frozenset(("kubelet-endpoint", "kubelet-speaks", "private-keys", "api"))
+"""On a machine of its own there is no kubelet, and who signs is here."""
+_CHECKS_OF_A_MACHINE: Final[Mapping[str, Check]] = {
+    **{name: check for name, check in CHECKS.items() if name not in _OF_A_CLUSTER},
+    "manager-speaks": daemons.manager_speaks,
 }
 
 
@@ -78,15 +87,16 @@ def command(  # noqa: PLR0913 (one parameter for each word of the command line)
     warnings, and what could not be checked, leave it at 0.
     """
     settings, mistakes = _crishim_settings(root)
+    decision = read_decision(root)
     node = LocalNode(
         root=root,
         name=node_name or settings.node_name,
-        driver_root=driver_root or settings.driver_root,
+        driver_root=driver_root or (Path(DRIVER) if decision and decision.simulated else settings.driver_root),
         crishim=settings,
         kubeconfig=kubeconfig,
         namespace=namespace,
     )
-    findings = [*mistakes, *run(CHECKS, node)]
+    findings = [*mistakes, *run(CHECKS if decision is None else _CHECKS_OF_A_MACHINE, node)]
     _print(findings, output)
     return FOUND_WRONG if any(each.status is Severity.WRONG for each in findings) else 0
 

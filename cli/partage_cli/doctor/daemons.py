@@ -91,6 +91,20 @@ def spoke(about: About, age_s: float | Unseen) -> Finding:
     return about.ok(f"kubelet spoke to crishim {age(age_s)} ago")
 
 
+def manager_speaks(node: LocalNode) -> Iterator[Finding]:
+    """As `kubelet_speaks`, on a machine without Kubernetes."""
+    path = node.path(KUBELET_SPOKE)
+    about, age_s = About("manager-speaks", (str(path),)), age_of(path)
+    do = "`partage up`; where systemd runs, `systemctl status partage-manager`"
+    if isinstance(age_s, Unseen):
+        say = about.wrong if age_s.is_missing else about.unknown
+        yield say("the manager never spoke to crishim, so no container is placed", do=do)
+    elif not is_fresh(age_s):
+        yield about.wrong(f"the manager last spoke to crishim {age(age_s)} ago, so no container is placed", do=do)
+    else:
+        yield about.ok(f"the manager spoke to crishim {age(age_s)} ago")
+
+
 def advertiser(node: LocalNode) -> Iterator[Finding]:
     path = node.path(ADVERTISER_LOCK)
     about, runs = About("advertiser", (str(path),)), is_held(path)
@@ -135,7 +149,7 @@ def is_fresh(age_s: float) -> bool:
 
 
 def keys(node: LocalNode) -> Iterator[Finding]:
-    """At least one verifies; and no private half lies where it need not."""
+    """At least one verifies."""
     folder = node.path(node.crishim.keys)
     about = About("keys", (str(folder),))
     names = names_in(folder)
@@ -149,10 +163,10 @@ def keys(node: LocalNode) -> Iterator[Finding]:
         yield about.warning("; ".join(map(str, loaded.faults)), do="mend or remove these files; other keys hold")
     else:
         yield about.ok(f"allocations are believed by {', '.join(sorted(loaded.keys))}")
-    yield from _private(node)
 
 
-def _private(node: LocalNode) -> Iterator[Finding]:
+def private_keys(node: LocalNode) -> Iterator[Finding]:
+    """No private half lies where it need not."""
     folder = KeyFolders.at_root(node.root).private
     names = names_in(folder)
     if not isinstance(names, Unseen) and any(name.endswith(".key") for name in names):

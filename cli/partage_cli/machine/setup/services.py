@@ -37,6 +37,8 @@ class Service:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     tells_systemd: bool = True
     """That it is ready."""
+    silences: tuple[bytes, ...] = ()
+    """Lines that hold one of these are not passed on where it is supervised."""
     outlives: bool = False
     """Running containers need it as they need a kernel's driver, so it ends only when they do."""
 
@@ -56,6 +58,7 @@ def services(root: Path, decision: Decision, *, python: str, log: tuple[str, ...
             about="containers of this machine",
             argv=(str(containerd), "--config", str(root / CONTAINERD_CONFIG), "--log-level", "warn"),
             env={"PATH": f"{containerd.parent}:{PATH}"},
+            silences=(b" level=info ", b" level=debug "),  # of its shims, whatever level it has itself
         ),
         Service(
             name=BROKER,

@@ -18,6 +18,7 @@ from typing import Final
 from partage_cli.machine.places import DRIVER
 from partage_cli.machine.setup.services import Service
 from partage_simgpu import simgpud
+from partage_simgpu.errors import SimulationError
 
 Say = Callable[[str], None]
 FIRST_S: Final = 0.1
@@ -26,6 +27,7 @@ SETTLED_S: Final = 30.0
 """After so long the next death is a first one again."""
 _END_S: Final = 25.0
 """Above the daemons' own deadline for their stop."""
+_LOOK_EVERY_S: Final = 0.2
 _LONGEST_LINE: Final = 8 << 10
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -57,14 +59,17 @@ class Keeper:
     def __init__(self, root: Path, service: Service, say: Say) -> None:
         self._root, self._service, self._say = root, service, say
         self._process: asyncio.subprocess.Process | None = None
+        self._is_ending = False
 
     async def keep(self) -> None:
-        """For ever; it is cancelled at the end."""
+        """Until it is stopped, and then perhaps cancelled."""
         loop = asyncio.get_running_loop()
         wait_s = FIRST_S
         while True:
             began_s = loop.time()
             how = await self._live()
+            if self._is_ending:
+                return
             wait_s = FIRST_S if loop.time() - began_s > SETTLED_S else wait_s
             self._say(f"{self._service.name} {how}; it starts again in {wait_s:g} s")
             await asyncio.sleep(wait_s)
@@ -72,6 +77,7 @@ class Keeper:
 
     async def stop(self) -> None:
         """Asks it to end, and kills one that does not."""
+        self._is_ending = True
         process = self._process
         if process is None or process.returncode is not None or self._service.outlives:
             return
@@ -87,19 +93,19 @@ class Keeper:
 
     async def _live(self) -> str:
         """From its start to its end; how it ended."""
-        if self._service.outlives and await self._adopted():
-            return "has ended"
+        if self._service.outlives:
+            return await self._watched()
         service = self._service
         try:
             self._process = process = await asyncio.create_subprocess_exec(
                 *service.argv,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE if not service.outlives else asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.STDOUT if not service.outlives else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
                 env={**os.environ, **service.env},
                 cwd="/",
                 start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends all in order
-                preexec_fn=None if service.outlives else _end_with_parent,
+                preexec_fn=_end_with_parent,
             )
         except OSError as error:
             return f"cannot be started: {error.strerror}"
@@ -107,15 +113,18 @@ class Keeper:
             await self._pass_on(process.stdout)
         return _ending(await process.wait())
 
-    async def _adopted(self) -> bool:
-        """Whether one of an earlier supervisor ran, and until it has ended."""
-        found = await asyncio.to_thread(simgpud.running, self._root / DRIVER)
-        if found is None:
-            return False
+    async def _watched(self) -> str:
+        """The simulated driver: one of an earlier supervisor, or one that is no child of ours, until it has ended."""
+        root = self._root / DRIVER
+        try:
+            found = await asyncio.to_thread(_simulation, root)
+        except (SimulationError, OSError) as error:
+            return f"cannot be started: {error}"
         with found:
             while found.runs:  # noqa: ASYNC110  no child of ours
-                await asyncio.sleep(1.0)
-        return True
+                await asyncio.sleep(_LOOK_EVERY_S)
+            found.reap()
+        return "has ended"
 
     async def _pass_on(self, stream: asyncio.StreamReader) -> None:
         """What it says, a line each with its name in front; a longer line is cut."""
@@ -129,8 +138,14 @@ class Keeper:
             self._tell(line)
 
     def _tell(self, line: bytes) -> None:
+        if any(each in line for each in self._service.silences):
+            return
         text = line[:_LONGEST_LINE].decode(errors="replace")
         self._say(f"{self._service.name} | {''.join(each if each.isprintable() else '?' for each in text)}")
+
+
+def _simulation(root: Path) -> simgpud.Simgpud:
+    return simgpud.running(root) or simgpud.start(root)
 
 
 def _ending(status: int) -> str:

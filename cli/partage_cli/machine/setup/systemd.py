@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +13,8 @@ from partage_base.files import write_whole
 from partage_cli.machine.setup.decision import Decision
 from partage_cli.machine.setup.errors import NotStarted
 from partage_cli.machine.setup.foreground import come_up
-from partage_cli.machine.setup.services import services
-from partage_cli.machine.setup.units import PREFIX, TARGET, units
+from partage_cli.machine.setup.services import Service, services
+from partage_cli.machine.setup.units import PREFIX, TARGET, unit_name, units
 
 Say = Callable[[str], None]
 FOLDER: Final = "etc/systemd/system"
@@ -43,16 +43,17 @@ async def start(root: Path, decision: Decision, *, say: Say) -> None:
     await come_up(root, decision, [each.name for each in every])
 
 
-async def stop(root: Path, names: list[str]) -> None:
-    """These units, as far as they are there."""
-    present = [name for name in names if (root / FOLDER / name).exists()]
-    if present:
+async def stop(root: Path, every: Iterable[Service]) -> None:
+    """Their units, the last one first, as far as they are there."""
+    names = [unit_name(service) for service in reversed(tuple(every))]
+    if present := [name for name in names if (root / FOLDER / name).exists()]:
         await _systemctl("stop", *present)
 
 
-async def remove(root: Path, names: list[str]) -> None:
-    await _systemctl("disable", "--quiet", TARGET)
-    for name in names:
+async def remove(root: Path, every: Iterable[Service]) -> None:
+    if (root / FOLDER / TARGET).exists():
+        await _systemctl("disable", "--quiet", TARGET)
+    for name in (TARGET, *map(unit_name, every)):
         (root / FOLDER / name).unlink(missing_ok=True)
     await _systemctl("daemon-reload")
 

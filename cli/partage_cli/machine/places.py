@@ -40,5 +40,7 @@ BRIDGE: Final = "partage-br0"
 
 MACHINE_FILE: Final = "etc/partage/machine.toml"
 """What `partage up` decided."""
+MANAGER_LOCK: Final = f"{RUN}/manager.lock"
+"""Held by the manager that runs."""
 HOLD: Final = f"{RUN}/hold"
 """Locked by who sets the machine up, supervises it, or takes it down."""

@@ -215,7 +215,8 @@ CALL(cuGraphCreate, CUgraph *made, unsigned flags) {
 
 CALL(cuGraphDestroy, CUgraph handle) {
     struct cuda_graph *graph;
-    TRY(graph_of(handle, &graph));
+    CUresult result = graph_of(handle, &graph);
+    if (result) return result;
     if (graph->owned) return CUDA_ERROR_INVALID_VALUE;
     graph_drop(graph);
     return CUDA_SUCCESS;
@@ -223,13 +224,15 @@ CALL(cuGraphDestroy, CUgraph handle) {
 
 CALL(cuGraphClone, CUgraph *made, CUgraph handle) {
     struct cuda_graph *graph;
-    TRY(graph_of(handle, &graph));
+    CUresult result = graph_of(handle, &graph);
+    if (result) return result;
     return made && !graph_has_memory(graph) ? graph_clone(graph, made) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuGraphNodeFindInClone, CUgraphNode *found, CUgraphNode original, CUgraph handle) {
     struct cuda_graph *graph;
-    TRY(graph_of(handle, &graph));
+    CUresult result = graph_of(handle, &graph);
+    if (result) return result;
     for (size_t i = 0; found && i < graph->nodes.count; i++)
         if (graph->nodes.node[i]->copy_of == original) {
             *found = graph->nodes.node[i];
@@ -258,7 +261,8 @@ CALL(cuGraphGetRootNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
 
 CALL(cuGraphDestroyNode, CUgraphNode handle) {
     struct cuda_node *node;
-    TRY(node_of(handle, &node));
+    CUresult result = node_of(handle, &node);
+    if (result) return result;
     struct cuda_graph *graph = node->graph;
     if (graph_has_memory(graph)) return CUDA_ERROR_INVALID_VALUE;
     nodes_remove(&graph->nodes, node);

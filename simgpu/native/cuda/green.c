@@ -26,11 +26,12 @@ static CUresult begin(struct cuda_green *green, struct device *device) {
 CALL(cuGreenCtxCreate, CUgreenCtx *made, const void *resources, CUdevice ordinal, unsigned flags) {
     struct device *device;
     CUcontext primary;
-    TRY(device_of(ordinal, &device));
+    CUresult result = device_of(ordinal, &device);
+    if (result) return result;
     if (!made || !resources || flags > 1) return CUDA_ERROR_INVALID_VALUE;
     struct cuda_green *green = calloc(1, sizeof *green);
     if (!green) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = cuDevicePrimaryCtxRetain(&primary, ordinal);
+    result = cuDevicePrimaryCtxRetain(&primary, ordinal);
     if (!result && (result = begin(green, device))) cuDevicePrimaryCtxRelease_v2(ordinal);
     if (!result) *made = green;
     return result;
@@ -42,7 +43,8 @@ static CUresult check(const struct cuda_green *green) {
 }
 
 CALL(cuGreenCtxDestroy, CUgreenCtx green) {
-    TRY(check(green));
+    CUresult result = check(green);
+    if (result) return result;
     green->magic = 0;
     pthread_mutex_lock(&contexts_lock);
     context_end(green->context);

@@ -4,7 +4,8 @@
 
 CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
     struct cuda_context *context;
-    TRY(context_of(handle, &context));
+    CUresult result = context_of(handle, &context);
+    if (result) return result;
     if (!version) return CUDA_ERROR_INVALID_VALUE;
     *version = context->version;
     return CUDA_SUCCESS;
@@ -12,7 +13,8 @@ CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
 
 CALL(cuCtxGetFlags, unsigned *flags) {
     struct cuda_context *context;
-    TRY(context_current(&context));
+    CUresult result = context_current(&context);
+    if (result) return result;
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = context->flags;
     return CUDA_SUCCESS;
@@ -23,13 +25,15 @@ CALL(cuCtxGetFlags, unsigned *flags) {
 static const size_t limits[CONTEXT_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
 static CUresult limit_of(int limit, struct cuda_context **context) {
-    TRY(context_current(context));
+    CUresult result = context_current(context);
+    if (result) return result;
     return limit >= 0 && limit < CONTEXT_LIMITS ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 CALL(cuCtxGetLimit, size_t *value, int limit) {
     struct cuda_context *context;
-    TRY(limit_of(limit, &context));
+    CUresult result = limit_of(limit, &context);
+    if (result) return result;
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     *value = context->limits[limit] ? context->limits[limit] : limits[limit];
     return CUDA_SUCCESS;

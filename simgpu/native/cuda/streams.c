@@ -84,7 +84,8 @@ static CUresult own_stream(struct cuda_context *context, struct cuda_stream **fo
         }
     }
     if (place < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    TRY(stream_new(context, 0, 0, found));
+    CUresult result = stream_new(context, 0, 0, found);
+    if (result) return result;
     (*found)->per_thread = true;
     thread->own[place].stream = *found;
     thread->own[place].id = (*found)->id;
@@ -105,7 +106,8 @@ CUresult stream_of(CUstream handle, bool per_thread, struct cuda_stream **found)
         return device_fault(handle->context->device);
     }
     struct cuda_context *context;
-    TRY(context_current(&context));
+    CUresult result = context_current(&context);
+    if (result) return result;
     if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread)) return own_stream(context, found);
     *found = context->legacy;
     return CUDA_SUCCESS;

@@ -12,8 +12,7 @@ from isolation.leases.members import Member
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import TimeTold
 from partage_isolation.wire.packets import What
-from support.isolated import Contained, Isolated, until
-from support.procfs import cpu_s
+from support.isolated import Contained, Isolated, cpu_s, until
 
 pytestmark = pytest.mark.slow
 

@@ -76,8 +76,19 @@ def services(root: Path, decision: Decision, *, python: str, log: tuple[str, ...
             about="which cards there are, and how they are",
             argv=ours("partage_advertiser", "--no-cluster"),
         ),
+        Service(
+            name=MANAGER,
+            about="pods of this machine",
+            argv=ours("partage_cli.machine.manager", *_of_manager(decision)),
+        ),
     )
     return (*((_simulation(root),) if decision.simulated else ()), *every)
+
+
+def _of_manager(decision: Decision) -> tuple[str, ...]:
+    ctr = ("--ctr", str(Path(decision.programs.containerd).with_name("ctr")))
+    group = ("--group", decision.group) if decision.group else ()
+    return (*ctr, *group, *(("--simulated",) if decision.simulated else ()))
 
 
 def _simulation(root: Path) -> Service:

@@ -1,0 +1,93 @@
+"""Why a pod does not fit on this machine's cards, and what would, in a sentence for its owner. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from partage_plugins.vocabulary import Card, GpuRequest
+from partage_plugins.vocabulary.limits import WHOLE_MILLI
+from partage_plugins.vocabulary.reasons import Reason
+
+_MIB: Final = 1 << 20
+_GIB: Final = 1 << 30
+
+
+class NoRoom(Struct, frozen=True):
+    why: str
+    lasts: bool
+    """It does not fit either when another pod has ended."""
+
+
+class CardRoom(Struct, frozen=True):
+    """A card, and what pods hold of it."""
+
+    card: Card
+    given_milli: int
+    given_bytes: int
+
+    @property
+    def free_milli(self) -> int:
+        return max(0, WHOLE_MILLI - self.given_milli)
+
+    @property
+    def free_bytes(self) -> int:
+        return max(0, self.card.memory_bytes - self.given_bytes)
+
+
+def shortage(reason: Reason | None, wanted: Sequence[GpuRequest], rooms: Sequence[CardRoom]) -> NoRoom:
+    """`reason` is the plugins', for this one machine; None where an owner refused what all said fits."""
+    if reason is None:
+        return NoRoom(f"its containers do not fit onto the cards together; {_most_free(rooms)}", lasts=False)
+    words = _WORDS.get(reason.code)
+    said = str(reason) if words is None else words(wanted)
+    return NoRoom(said if reason.lasts else f"{said}; {_most_free(rooms)}", lasts=reason.lasts)
+
+
+def amount(number: int) -> str:
+    """Bytes for people, rounded down."""
+    return f"{number / _GIB:.4g} GiB" if number >= _GIB else f"{number // _MIB} MiB"
+
+
+def _most_free(rooms: Sequence[CardRoom]) -> str:
+    open_rooms = [room for room in rooms if room.card.is_allocatable]
+    if not open_rooms:
+        return "no card of this machine is free to share"
+    most = max(open_rooms, key=lambda room: (min(room.free_milli, _part(room)), room.free_milli, room.free_bytes))
+    return (
+        f"the most that is free on one card is {most.free_milli} milli and {amount(most.free_bytes)} "
+        f"(card {most.card.index})"
+    )
+
+
+def _part(room: CardRoom) -> int:
+    """What is left of its memory, in milli."""
+    return WHOLE_MILLI * room.free_bytes // max(1, room.card.memory_bytes)
+
+
+def _cards(wanted: Sequence[GpuRequest]) -> str:
+    count = max((ask.count for ask in wanted), default=1)
+    return "no card has" if count == 1 else f"there are no {count} cards that have"
+
+
+def _too_little_share(wanted: Sequence[GpuRequest]) -> str:
+    return f"{_cards(wanted)} a share of {max((ask.share_milli for ask in wanted), default=0)} milli left"
+
+
+def _too_little_memory(wanted: Sequence[GpuRequest]) -> str:
+    memory = max((ask.memory_bytes or 0 for ask in wanted), default=0)
+    return f"{_cards(wanted)} {amount(memory) if memory else 'the memory'} left beside that share"
+
+
+_WORDS: Final[Mapping[str, Callable[[Sequence[GpuRequest]], str]]] = {
+    "gpu/no-cards": lambda _: "this machine has no cards",
+    "gpu/too-few-healthy": lambda _: "this machine has too few cards that are healthy and may be shared",
+    "gpu/too-few-wanted": lambda _: "this machine has too few cards such as it asks for",
+    "gpu/share": _too_little_share,
+    "gpu/memory": _too_little_memory,
+    "gpu/tags": lambda _: "tags of the pods on the cards keep it away (affinity, anti-affinity or exclusion)",
+    "gpu/together": lambda _: "its containers do not fit onto the cards together",
+}
+"""By the codes of the GPU plugin; what others say is shown as they say it."""

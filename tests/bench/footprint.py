@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,7 @@ from bench.cycle import NODES, POD, SMALLER, Scheduler, pod_object
 from bench.harness import Bench
 from partage_plugins.vocabulary import NodeName, PodUid
 from partage_scheduler.objects.excess import OF_NODES, OF_PODS
+from support.procfs import status
 
 PODS: Final = 30_000
 HOSTILE: Final = 100
@@ -34,8 +35,7 @@ Fill = Callable[[Json, str, int], object]
 def resident_mib() -> float:
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / 1024
+    return status(os.getpid(), "VmRSS") / 1024
 
 
 def _main(pod: Json) -> Json:

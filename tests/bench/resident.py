@@ -6,7 +6,6 @@ of rich along) is not. The plugins' process is not counted; it has a bound of it
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from bench.harness import Bench
@@ -15,6 +14,7 @@ from bench.splicing.programs import build
 from rig.lone import LoneRuntime, lone_runtime
 from rig.machine.components import Component
 from support.crishim import SOCKET, crishim, figures, in_front
+from support.procfs import status
 
 CALLS: Final = 100_000
 SMOKE_CALLS: Final = 2_000
@@ -27,8 +27,7 @@ _FOR_DEVELOPERS: Final = "import sys\nsys.modules.update(dict.fromkeys(('rich', 
 
 
 def resident_mib(component: Component) -> float:
-    lines = Path(f"/proc/{component.pid}/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / _KIB
+    return status(component.pid, "VmRSS") / _KIB
 
 
 def as_installed(runtime: LoneRuntime) -> dict[str, str]:

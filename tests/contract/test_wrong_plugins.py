@@ -14,6 +14,7 @@ from contract.wrong.living import PIDS
 from partage_plugins.testing import Limits, Report, Subject, run
 from partage_plugins.testing.catalogue import checks_of
 from partage_plugins.testing.examples import inventory, pod
+from support.procfs import lives
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the first test waits for all reports
 
@@ -188,13 +189,4 @@ def test_what_a_dying_plugin_started_ends_with_it(tmp_path: Path, monkeypatch: p
     assert "plugin fpga was killed by SIGABRT in partage_started" in report.of("starts_and_stops").why
     started = [int(line) for line in pids.read_text().splitlines()]
     assert started
-    assert not [pid for pid in started if _runs(pid)]
-
-
-def _runs(pid: int) -> bool:
-    """Whether the process lives; a dead one that nobody has reaped yet does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(") ")[2][0] not in "ZX"
+    assert not [pid for pid in started if lives(pid)]

@@ -27,6 +27,7 @@ from rig.client.pods import Pod
 from rig.client.wait import until
 from rig.rig import RigSettings, running
 from support.crishim_stage import NODE, OWN, Stage, half, install_devices, node_settings, whole
+from support.procfs import descriptors, status
 from unit.gpu_node.nodes import FIRST, SECOND
 
 EXIT_LEAKED: Final = 3
@@ -134,25 +135,16 @@ def _now(stage: Stage) -> Holdings:
     child = next(iter(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()), None)
     own = stage.machine.path(OWN)
     return Holdings(
-        descriptors=_descriptors(pid),
-        threads=int(_status(pid, "Threads")),
+        descriptors=descriptors(pid),
+        threads=status(pid, "Threads"),
         connections=int(stage.metrics()[_OPEN]),
-        resident_kib=int(_status(pid, "VmRSS")),
-        plugins_resident_kib=int(_status(int(child), "VmRSS")) if child else 0,
-        plugins_descriptors=_descriptors(int(child)) if child else 0,
+        resident_kib=status(pid, "VmRSS"),
+        plugins_resident_kib=status(int(child), "VmRSS") if child else 0,
+        plugins_descriptors=descriptors(int(child)) if child else 0,
         reserved=_count(own / "reserved"),
         records=_count(own / "records/containers"),
         floors=_count(own / "records/pods"),
     )
-
-
-def _descriptors(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
-def _status(pid: int, name: str) -> str:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(line.split()[1] for line in lines if line.startswith(f"{name}:"))
 
 
 def _count(folder: Path) -> int:

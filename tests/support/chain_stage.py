@@ -34,6 +34,7 @@ from rig.control.settings import ControlSettings
 from rig.identity.people import SCHEDULER, TEAM
 from rig.nodes.node import Node, NodeSettings
 from rig.rig import Rig, RigSettings, running
+from support import procfs
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
@@ -84,12 +85,11 @@ class Scheduler:
 
     @property
     def descriptors(self) -> int:
-        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+        return procfs.descriptors(self.pid)
 
     @property
     def rss_bytes(self) -> int:
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return procfs.status(self.pid, "VmRSS") << 10
 
     @property
     def said(self) -> str:

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
@@ -218,14 +217,3 @@ def until(condition: Callable[[], bool], *, why: Callable[[], str] = lambda: "it
     while not condition():
         assert time.monotonic() < end, why()
         time.sleep(0.005)
-
-
-def open_files(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
-
-
-def cpu_s(pid: int) -> float:
-    """Time on a processor so far."""
-    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
-        fields = stat.read().rpartition(b")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -61,8 +61,7 @@ static int own_value(const struct sim_model *model, int attribute) {
 
 CALL(cuDeviceGetAttribute, int *value, int attribute, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!value || attribute < 1 || attribute >= (int)(sizeof values / sizeof *values)) return CUDA_ERROR_INVALID_VALUE;
     *value = values[attribute] == OWN ? own_value(&device->about->model, attribute) : values[attribute];
     return CUDA_SUCCESS;

@@ -39,9 +39,8 @@ CUresult stream_call(struct cuda_stream *stream, CUhostFn function, void *data) 
 static CUresult launch_host(CUstream handle, CUhostFn function, void *data, bool per_thread) {
     struct cuda_stream *stream;
     bool capturing;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (!result) result = stream_begin(stream, &capturing);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
+    TRY(stream_begin(stream, &capturing));
     if (!function) return CUDA_ERROR_INVALID_VALUE;
     return capturing ? capture_host(stream, function, data) : stream_call(stream, function, data);
 }
@@ -65,9 +64,8 @@ CALL(cuLaunchHostFunc_v2_ptsz, CUstream stream, CUhostFn function, void *data, u
 
 static CUresult add_callback(CUstream handle, CUstreamCallback function, void *data, unsigned flags, bool per_thread) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (!result) result = capture_forbids_asking(stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
+    TRY(capture_forbids_asking(stream));
     if (!function || flags) return CUDA_ERROR_INVALID_VALUE;
     return hold(stream, &(struct callback){.stream = handle, .told = function, .data = data});
 }

@@ -40,8 +40,7 @@ CALL(cuStreamBeginCapture_v2_ptsz, CUstream stream, CUstreamCaptureMode mode) {
 static CUresult begin_to(CUstream stream, CUgraph handle, const CUgraphNode *before, size_t count,
                          CUstreamCaptureMode mode, bool per_thread) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     if (count && !before) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (!nodes_has(&graph->nodes, before[i])) return CUDA_ERROR_INVALID_VALUE;
@@ -101,12 +100,11 @@ static CUresult may_end(const struct capture *capture, const struct cuda_stream 
 
 static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
     if (!made) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&captures_lock);
     struct capture *capture = stream->capture;
-    result = may_end(capture, stream);
+    CUresult result = may_end(capture, stream);
     if (!result) {
         result = capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : joined(capture);
         if (result && capture->owns_graph) graph_drop(capture->graph);
@@ -131,8 +129,7 @@ struct info {
 
 static CUresult info_of(CUstream handle, bool per_thread, struct info *info) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
     if (stream_is_implicit(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *info = (struct info){.before = &none};
     pthread_mutex_lock(&captures_lock);
@@ -170,8 +167,7 @@ struct answers {
 static CUresult tell(CUstream stream, const struct answers *to, bool per_thread) {
     static const CUgraphEdgeData plain[256];
     struct info info;
-    CUresult result = info_of(stream, per_thread, &info);
-    if (result) return result;
+    TRY(info_of(stream, per_thread, &info));
     if (!to->status) return CUDA_ERROR_INVALID_VALUE;
     *to->status = info.status;
     if (info.status != CAPTURE_ACTIVE) return CUDA_SUCCESS;

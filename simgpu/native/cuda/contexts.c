@@ -45,13 +45,12 @@ static CUresult ask(enum sim_ask what, struct device *device, struct sim_reply *
 CUresult context_begin(struct cuda_context *context, u32 flags) {
     struct device *device = context->device;
     struct sim_reply reply;
-    CUresult result = ask(SIM_ATTACH, device, &reply);
-    if (result) return result;
+    TRY(ask(SIM_ATTACH, device, &reply));
     device->row = (int)reply.row;
     device_sticks(device); /* what befell an earlier process in this row is over */
     device->contexts++;
     device_advance(device);
-    result = stream_new(context, 0, 0, &context->legacy);
+    CUresult result = stream_new(context, 0, 0, &context->legacy);
     if (result) {
         device->contexts--;
         ask(SIM_DETACH, device, &reply);
@@ -114,13 +113,12 @@ static CUresult push(struct cuda_context *context) {
 
 static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal, u32 version) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (!result) result = device_fault(device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
+    TRY(device_fault(device));
     if (!made || flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&contexts_lock);
     struct cuda_context *context = context_new(device, false);
-    result = context ? context_begin(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = context ? context_begin(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_unlock(&contexts_lock);
     if (!result) result = push(context);
     if (result) return result;
@@ -158,8 +156,7 @@ CALL(cuCtxDestroy_v2, CUcontext handle) {
 
 CALL(cuCtxAttach, CUcontext *found, unsigned flags) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (!found || flags || context->is_primary) return CUDA_ERROR_INVALID_VALUE;
     atomic_fetch_add(&context->references, 1);
     *found = context;
@@ -169,8 +166,7 @@ CALL(cuCtxAttach, CUcontext *found, unsigned flags) {
 /* Who detaches last destroys it. */
 CALL(cuCtxDetach, CUcontext handle) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (context != handle || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
     if (atomic_load(&context->references) == 1) return cuCtxDestroy_v2(handle);
     atomic_fetch_sub(&context->references, 1);
@@ -212,8 +208,7 @@ CALL(cuCtxGetCurrent, CUcontext *found) {
 
 static CUresult device_of_context(CUdevice *ordinal, CUcontext handle) {
     struct cuda_context *context;
-    CUresult result = context_of(handle, &context);
-    if (result) return result;
+    TRY(context_of(handle, &context));
     if (!ordinal) return CUDA_ERROR_INVALID_VALUE;
     *ordinal = context->device->ordinal;
     return CUDA_SUCCESS;

@@ -144,8 +144,7 @@ CALL(cuDeviceGetCount, int *count) {
 
 CALL(cuDeviceGet, CUdevice *found, int ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     *found = ordinal;
     return CUDA_SUCCESS;
@@ -153,8 +152,7 @@ CALL(cuDeviceGet, CUdevice *found, int ordinal) {
 
 CALL(cuDeviceGetName, char *name, int length, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!name || length < 1) return CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)length, "%s", device->about->model.name);
     return CUDA_SUCCESS;
@@ -162,8 +160,7 @@ CALL(cuDeviceGetName, char *name, int length, CUdevice ordinal) {
 
 CALL(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     *bytes = device->about->model.memory - device->about->model.reserved;
     return CUDA_SUCCESS;
@@ -183,8 +180,7 @@ static void uuid_bytes(const char *text, CUuuid *uuid) {
 
 static CUresult uuid_of(CUuuid *uuid, CUdevice ordinal, bool whole_card) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!uuid) return CUDA_ERROR_INVALID_VALUE;
     const struct sim_model *model = &device->about->model;
     if (whole_card && model->parent >= 0) model = &node->file->card[model->parent].model;
@@ -199,8 +195,7 @@ CALL(cuDeviceGetUuid_v2, CUuuid *uuid, CUdevice ordinal) { return uuid_of(uuid, 
 
 CALL(cuDeviceGetPCIBusId, char *text, int length, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!text || length < 13) return CUDA_ERROR_INVALID_VALUE;
     const struct sim_model *model = &device->about->model;
     snprintf(text, (size_t)length, "%04x:%02x:%02x.0", model->domain, model->bus, model->device);

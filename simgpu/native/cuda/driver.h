@@ -20,6 +20,13 @@
     __attribute__((visibility("default"))) CUresult name(__VA_ARGS__);                                                 \
     CUresult name(__VA_ARGS__)
 
+/* Leaves the function with any error. */
+#define TRY(call)                                                                                                      \
+    do {                                                                                                               \
+        const CUresult try_result = (call);                                                                            \
+        if (try_result != CUDA_SUCCESS) return try_result;                                                             \
+    } while (0)
+
 struct cuda_context;
 struct cuda_stream;
 

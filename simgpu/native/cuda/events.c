@@ -99,8 +99,7 @@ CUresult event_of(CUevent handle, struct cuda_event **found) {
 
 CALL(cuEventCreate, CUevent *made, unsigned flags) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     bool shared = flags & CU_EVENT_INTERPROCESS, timed = !(flags & CU_EVENT_DISABLE_TIMING);
     if (!made || flags & ~known || (shared && timed)) return CUDA_ERROR_INVALID_VALUE;
@@ -117,8 +116,7 @@ CALL(cuEventCreate, CUevent *made, unsigned flags) {
 
 CALL(cuEventDestroy_v2, CUevent handle) {
     struct cuda_event *event;
-    CUresult result = event_of(handle, &event);
-    if (result) return result;
+    TRY(event_of(handle, &event));
     pthread_mutex_lock(&event->device->advancing);
     forget(event);
     event->magic = 0;
@@ -153,10 +151,9 @@ static CUresult record(CUevent handle, CUstream in, unsigned flags, bool per_thr
     struct cuda_event *event;
     struct cuda_stream *stream;
     bool capturing;
-    CUresult result = event_of(handle, &event);
-    if (!result) result = stream_of(in, per_thread, &stream);
-    if (!result) result = stream_begin(stream, &capturing);
-    if (result) return result;
+    TRY(event_of(handle, &event));
+    TRY(stream_of(in, per_thread, &stream));
+    TRY(stream_begin(stream, &capturing));
     if (flags > 1 || (flags && !capturing)) return CUDA_ERROR_INVALID_VALUE;
     if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     if (capturing) return flags ? capture_add_record(stream, event) : capture_record(stream, event);
@@ -203,9 +200,8 @@ CALL(cuEventSynchronize, CUevent handle) {
 /* What a recorded event, not captured, was given as its time, or CUDA_ERROR_NOT_READY. */
 static CUresult wall_of(struct cuda_event *event, u64 *wall) {
     if (!event->recorded || event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = event_captured(event);
-    if (!result) result = event_done(event);
-    if (result) return result;
+    TRY(event_captured(event));
+    TRY(event_done(event));
     pthread_mutex_lock(&event->device->advancing);
     if (!event->wall) {
         struct sim_share share = sim_share_of(event->device->line, (u32)event->device->row, wall);
@@ -259,12 +255,11 @@ CUresult stream_wait(struct cuda_stream *stream, struct cuda_event *event) {
 static CUresult wait(CUstream handle, CUevent for_event, unsigned flags, bool per_thread) {
     struct cuda_event *event;
     struct cuda_stream *stream;
-    CUresult result = event_of(for_event, &event);
-    if (!result) result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(event_of(for_event, &event));
+    TRY(stream_of(handle, per_thread, &stream));
     if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
     bool handled;
-    result = capture_wait(stream, event, flags, &handled);
+    CUresult result = capture_wait(stream, event, flags, &handled);
     return result || handled ? result : stream_wait(stream, event);
 }
 

@@ -44,8 +44,7 @@ void executable_measure(struct cuda_executable *executable) {
 
 static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgraphNode *failed) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     if (failed) *failed = NULL;
     if (!made || flags & ~(u64)FLAGS) return CUDA_ERROR_INVALID_VALUE;
     if (flags & FLAG_DEVICE_LAUNCH) return CUDA_ERROR_NOT_SUPPORTED;
@@ -55,7 +54,7 @@ static CUresult instantiate(CUgraphExec *made, CUgraph handle, u64 flags, CUgrap
     *executable = (struct cuda_executable){.magic = EXECUTABLE_MAGIC, .flags = flags};
     executable->id = atomic_fetch_add(&last_id, 1) + 1;
     pthread_mutex_init(&executable->lock, NULL);
-    result = steps_of(graph, &executable->steps, &executable->count);
+    CUresult result = steps_of(graph, &executable->steps, &executable->count);
     if (!result) result = graph_clone(graph, &executable->graph);
     if (result) {
         steps_drop(executable->steps, executable->count);
@@ -104,8 +103,7 @@ CALL(cuGraphInstantiateWithParams_ptsz, CUgraphExec *made, CUgraph graph, CUDA_G
 
 CALL(cuGraphExecDestroy, CUgraphExec handle) {
     struct cuda_executable *executable;
-    CUresult result = executable_of(handle, &executable);
-    if (result) return result;
+    TRY(executable_of(handle, &executable));
     executable->magic = 0;
     if (executable->made_from) executable->made_from->instance = NULL;
     steps_drop(executable->steps, executable->count);
@@ -171,8 +169,7 @@ static CUresult launch_parts(struct cuda_executable *executable, struct cuda_str
 /* The usual case: one piece of work, and each event at its exact place in it. */
 static CUresult launch_whole(struct cuda_executable *executable, struct cuda_stream *stream) {
     u64 end;
-    CUresult result = stream_enqueue(stream, executable->length_ns, &end);
-    if (result) return result;
+    TRY(stream_enqueue(stream, executable->length_ns, &end));
     for (u32 i = 0; i < executable->count; i++) {
         const struct step *step = &executable->steps[i];
         if (step->task->work.kind == NODE_RECORD_EVENT && !step->disabled)
@@ -197,10 +194,9 @@ static CUresult launch(CUgraphExec handle, CUstream in, bool per_thread) {
     struct cuda_executable *executable;
     struct cuda_stream *stream;
     bool capturing;
-    CUresult result = executable_of(handle, &executable);
-    if (!result) result = stream_of(in, per_thread, &stream);
-    if (!result) result = stream_begin(stream, &capturing);
-    if (result) return result;
+    TRY(executable_of(handle, &executable));
+    TRY(stream_of(in, per_thread, &stream));
+    TRY(stream_begin(stream, &capturing));
     return capturing ? capture_child(stream, executable->graph) : launch_now(executable, stream);
 }
 

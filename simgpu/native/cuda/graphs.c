@@ -215,8 +215,7 @@ CALL(cuGraphCreate, CUgraph *made, unsigned flags) {
 
 CALL(cuGraphDestroy, CUgraph handle) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     if (graph->owned) return CUDA_ERROR_INVALID_VALUE;
     graph_drop(graph);
     return CUDA_SUCCESS;
@@ -224,15 +223,13 @@ CALL(cuGraphDestroy, CUgraph handle) {
 
 CALL(cuGraphClone, CUgraph *made, CUgraph handle) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     return made && !graph_has_memory(graph) ? graph_clone(graph, made) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuGraphNodeFindInClone, CUgraphNode *found, CUgraphNode original, CUgraph handle) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     for (size_t i = 0; found && i < graph->nodes.count; i++)
         if (graph->nodes.node[i]->copy_of == original) {
             *found = graph->nodes.node[i];
@@ -261,8 +258,7 @@ CALL(cuGraphGetRootNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
 
 CALL(cuGraphDestroyNode, CUgraphNode handle) {
     struct cuda_node *node;
-    CUresult result = node_of(handle, &node);
-    if (result) return result;
+    TRY(node_of(handle, &node));
     struct cuda_graph *graph = node->graph;
     if (graph_has_memory(graph)) return CUDA_ERROR_INVALID_VALUE;
     nodes_remove(&graph->nodes, node);

@@ -26,12 +26,11 @@ static CUresult begin(struct cuda_green *green, struct device *device) {
 CALL(cuGreenCtxCreate, CUgreenCtx *made, const void *resources, CUdevice ordinal, unsigned flags) {
     struct device *device;
     CUcontext primary;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!made || !resources || flags > 1) return CUDA_ERROR_INVALID_VALUE;
     struct cuda_green *green = calloc(1, sizeof *green);
     if (!green) return CUDA_ERROR_OUT_OF_MEMORY;
-    result = cuDevicePrimaryCtxRetain(&primary, ordinal);
+    CUresult result = cuDevicePrimaryCtxRetain(&primary, ordinal);
     if (!result && (result = begin(green, device))) cuDevicePrimaryCtxRelease_v2(ordinal);
     if (!result) *made = green;
     return result;
@@ -43,8 +42,7 @@ static CUresult check(const struct cuda_green *green) {
 }
 
 CALL(cuGreenCtxDestroy, CUgreenCtx green) {
-    CUresult result = check(green);
-    if (result) return result;
+    TRY(check(green));
     green->magic = 0;
     pthread_mutex_lock(&contexts_lock);
     context_end(green->context);

@@ -239,9 +239,8 @@ CUresult mark_settle(struct mark *mark) {
 static CUresult wait_for(struct cuda_stream *stream, struct cuda_stream *other) {
     struct mark *mark = mark_new(other->context->device, false, 0);
     if (!mark) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = append(other, &(struct held){.kind = HELD_MARK, .mark = mark_keep(mark)});
-    if (!result) result = append(stream, &(struct held){.kind = HELD_WAIT, .mark = mark});
-    return result;
+    TRY(append(other, &(struct held){.kind = HELD_MARK, .mark = mark_keep(mark)}));
+    return append(stream, &(struct held){.kind = HELD_WAIT, .mark = mark});
 }
 
 /* What the legacy stream holds, the blocking ones wait for, and the other way round. */

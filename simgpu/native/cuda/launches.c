@@ -22,21 +22,17 @@ static CUresult launch(CUfunction handle, const struct shape *shape, CUstream in
     struct cuda_stream *stream;
     bool capturing;
     u64 duration_ns;
-    CUresult result = stream_of(in, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(in, per_thread, &stream));
     if (!handle || handle->magic != FUNCTION_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
     struct cuda_function *function = handle;
-    result = shape_check(function, shape);
-    if (result) return result;
+    TRY(shape_check(function, shape));
     if (function->image->context && function->image->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     if (params && extra) return CUDA_ERROR_INVALID_VALUE;
-    result = function_duration(function, params, extra, &duration_ns);
-    if (!result) result = stream_begin(stream, &capturing);
-    if (result) return result;
+    TRY(function_duration(function, params, extra, &duration_ns));
+    TRY(stream_begin(stream, &capturing));
     if (capturing) return capture_kernel(stream, function, shape, duration_ns);
-    result = function_load(function, stream->context->device);
-    if (result) return result;
-    result = stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
+    TRY(function_load(function, stream->context->device));
+    CUresult result = stream_enqueue(stream, device_sticks(stream->context->device) ? SIM_NEVER : duration_ns, NULL);
     return result || !blocking() ? result : stream_finish(stream);
 }
 
@@ -57,9 +53,8 @@ enum { ATTRIBUTE_COOPERATIVE = 2 };
 /* All blocks of a cooperative launch must be on the card at once. */
 static CUresult fits_at_once(CUstream in, bool per_thread, const struct shape *shape) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(in, per_thread, &stream);
-    if (!result) result = shape_check(NULL, shape);
-    if (result) return result;
+    TRY(stream_of(in, per_thread, &stream));
+    TRY(shape_check(NULL, shape));
     const struct sim_model *model = &stream->context->device->about->model;
     unsigned threads = shape->block[0] * shape->block[1] * shape->block[2];
     u64 blocks = (u64)shape->grid[0] * shape->grid[1] * shape->grid[2];
@@ -113,18 +108,16 @@ CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned co
 
 CALL(cuFuncSetBlockShape, CUfunction handle, int x, int y, int z) {
     struct cuda_function *function;
-    CUresult result = function_of(handle, &function);
-    if (result) return result;
+    TRY(function_of(handle, &function));
     struct shape shape = {{1, 1, 1}, {(unsigned)x, (unsigned)y, (unsigned)z}, 0};
-    result = shape_check(function, &shape);
+    CUresult result = shape_check(function, &shape);
     if (!result) memcpy(function->block, shape.block, sizeof function->block);
     return result;
 }
 
 CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned bytes) {
     struct cuda_function *function;
-    CUresult result = function_of(handle, &function);
-    if (result) return result;
+    TRY(function_of(handle, &function));
     size_t size = sizeof function->params;
     if (!value || offset < 0 || (size_t)offset > size || bytes > size - (size_t)offset) return CUDA_ERROR_INVALID_VALUE;
     memcpy(function->params + offset, value, bytes);
@@ -133,8 +126,7 @@ CALL(cuParamSetv, CUfunction handle, int offset, const void *value, unsigned byt
 
 static CUresult launch_grid(CUfunction handle, int width, int height, CUstream stream) {
     struct cuda_function *function;
-    CUresult result = function_of(handle, &function);
-    if (result) return result;
+    TRY(function_of(handle, &function));
     struct shape shape = {{(unsigned)width, (unsigned)height, 1}, {0}, function->shared_bytes};
     memcpy(shape.block, function->block, sizeof shape.block);
     return launch(function, &shape, stream, (void *[]){function->params}, NULL, false);

@@ -42,13 +42,6 @@
 #define ARENA_BYTES (8ull << 40)
 #endif
 
-/* Leaves the function with any error. */
-#define TRY(call)                                                                                                      \
-    do {                                                                                                               \
-        const CUresult try_result = (call);                                                                            \
-        if (try_result != CUDA_SUCCESS) return try_result;                                                             \
-    } while (0)
-
 /* Holds memory_lock to the end of the block. */
 #define LOCKED __attribute__((cleanup(memory_unlock), unused)) const char locked = memory_locked()
 char memory_locked(void);

@@ -113,8 +113,7 @@ static CUresult image_of(struct cuda_image *handle, bool library, struct cuda_im
 
 static CUresult load(CUmodule *made, const void *image) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (!made || !image) return CUDA_ERROR_INVALID_VALUE;
     return image_new(context, made);
 }
@@ -143,8 +142,7 @@ CALL(cuModuleLoadDataEx, CUmodule *made, const void *image, unsigned count, cons
 
 CALL(cuModuleUnload, CUmodule handle) {
     struct cuda_image *image;
-    CUresult result = image_of(handle, false, &image);
-    if (result) return result;
+    TRY(image_of(handle, false, &image));
     if (!image->context) return CUDA_ERROR_INVALID_HANDLE;
     image_drop(image);
     return CUDA_SUCCESS;
@@ -160,8 +158,7 @@ CALL(cuModuleGetFunction, CUfunction *found, CUmodule handle, const char *name) 
 CALL(cuModuleGetGlobal_v2, CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
     (void)address, (void)bytes;
     struct cuda_image *image;
-    CUresult result = image_of(handle, false, &image);
-    if (result) return result;
+    TRY(image_of(handle, false, &image));
     return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }
 

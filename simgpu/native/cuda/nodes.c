@@ -51,8 +51,7 @@ static CUresult host(const CUDA_HOST_NODE_PARAMS *params, struct task **made) {
 
 static CUresult event(CUevent handle, enum node_kind kind, struct task **made) {
     struct cuda_event *about;
-    CUresult result = event_of(handle, &about);
-    if (result) return result;
+    TRY(event_of(handle, &about));
     struct task *task = task_of_kind(kind);
     if (!task) return CUDA_ERROR_OUT_OF_MEMORY;
     task->event = about;
@@ -200,15 +199,13 @@ CALL(cuGraphAddDependencies_v2, CUgraph graph, const CUgraphNode *from, const CU
 }
 
 static CUresult of_kind(CUgraphNode handle, enum node_kind kind, const void *out, struct cuda_node **found) {
-    CUresult result = node_of(handle, found);
-    if (result) return result;
+    TRY(node_of(handle, found));
     return out && (*found)->task->work.kind == kind ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CALL(cuGraphNodeGetType, CUgraphNode handle, int *type) {
     struct cuda_node *node;
-    CUresult result = node_of(handle, &node);
-    if (result) return result;
+    TRY(node_of(handle, &node));
     if (!type) return CUDA_ERROR_INVALID_VALUE;
     *type = (int)node->task->work.kind;
     return CUDA_SUCCESS;

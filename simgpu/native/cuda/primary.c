@@ -62,8 +62,7 @@ CALL(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
 
 CALL(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned *flags, int *active) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&contexts_lock);
     *flags = device->primary ? device->primary->flags : 0;
@@ -74,8 +73,7 @@ CALL(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned *flags, int *active)
 
 CALL(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
     if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&contexts_lock);
     struct cuda_context *primary = primary_of(device);

@@ -4,8 +4,7 @@
 
 CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
     struct cuda_context *context;
-    CUresult result = context_of(handle, &context);
-    if (result) return result;
+    TRY(context_of(handle, &context));
     if (!version) return CUDA_ERROR_INVALID_VALUE;
     *version = context->version;
     return CUDA_SUCCESS;
@@ -13,8 +12,7 @@ CALL(cuCtxGetApiVersion, CUcontext handle, unsigned *version) {
 
 CALL(cuCtxGetFlags, unsigned *flags) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = context->flags;
     return CUDA_SUCCESS;
@@ -25,15 +23,13 @@ CALL(cuCtxGetFlags, unsigned *flags) {
 static const size_t limits[CONTEXT_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
 
 static CUresult limit_of(int limit, struct cuda_context **context) {
-    CUresult result = context_current(context);
-    if (result) return result;
+    TRY(context_current(context));
     return limit >= 0 && limit < CONTEXT_LIMITS ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
 }
 
 CALL(cuCtxGetLimit, size_t *value, int limit) {
     struct cuda_context *context;
-    CUresult result = limit_of(limit, &context);
-    if (result) return result;
+    TRY(limit_of(limit, &context));
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     *value = context->limits[limit] ? context->limits[limit] : limits[limit];
     return CUDA_SUCCESS;

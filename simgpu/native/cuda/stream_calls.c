@@ -8,8 +8,7 @@ enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 static CUresult create(CUstream *made, unsigned flags, int priority) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (!made || flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     if (priority > LEAST_PRIORITY) priority = LEAST_PRIORITY;
     if (priority < GREATEST_PRIORITY) priority = GREATEST_PRIORITY;
@@ -21,8 +20,7 @@ CALL(cuStreamCreateWithPriority, CUstream *made, unsigned flags, int priority) {
 
 CALL(cuCtxGetStreamPriorityRange, int *least, int *greatest) {
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (least) *least = LEAST_PRIORITY;
     if (greatest) *greatest = GREATEST_PRIORITY;
     return CUDA_SUCCESS;
@@ -31,8 +29,7 @@ CALL(cuCtxGetStreamPriorityRange, int *least, int *greatest) {
 CALL(cuStreamDestroy_v2, CUstream handle) {
     struct cuda_stream *stream;
     if ((uintptr_t)handle <= 2) return driver_ready() ? driver_ready() : CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = stream_of(handle, false, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, false, &stream));
     if (stream->legacy) return CUDA_ERROR_INVALID_HANDLE;
     if (stream_capturing(stream)) capture_leave(stream);
     stream_drop(stream);
@@ -65,8 +62,7 @@ CALL(cuStreamSynchronize_ptsz, CUstream stream) { return synchronize(stream, tru
 
 static CUresult get_flags(CUstream handle, unsigned *flags, bool per_thread) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = stream->non_blocking ? CU_STREAM_NON_BLOCKING : 0;
     return CUDA_SUCCESS;
@@ -77,8 +73,7 @@ CALL(cuStreamGetFlags_ptsz, CUstream stream, unsigned *flags) { return get_flags
 
 static CUresult get_priority(CUstream handle, int *priority, bool per_thread) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
     if (!priority) return CUDA_ERROR_INVALID_VALUE;
     *priority = stream->priority;
     return CUDA_SUCCESS;
@@ -90,8 +85,7 @@ CALL(cuStreamGetPriority_ptsz, CUstream stream, int *priority) { return get_prio
 /* A green context is not told from others: the second version's answer is always a plain one. */
 static CUresult get_context(CUstream handle, CUcontext *found, void **green, bool per_thread) {
     struct cuda_stream *stream;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     *found = stream->context;
     if (green) *green = NULL;

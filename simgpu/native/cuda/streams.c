@@ -84,8 +84,7 @@ static CUresult own_stream(struct cuda_context *context, struct cuda_stream **fo
         }
     }
     if (place < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = stream_new(context, 0, 0, found);
-    if (result) return result;
+    TRY(stream_new(context, 0, 0, found));
     (*found)->per_thread = true;
     thread->own[place].stream = *found;
     thread->own[place].id = (*found)->id;
@@ -106,8 +105,7 @@ CUresult stream_of(CUstream handle, bool per_thread, struct cuda_stream **found)
         return device_fault(handle->context->device);
     }
     struct cuda_context *context;
-    CUresult result = context_current(&context);
-    if (result) return result;
+    TRY(context_current(&context));
     if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread)) return own_stream(context, found);
     *found = context->legacy;
     return CUDA_SUCCESS;

@@ -37,12 +37,10 @@ static CUresult update(CUgraphExec handle, CUgraph with, int *answer, CUgraphNod
     struct cuda_graph *graph;
     struct step *steps;
     u32 count, where;
-    CUresult result = executable_of(handle, &executable);
-    if (!result) result = graph_of(with, &graph);
-    if (result) return result;
+    TRY(executable_of(handle, &executable));
+    TRY(graph_of(with, &graph));
     if (!answer) return CUDA_ERROR_INVALID_VALUE;
-    result = steps_of(graph, &steps, &count);
-    if (result) return result;
+    TRY(steps_of(graph, &steps, &count));
     *answer = difference(executable, steps, count, &where);
     if (failed) *failed = *answer && where < count ? (CUgraphNode)steps[where].node : NULL;
     if (*answer == UPDATED) exchange_tasks(executable, steps);

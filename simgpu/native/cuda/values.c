@@ -35,15 +35,14 @@ static bool arrived(const void *argument) {
 static CUresult hold(CUstream handle, const struct word *word, bool per_thread) {
     struct cuda_stream *stream;
     bool capturing;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (!result) result = stream_begin(stream, &capturing);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
+    TRY(stream_begin(stream, &capturing));
     if (capturing) return CUDA_ERROR_NOT_SUPPORTED;
     if (!data_of(word) || word->address % word->bytes) return CUDA_ERROR_INVALID_VALUE;
     struct word *kept = malloc(sizeof *kept);
     if (!kept) return CUDA_ERROR_OUT_OF_MEMORY;
     *kept = *word;
-    result = stream_hold(stream, &(struct held){.kind = HELD_VALUE, .ready = arrived, .argument = kept});
+    CUresult result = stream_hold(stream, &(struct held){.kind = HELD_VALUE, .ready = arrived, .argument = kept});
     if (result) free(kept);
     return result;
 }

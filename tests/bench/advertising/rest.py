@@ -5,17 +5,15 @@ Its own process and the one that asks NVML count together; what both map counts 
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from bench.advertising.place import Node, all_ok
+from support.procfs import cpu_s, status
 
 _KIB: Final = 1 << 10
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -40,23 +38,13 @@ def rest(node: Node, seconds: float, *, settled_s: float) -> Rest:
     node.begin_anew()
     time.sleep(settled_s)
     daemon, child = node.advertiser.pid, node.child_pid
-    resident = [_resident_mib(daemon) + _resident_mib(child)]
+    resident = [(status(daemon, "VmRSS") + status(child, "VmRSS")) / _KIB]
     node.audit.begin()
     began = time.monotonic()
-    spent = [_spent_s(pid) for pid in (daemon, child)]
+    spent = [cpu_s(pid) for pid in (daemon, child)]
     time.sleep(seconds)
     took = time.monotonic() - began
-    daemon_s, child_s = (_spent_s(pid) - before for pid, before in zip((daemon, child), spent, strict=True))
-    resident.append(_resident_mib(daemon) + _resident_mib(child))
+    daemon_s, child_s = (cpu_s(pid) - before for pid, before in zip((daemon, child), spent, strict=True))
+    resident.append((status(daemon, "VmRSS") + status(child, "VmRSS")) / _KIB)
     node.seen(all_ok)
     return Rest(took, node.audit.writes(), daemon_s, child_s, max(resident))
-
-
-def _resident_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / _KIB
-
-
-def _spent_s(pid: int) -> float:
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / _TICKS_PER_S

@@ -6,19 +6,17 @@ Where other work fills the machine rates say little, so the time of each of the 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from partage_base.kube import ApiServer, Changed, pods_path
+from support.procfs import cpu_s, status
 
 PATIENCE_S: Final = 900.0
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 Processes = Mapping[str, int]
 """Those whose use of the processors is told: what they are called, and their ids."""
 
@@ -78,7 +76,7 @@ async def raced(server: ApiServer, backlog: Waiting, pods: int, scheduler: int, 
                     break
     now, after = time.perf_counter(), _cpu_s(processes)
     used_us = {name: (after[name] - before[name]) / pods * 1e6 for name in processes}
-    return Race(pods, now - first, first - began, used_us, _resident_mib(scheduler))
+    return Race(pods, now - first, first - began, used_us, status(scheduler, "VmHWM") / 1024)
 
 
 class _Meta(msgspec.Struct):
@@ -97,10 +95,4 @@ class _Seen(msgspec.Struct):
 
 
 def _cpu_s(processes: Processes) -> dict[str, float]:
-    fields = {name: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for name, pid in processes.items()}
-    return {name: (int(each[11]) + int(each[12])) / _TICKS for name, each in fields.items()}
-
-
-def _resident_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    return {name: cpu_s(pid) for name, pid in processes.items()}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from bench.measuring.surroundings import time_now
+from support.procfs import cpu_s
 
 MOST_FOREIGN: Final = 0.02
 _TRIES: Final = 8
@@ -58,9 +59,4 @@ def _machine_s() -> float:
 def _ours_s(daemons: Sequence[int]) -> float:
     """Processor time of this process, of children that have ended, and of daemons."""
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in spent) + sum(_spent_s(pid) for pid in daemons)
-
-
-def _spent_s(pid: int) -> float:
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / _TICKS_PER_S
+    return sum(each.ru_utime + each.ru_stime for each in spent) + sum(map(cpu_s, daemons))

@@ -16,6 +16,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from support.procfs import cpu_s
+
 _READY_WITHIN_S: Final = 20.0
 
 
@@ -35,8 +37,7 @@ class Place:
 
     @property
     def worked_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.process.pid)
 
     def end(self) -> Mapping[str, Any]:
         """Asks it to stop; answers what it then says."""

@@ -21,6 +21,7 @@ from partage_isolation.audit.facts import Blind, CardUse
 from partage_isolation.audit.nvml import NvmlChild
 from partage_plugins.vocabulary.names import CardId
 from partage_simgpu.node import SimulatedNode
+from support.procfs import status
 from support.simgpu import NODE, card, card_uuid, simulated_node
 from support.steered import DEADLINE_S
 
@@ -258,6 +259,5 @@ def test_a_child_ends_with_its_parent(node: SimulatedNode, *, hangs: bool) -> No
 
 async def test_the_child_is_small(nvml: NvmlChild) -> None:
     await sample(nvml)
-    status = shown(nvml.pid, "status")
-    (anonymous,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
-    assert anonymous < 12 * 1024
+    assert nvml.pid is not None
+    assert status(nvml.pid, "RssAnon") < 12 * 1024

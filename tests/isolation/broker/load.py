@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from support.isolated import Contained, Isolated, isolated, open_files, until
+from support.isolated import Contained, Isolated, isolated, until
+from support.procfs import descriptors
 from support.simgpu import card
 
 MIB: Final = 1 << 20
@@ -42,7 +43,7 @@ def broker_killed_under_load(kills: int) -> None:
             assert again >= kills / 2
         until(lambda: not container.told().processes)
         assert container.told().cards[0].charged_bytes == 0
-        assert open_files(place.broker.pid) < 60
+        assert descriptors(place.broker.pid) < 60
 
 
 def _is_right(container: Contained) -> bool:

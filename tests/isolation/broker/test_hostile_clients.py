@@ -16,7 +16,8 @@ from partage_isolation.ledger.ledger import MOST_PROCESSES
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.packets import Flag, Result, What
 from support.broker_client import Client, connected
-from support.isolated import Contained, Isolated, cpu_s, open_files, until
+from support.isolated import Contained, Isolated, until
+from support.procfs import cpu_s, descriptors
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
@@ -82,12 +83,12 @@ def test_a_token_of_another_container_is_unknown(place: Isolated, container: Con
 
 def test_descriptors_that_are_sent_do_not_stay_open(place: Isolated, container: Contained) -> None:
     with container.client() as client, open("/dev/null", "rb") as null:  # noqa: PTH123
-        before = open_files(place.broker.pid)
+        before = descriptors(place.broker.pid)
         for _ in range(50):
             packet = wire.question(What.AMOUNTS, card=0, body=wire.amounts_body(Amounts(0, 0)))
             socket.send_fds(client.calls, [packet], [null.fileno()] * 100)
         assert client.lend(MIB)
-        assert open_files(place.broker.pid) == before
+        assert descriptors(place.broker.pid) == before
 
 
 def test_one_that_does_not_read_is_let_go_and_nobody_waits_for_it(place: Isolated, container: Contained) -> None:
@@ -151,12 +152,12 @@ def _in_the_crowd(container: Contained, tell: int, go: int, hold: int) -> None:
 
 
 def test_connections_that_say_nothing_are_not_all_taken(place: Isolated, container: Contained) -> None:
-    before = open_files(place.broker.pid)
+    before = descriptors(place.broker.pid)
     with ExitStack() as stack:
         for _ in range(600):
             stack.enter_context(_at_last(container))
         place.told()
-        assert open_files(place.broker.pid) - before <= 2 * MOST_PROCESSES + 10
+        assert descriptors(place.broker.pid) - before <= 2 * MOST_PROCESSES + 10
     with container.client() as client:
         assert client.lend(MIB)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -16,6 +15,7 @@ import pytest
 from bench.isolation.place import MIB, Container, Place, a_place
 from bench.isolation.programs import programs
 from bench.isolation.race import Course, Race
+from support.procfs import descriptors
 from support.simgpu import card
 
 pytestmark = pytest.mark.slow
@@ -68,10 +68,6 @@ def attacking(place: Place, container: Container, name: str, *words: str) -> Gen
         attack.kill()
 
 
-def descriptors_of(place: Place) -> int:
-    return len(os.listdir(f"/proc/{place.broker_pid}/fd"))  # noqa: PTH208 (entries that vanish meanwhile)
-
-
 def course(place: Place, container: Container, processes: int) -> Course:
     environment, settled = container.environment, place.settled(container)
     return Course(environment, container.limit, CONTEXT_MIB, processes=processes, settled=settled)
@@ -85,7 +81,7 @@ def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]
         race.finish()  # the broker knows what a context takes from now on
     with Race(course(place, victim, processes=3), tmp_path / "victim") as race:
         race.round()
-        before = descriptors_of(place)
+        before = descriptors(place.broker_pid)
         yield
         for _ in range(ROUNDS):
             race.round()
@@ -94,7 +90,7 @@ def unharmed(place: Place, tmp_path: Path, victim: Container) -> Generator[None]
     assert race.seen.refused > 0
     assert place.broker_pid == broker
     assert "Traceback" not in place.log
-    place.until("the broker has closed what it had open", lambda: descriptors_of(place) <= before)
+    place.until("the broker has closed what it had open", lambda: descriptors(place.broker_pid) <= before)
 
 
 def test_noise_harms_nobody(place: Place, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from isolation.leases.members import Member
 from partage_isolation.wire import packets as wire
 from partage_isolation.wire.messages import TimeTold
 from partage_isolation.wire.packets import What
-from support.isolated import Contained, Isolated, cpu_s, until
+from support.isolated import Contained, Isolated, until
+from support.procfs import cpu_s
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from partage_simgpu.node import SimulatedNode
-from simgpu.daemon.users import User, descriptors, small_node, totals, until, used
+from simgpu.daemon.users import User, small_node, totals, until, used
 from simgpu.daemon.wire import BLOCK, PROTOCOL, SOCKET, Ask, Caller, Result, connected, reply_of, request
+from support.procfs import descriptors
 
 _LARGEST = 4096
 _MOST_CONNECTIONS = 64
@@ -61,13 +62,13 @@ def test_what_is_no_request_or_comes_before_a_greeting_is_refused(node: Simulate
 
 
 def test_descriptors_that_nobody_asked_for_are_closed(node: SimulatedNode) -> None:
-    before = descriptors(node)
+    before = descriptors(node.pid)
     with Caller(node.root) as caller, open(os.devnull) as null:  # noqa: PTH123 - a descriptor is wanted
         for ask in (Ask.HELLO, Ask.USED, Ask.PROCESSES, Ask.SHARE, 77):
             for fd in caller.call(ask, id=PROTOCOL, fds=[null.fileno()] * 100).fds:
                 os.close(fd)
-        assert descriptors(node) == before + 2, "the connection, and the process"
-    until(lambda: descriptors(node) == before)
+        assert descriptors(node.pid) == before + 2, "the connection, and the process"
+    until(lambda: descriptors(node.pid) == before)
 
 
 def test_who_does_not_read_replies_is_hung_up_on_and_others_are_served(node: SimulatedNode) -> None:

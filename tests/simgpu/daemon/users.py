@@ -76,11 +76,6 @@ def totals(node: SimulatedNode) -> dict[str, int]:
     return {name: int(value) for name, _, value in words if value.isdigit()}
 
 
-def descriptors(node: SimulatedNode) -> int:
-    """How many simgpud has open."""
-    return len(list(Path(f"/proc/{node.pid}/fd").iterdir()))
-
-
 def until(condition: Callable[[], bool]) -> None:
     """Waits for something that happens by itself."""
     end = time.monotonic() + DEADLINE_S

@@ -17,6 +17,7 @@ from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts, Trouble
 from partage_simgpu.node import SimulatedNode
 from simgpu.discovery.asked import HASTY_S, Asked, asked, is_gone
+from support.procfs import lives, status
 from support.steered import eventually
 
 pytestmark = pytest.mark.slow
@@ -112,7 +113,7 @@ time.sleep(3600)
     eventually(lambda: hangs(pid), "the child hangs")
     parent.kill()
     parent.wait()
-    eventually(lambda: not runs(pid), "the child is gone")
+    eventually(lambda: not lives(pid), "the child is gone")
     node.control("nvml resume")
 
 
@@ -162,9 +163,7 @@ def test_the_child_is_small(driver: Asked, bytecode: str, tmp_path: Path, monkey
         python, *others = process.COMMAND
         monkeypatch.setattr(process, "COMMAND", (python, "-B", "-X", f"pycache_prefix={tmp_path}", *others))
     driver.facts()
-    status = Path(f"/proc/{driver.pid}/status").read_text()
-    resident_kib = int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
-    assert resident_kib <= 25 * 1024
+    assert status(driver.pid, "VmRSS") <= 25 * 1024
 
 
 def test_the_child_sees_nothing_of_our_environment_that_it_does_not_need(
@@ -218,11 +217,3 @@ def test_a_wake_that_fails_costs_nothing(node: SimulatedNode, caplog: pytest.Log
         assert isinstance(driver.look(), NodeFacts)
     finally:
         driver.close()
-
-
-def runs(pid: int) -> bool:
-    """An orphan is reaped by its new parent, for which we do not wait."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,23 +19,20 @@ from simgpu.nvml.programs import (
     environment,
     program,
 )
+from support.procfs import descriptors
 
 pytestmark = pytest.mark.slow
-
-
-def open_files(one: Program) -> int:
-    return len(os.listdir(f"/proc/{one.pid}/fd"))  # noqa: PTH208 (a count is all that is wanted)
 
 
 def test_shutdown_leaves_no_file_open_and_init_begins_anew(node: SimulatedNode) -> None:
     with bare_program(node) as nvml:
         nvml.ask("0")  # it has read all of itself
-        before = open_files(nvml)
+        before = descriptors(nvml.pid)
         for _ in range(20):
             nvml.ask("nvmlInit()")
-            assert open_files(nvml) > before
+            assert descriptors(nvml.pid) > before
             nvml.ask("nvmlShutdown()")
-            assert open_files(nvml) == before
+            assert descriptors(nvml.pid) == before
 
 
 def test_handles_outlive_shutdown_and_init(nvml: Program) -> None:

@@ -39,18 +39,14 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def bench_with(clock: FakeClock, *, smoke: bool = False) -> Bench:
-    return Bench("toy", clock=clock, smoke=smoke)
+@pytest.fixture
+def bench(clock: FakeClock) -> Bench:
+    return Bench("toy", clock=clock, smoke=False)
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     return result
-
-
-def test_a_timing_is_per_call_and_not_per_round(clock: FakeClock) -> None:
-    timing = bench_with(clock).time("call", clock.costing(2_500))
-    assert (timing.median_ns, timing.q1_ns, timing.q3_ns, timing.median_us) == (2_500, 2_500, 2_500, 2.5)
 
 
 def test_a_drift_that_hits_both_sides_is_no_difference() -> None:
@@ -93,8 +89,9 @@ def test_a_figure_holds_against_a_bar(figure: float, sense: Sense, bar: float, e
     assert holds(figure, sense, bar) is expected
 
 
-def test_exit_0_and_one_json_line_when_all_bars_hold(clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
-    bench = bench_with(clock)
+def test_exit_0_and_one_json_line_when_all_bars_hold(
+    bench: Bench, clock: FakeClock, capsys: pytest.CaptureFixture[str]
+) -> None:
     timing = bench.time("call", clock.costing(2_000))
     bench.figure("resident_mib", 31.5)
     bench.bar("quick enough", timing.median_us, at_most=20, unit="us")
@@ -108,8 +105,7 @@ def test_exit_0_and_one_json_line_when_all_bars_hold(clock: FakeClock, capsys: p
     ]
 
 
-def test_exit_3_when_one_bar_does_not_hold(clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
-    bench = bench_with(clock)
+def test_exit_3_when_one_bar_does_not_hold(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.bar("holds", 1, at_most=2, unit="us")
     bench.bar("does not", 1, at_least=2, unit="1/s")
     assert bench.finish() == 3
@@ -128,10 +124,10 @@ def test_smoke_runs_all_and_judges_nothing(capsys: pytest.CaptureFixture[str]) -
     assert result["bars"][0]["holds"] is None
 
 
-def test_what_is_not_engaged_ends_the_run_with_exit_1() -> None:
+def test_what_is_not_engaged_ends_the_run_with_exit_1(bench: Bench) -> None:
     """A string as SystemExit's argument is printed on stderr and exits 1."""
     with pytest.raises(SystemExit) as ended:
-        Bench("toy").engaged("the signature was verified", condition=[])
+        bench.engaged("the signature was verified", condition=[])
     assert ended.value.code == ("bench toy: the signature was verified: not engaged, so there is nothing to measure")
 
 

@@ -45,27 +45,22 @@ class Ran:
     err: str
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
 def fuzz(folder: Path, *arguments: str) -> Ran:
     command = [sys.executable, "-P", str(RUNNER), *arguments, "--folder", str(folder), "--keep", str(folder / "kept")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def target(folder: Path, body: str, *, seeds: str = '(b"hello",)') -> None:
+def target(folder: Path, body: str) -> None:
     lines = body.replace("\n", "\n    ")
-    (folder / "toy.py").write_text(f'"""No input is bad."""\nSEEDS = {seeds}\ndef target(data):\n    {lines}\n')
+    (folder / "toy.py").write_text(f'"""No input is bad."""\nSEEDS = (b"hello",)\ndef target(data):\n    {lines}\n')
 
 
-def test_a_planted_bug_is_found_made_short_and_kept(folder: Path) -> None:
-    (folder / "toy.py").write_text(PLANTED)
-    ran = fuzz(folder, "toy", "--seconds", "30", "--seed", "1")
+def test_a_planted_bug_is_found_made_short_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(PLANTED)
+    ran = fuzz(tmp_path, "toy", "--seconds", "30", "--seed", "1")
     assert ran.status == 3, ran
-    (kept,) = (folder / "kept" / "toy").glob("crash-*")
+    (kept,) = (tmp_path / "kept" / "toy").glob("crash-*")
     assert kept.read_bytes() == b"XY"
     assert "BROKEN: ValueError: found b'XY'" in ran.out
     assert "invariant: Every text is as good as any other." in ran.out
@@ -73,42 +68,39 @@ def test_a_planted_bug_is_found_made_short_and_kept(folder: Path) -> None:
     assert f"--replay {kept}\n" in ran.out
 
 
-def test_a_sound_target_exits_0_and_says_what_was_done(folder: Path) -> None:
-    (folder / "toy.py").write_text(FINE)
-    ran = fuzz(folder, "toy", "--seconds", "0.3", "--seed", "1")
+def test_a_sound_target_exits_0_and_says_what_was_done(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(FINE)
+    ran = fuzz(tmp_path, "toy", "--seconds", "0.3", "--seed", "1")
     assert ran.status == 0, ran
     for word in ("fuzz toy: ", "executions", "/s,", "outcomes", "inputs kept", "lines reached", "seed 1"):
         assert word in ran.out
-    assert not (folder / "kept").exists()
+    assert not (tmp_path / "kept").exists()
 
 
-def test_a_hang_is_a_failure_even_where_all_exceptions_are_caught(folder: Path) -> None:
-    target(folder, "try:\n    while data == b'hello': pass\nexcept Exception: pass")
-    ran = fuzz(folder, "toy", "--input-seconds", "0.9")
+BLOCKED = "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("try:\n    while data == b'hello': pass\nexcept Exception: pass", "BROKEN: does not end;"),
+        ("import os\nif data == b'hello': os.abort()", "ended by SIGABRT"),
+        (BLOCKED + "while data == b'hello': time.sleep(1)", "ended by SIGKILL"),
+    ],
+    ids=["hangs", "kills the process", "hangs where no alarm arrives"],
+)
+def test_an_input_that_no_exception_tells_of_is_found_all_the_same(tmp_path: Path, body: str, says: str) -> None:
+    target(tmp_path, body)
+    ran = fuzz(tmp_path, "toy", "--input-seconds", "0.9")
     assert ran.status == 3, ran
-    assert "BROKEN: does not end;" in ran.out
-
-
-def test_an_input_that_kills_the_process_is_not_lost(folder: Path) -> None:
-    target(folder, "import os\nif data == b'hello': os.abort()")
-    ran = fuzz(folder, "toy")
-    assert ran.status == 3, ran
-    assert "ended by SIGABRT" in ran.out
+    assert says in ran.out
     assert "b'hello'" in ran.out
 
 
-def test_a_hang_that_no_alarm_reaches_is_ended_from_outside(folder: Path) -> None:
-    blocked = "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
-    target(folder, blocked + "while data == b'hello': time.sleep(1)")
-    ran = fuzz(folder, "toy", "--input-seconds", "0.9")
-    assert ran.status == 3, ran
-    assert "ended by SIGKILL" in ran.out
-
-
-def test_all_runs_each_and_answers_for_the_worst(folder: Path) -> None:
-    target(folder, "raise KeyError")
-    (folder / "sound.py").write_text(FINE)
-    ran = fuzz(folder, "all", "--seconds", "0.1")
+def test_all_runs_each_and_answers_for_the_worst(tmp_path: Path) -> None:
+    target(tmp_path, "raise KeyError")
+    (tmp_path / "sound.py").write_text(FINE)
+    ran = fuzz(tmp_path, "all", "--seconds", "0.1")
     assert ran.status == 3
     assert "fuzz sound: 0.1 s" in ran.out
     assert "fuzz toy: BROKEN: KeyError" in ran.out
@@ -122,8 +114,8 @@ def test_all_runs_each_and_answers_for_the_worst(folder: Path) -> None:
         ("def target(data): ...\n", "fuzz target toy has no __doc__, SEEDS"),
     ],
 )
-def test_what_is_missing_is_said_in_one_line(folder: Path, text: str | None, complaint: str) -> None:
-    (folder / "sound.py").write_text(FINE)
+def test_what_is_missing_is_said_in_one_line(tmp_path: Path, text: str | None, complaint: str) -> None:
+    (tmp_path / "sound.py").write_text(FINE)
     if text is not None:
-        (folder / "toy.py").write_text(text)
-    assert fuzz(folder, "toy") == Ran(2, "", complaint + "\n")
+        (tmp_path / "toy.py").write_text(text)
+    assert fuzz(tmp_path, "toy") == Ran(2, "", complaint + "\n")

@@ -19,6 +19,7 @@ from partage_plugins.host import HostSettings, PluginHost
 from partage_plugins.host.messages import Started
 from partage_plugins.sides.node import Adjusted
 from partage_plugins.vocabulary import ContainerKey, NodeName
+from support.procfs import lives
 from support.sides import container, granted, granted_raw
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -62,17 +63,9 @@ async def it(tmp_path: Path) -> AsyncIterator[Hosted]:
         yield it
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 async def gone(pid: int) -> None:
     """Wait until a process is gone; the test's own time limit is the guard."""
-    while alive(pid):  # noqa: ASYNC110  there is no event for somebody else's process
+    while lives(pid):  # noqa: ASYNC110  there is no event for somebody else's process
         await asyncio.sleep(0.01)
 
 
@@ -146,7 +139,7 @@ async def test_what_a_plugin_prints_does_not_reach_stdout(it: Hosted, capfd: pyt
 async def test_what_a_plugin_started_ends_with_the_child(it: Hosted, tmp_path: Path) -> None:
     await it.adjust("orphan")
     orphan = int((tmp_path / "orphan").read_text())
-    assert alive(orphan)
+    assert lives(orphan)
     await it.host.stop()
     await gone(orphan)
 
@@ -256,7 +249,7 @@ async def test_a_parent_that_is_killed_takes_its_child_along(tmp_path: Path) -> 
     )
     assert parent.stdout is not None
     child = int(await parent.stdout.readline())
-    assert alive(child)
+    assert lives(child)
     parent.kill()
     await parent.wait()
     await gone(child)

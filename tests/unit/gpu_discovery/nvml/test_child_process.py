@@ -20,6 +20,7 @@ from partage_gpu.nvml import driver as driver_module
 from partage_gpu.nvml import process
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts, Trouble
+from support.procfs import lives
 from unit.gpu_discovery.nvml import made
 
 pytestmark = pytest.mark.slow  # each starts a process
@@ -231,13 +232,6 @@ while parent.recv(100):
     pid = int((tmp_path / "pid").read_text())
     driver.let_go()
     deadline = time.monotonic() + 60
-    while _lives(pid):
+    while lives(pid):
         assert time.monotonic() < deadline
         os.sched_yield()
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

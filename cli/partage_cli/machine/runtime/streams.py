@@ -93,11 +93,11 @@ async def _first(tasks: list[asyncio.Task[StreamEnd]]) -> StreamEnd:
 async def _received(socket: aiohttp.ClientWebSocketResponse, write: Write) -> StreamEnd:
     async for message in socket:
         data = message.data
-        if not isinstance(data, bytes) or not data:
-            continue
+        if not isinstance(data, bytes) or len(data) <= 1:
+            continue  # the runtime begins with an empty message, on any stream that it writes to
         if data[0] == _STATUS:
             return _end(data[1:])
-        if data[0] in (_STDOUT, _STDERR) and len(data) > 1:
+        if data[0] in (_STDOUT, _STDERR):
             await write("stdout" if data[0] == _STDOUT else "stderr", data[1:])
     raise StreamFailed("the runtime closed the streams before it said how they ended; `partage ps` tells what runs")
 

@@ -143,9 +143,11 @@ def container_state(raw: bytes) -> ContainerState:
     answer = read("ContainerStatusResponse", raw)
     status, info = answer.status, next((pair.value for pair in answer.info if pair.key == b"info"), b"")
     state = _state(status.state)
+    # The runtime may see that a short one has ended before it writes down that it began.
+    started_ns = min(status.started_at, status.finished_at or status.started_at)
     return ContainerState(
         state=state,
-        started_ns=status.started_at or None,
+        started_ns=started_ns or None,
         finished_ns=status.finished_at or None,
         exit_code=_signed(status.exit_code) if state == "exited" else None,
         reason=_text(status.reason),

@@ -91,6 +91,11 @@ def test_a_container_that_has_ended_has_an_exit_code_and_no_process() -> None:
     assert (state.state, state.pid, state.exit_code, state.finished_ns) == ("exited", None, 0, 9)
 
 
+def test_no_container_ends_before_it_begins() -> None:
+    state = messages.container_state(status(state=2, started_at=9, finished_at=5))
+    assert (state.started_ns, state.finished_ns) == (5, 5)
+
+
 @pytest.mark.parametrize("fields", [{"state": 2, "exit_code": 255, "reason": "Unknown"}, {"state": 3}, {"state": 9}])
 def test_a_container_that_ended_unseen_is_lost(fields: dict[str, messages.Value]) -> None:
     assert messages.container_state(status(**fields)).is_lost

@@ -62,7 +62,7 @@ void capture_end(struct capture *capture) {
 }
 
 void capture_leave(struct cuda_stream *stream) {
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     struct capture *capture = stream->capture;
     if (capture && capture->origin == stream) {
         if (capture->owns_graph) graph_drop(capture->graph);
@@ -74,7 +74,6 @@ void capture_leave(struct cuda_stream *stream) {
         *each = stream->next_member;
         leave(stream);
     }
-    pthread_mutex_unlock(&captures_lock);
 }
 
 /* ---- what is forbidden ------------------------------------------------------------------------------------------- */
@@ -90,10 +89,9 @@ static bool captures_blocking(const struct capture *capture, const struct cuda_c
 }
 
 static void invalidate_blocking(const struct cuda_context *context) {
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     for (struct capture *capture = captures; capture; capture = capture->next)
         if (captures_blocking(capture, context)) invalidate(capture);
-    pthread_mutex_unlock(&captures_lock);
 }
 
 bool stream_is_implicit(const struct cuda_stream *stream) {
@@ -113,9 +111,8 @@ CUresult capture_forbids_asking(struct cuda_stream *stream) {
     bool capturing;
     CUresult result = stream_begin(stream, &capturing);
     if (result || !capturing) return result;
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     if (stream->capture) invalidate(stream->capture);
-    pthread_mutex_unlock(&captures_lock);
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
@@ -123,13 +120,12 @@ CUresult capture_forbids_asking(struct cuda_stream *stream) {
 static CUresult forbid(bool (*is)(const struct capture *, const void *), const void *with) {
     if (!atomic_load_explicit(&capture_count, memory_order_acquire)) return CUDA_SUCCESS;
     CUresult result = CUDA_SUCCESS;
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     for (struct capture *capture = captures; capture; capture = capture->next) {
         if (!is(capture, with)) continue;
         invalidate(capture);
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    pthread_mutex_unlock(&captures_lock);
     return result;
 }
 
@@ -155,7 +151,7 @@ CUresult capture_forbids_waiting(struct cuda_context *context) { return forbid(i
 
 /* Takes the reference to `task`. The new node is what comes next in the stream depends on. */
 static CUresult add(struct cuda_stream *stream, struct task *task) {
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     struct capture *capture = stream->capture;
     CUresult result = !capture                                 ? CUDA_ERROR_ILLEGAL_STATE
                       : capture->status == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
@@ -169,7 +165,6 @@ static CUresult add(struct cuda_stream *stream, struct task *task) {
         nodes_clear(&stream->captured);
         result = nodes_add(&stream->captured, node);
     }
-    pthread_mutex_unlock(&captures_lock);
     return result;
 }
 
@@ -213,9 +208,8 @@ static void uncapture(struct cuda_event *event) {
 
 void event_uncapture(struct cuda_event *event) {
     if (!event->capture) return;
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     uncapture(event);
-    pthread_mutex_unlock(&captures_lock);
 }
 
 CUresult event_captured(const struct cuda_event *event) {
@@ -223,14 +217,13 @@ CUresult event_captured(const struct cuda_event *event) {
 }
 
 CUresult capture_record(struct cuda_stream *stream, struct cuda_event *event) {
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     uncapture(event);
     CUresult result = stream->capture ? nodes_add_all(&event->captured, &stream->captured) : CUDA_ERROR_ILLEGAL_STATE;
     if (!result) {
         event->capture = stream->capture;
         atomic_fetch_add(&event->capture->references, 1);
     }
-    pthread_mutex_unlock(&captures_lock);
     return result;
 }
 
@@ -265,8 +258,6 @@ CUresult capture_wait(struct cuda_stream *stream, struct cuda_event *event, unsi
     if (result) return result;
     if (flags) return capturing ? add_event(stream, event, NODE_WAIT_EVENT) : CUDA_ERROR_INVALID_VALUE;
     if (!*handled) return CUDA_SUCCESS;
-    pthread_mutex_lock(&captures_lock);
-    result = join(stream, event);
-    pthread_mutex_unlock(&captures_lock);
-    return result;
+    HOLD(captures_lock);
+    return join(stream, event);
 }

@@ -11,7 +11,7 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct cuda_gra
     if (result) return result;
     if (mode > CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     if (stream->capture) result = CUDA_ERROR_ILLEGAL_STATE;
     if (!result && !into) result = graph_new(&graph);
     struct capture *capture = result ? NULL : capture_new(stream, mode, graph);
@@ -21,7 +21,6 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct cuda_gra
     } else if (!result) {
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    pthread_mutex_unlock(&captures_lock);
     return result;
 }
 
@@ -102,7 +101,7 @@ static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
     struct cuda_stream *stream;
     TRY(stream_of(handle, per_thread, &stream));
     if (!made) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     struct capture *capture = stream->capture;
     CUresult result = may_end(capture, stream);
     if (!result) {
@@ -111,7 +110,6 @@ static CUresult end(CUstream handle, CUgraph *made, bool per_thread) {
         *made = result ? NULL : capture->graph;
         capture_end(capture);
     }
-    pthread_mutex_unlock(&captures_lock);
     return result;
 }
 
@@ -132,10 +130,9 @@ static CUresult info_of(CUstream handle, bool per_thread, struct info *info) {
     TRY(stream_of(handle, per_thread, &stream));
     if (stream_is_implicit(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *info = (struct info){.before = &none};
-    pthread_mutex_lock(&captures_lock);
+    HOLD(captures_lock);
     const struct capture *capture = stream->capture;
     if (capture) *info = (struct info){capture->status, capture->id, capture->graph, &stream->captured};
-    pthread_mutex_unlock(&captures_lock);
     return CUDA_SUCCESS;
 }
 

@@ -50,11 +50,10 @@ void device_after(struct device *device, u64 end, void (*action)(void *argument)
     struct after *after = malloc(sizeof *after);
     if (!after) return action(argument);
     *after = (struct after){.end = end, .action = action, .argument = argument};
-    pthread_mutex_lock(&device->advancing);
+    HOLD(device->advancing);
     struct after **last = &device->after;
     while (*last) last = &(*last)->next;
     *last = after;
-    pthread_mutex_unlock(&device->advancing);
 }
 
 static void look_after_simgpud(struct device *device, u64 now) {
@@ -65,7 +64,7 @@ static void look_after_simgpud(struct device *device, u64 now) {
 
 void device_advance_to(struct device *device, u64 now) {
     if (device->row < 0) return;
-    pthread_mutex_lock(&device->advancing);
+    HOLD(device->advancing);
     sim_advance(device->line, (u32)device->row, now);
     u64 wall;
     struct sim_share share = sim_share_of(device->line, (u32)device->row, &wall);
@@ -73,7 +72,6 @@ void device_advance_to(struct device *device, u64 now) {
     atomic_store_explicit(&device->lag, wall - share.received, memory_order_release);
     if (device->timing) events_resolve(device, &share);
     look_after_simgpud(device, now);
-    pthread_mutex_unlock(&device->advancing);
 }
 
 void device_act(struct device *device) {

@@ -79,14 +79,13 @@ static CUresult find_devices(void) {
 CALL(cuInit, unsigned flags) {
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     if (atomic_load(&forked)) return CUDA_ERROR_NOT_INITIALIZED;
-    pthread_mutex_lock(&driver_lock);
+    HOLD(driver_lock);
     CUresult result = atomic_load(&answer);
     if (result == CUDA_ERROR_NOT_INITIALIZED) {
         result = connect_once();
         if (!result) result = find_devices();
         if (!result) atomic_store_explicit(&answer, CUDA_SUCCESS, memory_order_release);
     }
-    pthread_mutex_unlock(&driver_lock);
     return result;
 }
 

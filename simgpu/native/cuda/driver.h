@@ -27,6 +27,16 @@
         if (try_result != CUDA_SUCCESS) return try_result;                                                             \
     } while (0)
 
+/* Holds a mutex to the end of the block. */
+#define HOLD(mutex) __attribute__((cleanup(mutex_release), unused)) pthread_mutex_t *const held = mutex_hold(&(mutex))
+
+static inline pthread_mutex_t *mutex_hold(pthread_mutex_t *mutex) {
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static inline void mutex_release(pthread_mutex_t *const *mutex) { pthread_mutex_unlock(*mutex); }
+
 struct cuda_context;
 struct cuda_stream;
 

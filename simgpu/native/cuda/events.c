@@ -66,25 +66,22 @@ static void happen_at(struct cuda_event *event, u64 local) {
 }
 
 void event_set(struct cuda_event *event, struct device *device, u64 local) {
-    pthread_mutex_lock(&device->advancing);
+    HOLD(device->advancing);
     happen_at(event, local);
-    pthread_mutex_unlock(&device->advancing);
 }
 
 void event_reached(struct cuda_event *event, const struct mark *mark) {
-    pthread_mutex_lock(&event->device->advancing);
+    HOLD(event->device->advancing);
     if (event->mark == mark) happen_at(event, mark->local);
-    pthread_mutex_unlock(&event->device->advancing);
 }
 
 static void event_mark(struct cuda_event *event, struct mark *mark) {
     struct device *device = event->device;
-    pthread_mutex_lock(&device->advancing);
+    HOLD(device->advancing);
     forget(event);
     event->recorded = true;
     event->mark = mark;
     if (mark->known) happen_at(event, mark->local);
-    pthread_mutex_unlock(&device->advancing);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -122,10 +119,9 @@ CALL(cuEventDestroy_v2, CUevent handle) {
     event->magic = 0;
     pthread_mutex_unlock(&event->device->advancing);
     event_uncapture(event);
-    pthread_mutex_lock(&driver_lock);
+    HOLD(driver_lock);
     event->newer = spare;
     spare = event;
-    pthread_mutex_unlock(&driver_lock);
     return CUDA_SUCCESS;
 }
 
@@ -139,11 +135,10 @@ CUresult event_record(struct cuda_event *event, struct cuda_stream *stream) {
         if (!result) event_mark(event, mark);
         return result;
     }
-    pthread_mutex_lock(&stream->lock);
+    HOLD(stream->lock);
     u64 start = stream_start(stream);
     stream_delay(stream, start);
     event_set(event, stream->context->device, start);
-    pthread_mutex_unlock(&stream->lock);
     return CUDA_SUCCESS;
 }
 
@@ -202,14 +197,13 @@ static CUresult wall_of(struct cuda_event *event, u64 *wall) {
     if (!event->recorded || event->flags & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
     TRY(event_captured(event));
     TRY(event_done(event));
-    pthread_mutex_lock(&event->device->advancing);
+    HOLD(event->device->advancing);
     if (!event->wall) {
         struct sim_share share = sim_share_of(event->device->line, (u32)event->device->row, wall);
         event->wall = sim_wall_of(&share, event->local);
         timing_remove(event);
     }
     *wall = event->wall;
-    pthread_mutex_unlock(&event->device->advancing);
     return CUDA_SUCCESS;
 }
 

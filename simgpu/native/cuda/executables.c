@@ -181,12 +181,11 @@ static CUresult launch_whole(struct cuda_executable *executable, struct cuda_str
 }
 
 static CUresult launch_now(struct cuda_executable *executable, struct cuda_stream *stream) {
-    pthread_mutex_lock(&executable->lock);
+    HOLD(executable->lock);
     CUresult result = run_steps(executable, stream);
     if (!result) result = wait_first(executable, stream);
     bool in_parts = executable->calls_host || stream_holds(stream);
     if (!result) result = in_parts ? launch_parts(executable, stream) : launch_whole(executable, stream);
-    pthread_mutex_unlock(&executable->lock);
     return result;
 }
 

@@ -169,10 +169,9 @@ static CUresult start_helper(void) {
 }
 
 bool stream_abandon(struct cuda_stream *stream) {
-    pthread_mutex_lock(&lock);
+    HOLD(lock);
     stream->abandoned = true;
     bool busy = stream->holding;
-    pthread_mutex_unlock(&lock);
     return busy;
 }
 

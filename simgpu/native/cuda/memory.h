@@ -43,9 +43,8 @@
 #endif
 
 /* Holds memory_lock to the end of the block. */
-#define LOCKED __attribute__((cleanup(memory_unlock), unused)) const char locked = memory_locked()
-char memory_locked(void);
-void memory_unlock(const char *held);
+#define LOCKED HOLD(memory_lock)
+extern pthread_mutex_t memory_lock;
 
 /* Leaves errno as it was to the end of the block. */
 #define KEEP_ERRNO __attribute__((cleanup(errno_restore), unused)) const int errno_kept = errno

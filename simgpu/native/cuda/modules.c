@@ -93,11 +93,10 @@ CUresult function_load(const struct cuda_function *function, struct device *devi
     struct cuda_image *image = function->image;
     u32 bit = 1u << device->ordinal;
     if (atomic_load_explicit(&image->loaded, memory_order_acquire) & bit) return CUDA_SUCCESS;
-    pthread_mutex_lock(&lock);
+    HOLD(lock);
     CUresult result = CUDA_SUCCESS;
     if (!(image->loaded & bit)) result = memory_for_module(device, &image->piece[device->ordinal]);
     if (!result) atomic_fetch_or(&image->loaded, bit);
-    pthread_mutex_unlock(&lock);
     return result;
 }
 

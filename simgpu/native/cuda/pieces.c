@@ -1,17 +1,7 @@
 /* Bytes of a card: what simgpud gave this process. */
 #include "memory.h"
 
-static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-
-char memory_locked(void) {
-    pthread_mutex_lock(&memory_lock);
-    return 0;
-}
-
-void memory_unlock(const char *held) {
-    (void)held;
-    pthread_mutex_unlock(&memory_lock);
-}
+pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int ask(const struct sim_request *request, struct sim_reply *reply, int *file) {
     struct sim_node *node = driver_node();

@@ -10,64 +10,54 @@ static struct cuda_context *primary_of(struct device *device) {
 
 CALL(cuDevicePrimaryCtxRetain, CUcontext *found, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (!result) result = device_fault(device);
-    if (result) return result;
+    TRY(device_of(ordinal, &device));
+    TRY(device_fault(device));
     if (!found) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&contexts_lock);
+    HOLD(contexts_lock);
     struct cuda_context *primary = primary_of(device);
-    if (!primary)
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else if (primary->references)
+    if (!primary) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (primary->references)
         atomic_fetch_add(&primary->references, 1);
     else
-        result = context_begin(primary, primary->flags);
-    if (!result) *found = primary;
-    pthread_mutex_unlock(&contexts_lock);
-    return result;
+        TRY(context_begin(primary, primary->flags));
+    *found = primary;
+    return CUDA_SUCCESS;
 }
 
 CALL(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
-    pthread_mutex_lock(&contexts_lock);
+    TRY(device_of(ordinal, &device));
+    HOLD(contexts_lock);
     struct cuda_context *primary = device->primary;
-    if (!primary || !primary->references)
-        result = CUDA_ERROR_INVALID_CONTEXT;
-    else if (primary->references > 1)
+    if (!primary || !primary->references) return CUDA_ERROR_INVALID_CONTEXT;
+    if (primary->references > 1)
         atomic_fetch_sub(&primary->references, 1);
     else
         context_end(primary);
-    pthread_mutex_unlock(&contexts_lock);
-    return result;
+    return CUDA_SUCCESS;
 }
 
 /* Everything of the context goes; who had retained it may go on with a fresh one under the same handle. */
 CALL(cuDevicePrimaryCtxReset_v2, CUdevice ordinal) {
     struct device *device;
-    CUresult result = device_of(ordinal, &device);
-    if (result) return result;
-    pthread_mutex_lock(&contexts_lock);
+    TRY(device_of(ordinal, &device));
+    HOLD(contexts_lock);
     struct cuda_context *primary = device->primary;
-    if (primary && primary->references) {
-        u32 references = primary->references;
-        context_end(primary);
-        result = context_begin(primary, primary->flags);
-        if (!result) atomic_store(&primary->references, references);
-    }
-    pthread_mutex_unlock(&contexts_lock);
-    return result;
+    if (!primary || !primary->references) return CUDA_SUCCESS;
+    u32 references = primary->references;
+    context_end(primary);
+    TRY(context_begin(primary, primary->flags));
+    atomic_store(&primary->references, references);
+    return CUDA_SUCCESS;
 }
 
 CALL(cuDevicePrimaryCtxGetState, CUdevice ordinal, unsigned *flags, int *active) {
     struct device *device;
     TRY(device_of(ordinal, &device));
     if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&contexts_lock);
+    HOLD(contexts_lock);
     *flags = device->primary ? device->primary->flags : 0;
     *active = device->primary && device->primary->references;
-    pthread_mutex_unlock(&contexts_lock);
     return CUDA_SUCCESS;
 }
 
@@ -75,10 +65,9 @@ CALL(cuDevicePrimaryCtxSetFlags_v2, CUdevice ordinal, unsigned flags) {
     struct device *device;
     TRY(device_of(ordinal, &device));
     if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&contexts_lock);
+    HOLD(contexts_lock);
     struct cuda_context *primary = primary_of(device);
     if (primary) primary->flags = flags;
-    pthread_mutex_unlock(&contexts_lock);
     return primary ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

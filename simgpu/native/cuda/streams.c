@@ -44,18 +44,16 @@ CUresult stream_new(struct cuda_context *context, unsigned flags, int priority, 
 }
 
 static void unlink_stream(const struct cuda_stream *stream) {
-    pthread_mutex_lock(&driver_lock);
+    HOLD(driver_lock);
     struct cuda_stream **each = &stream->context->streams;
     while (*each && *each != stream) each = &(*each)->next;
     if (*each) *each = stream->next;
-    pthread_mutex_unlock(&driver_lock);
 }
 
 void stream_recycle(struct cuda_stream *stream) {
-    pthread_mutex_lock(&driver_lock);
+    HOLD(driver_lock);
     stream->next = spare;
     spare = stream;
-    pthread_mutex_unlock(&driver_lock);
 }
 
 /* A stream that still holds work is used again only when the helper has let all of it go. */
@@ -212,20 +210,18 @@ CUresult stream_finish(struct cuda_stream *stream) {
 
 u64 context_tail(struct cuda_context *context) {
     u64 end = context->dropped_tail;
-    pthread_mutex_lock(&driver_lock);
+    HOLD(driver_lock);
     for (struct cuda_stream *each = context->streams; each; each = each->next)
         if (each->tail > end) end = each->tail;
-    pthread_mutex_unlock(&driver_lock);
     return end;
 }
 
 /* A stream that holds work; streams that go meanwhile stay readable. */
 static struct cuda_stream *one_that_holds(struct cuda_context *context) {
     struct cuda_stream *found = NULL;
-    pthread_mutex_lock(&driver_lock);
+    HOLD(driver_lock);
     for (struct cuda_stream *each = context->streams; each && !found; each = each->next)
         if (each->held) found = each;
-    pthread_mutex_unlock(&driver_lock);
     return found;
 }
 

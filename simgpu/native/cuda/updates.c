@@ -22,14 +22,13 @@ static int difference(const struct cuda_executable *old, const struct step *step
 
 /* The steps keep the nodes that they were made from: those are the ones that the program knows. */
 static void exchange_tasks(struct cuda_executable *executable, struct step *steps) {
-    pthread_mutex_lock(&executable->lock);
+    HOLD(executable->lock);
     for (u32 i = 0; i < executable->count; i++) {
         struct task *old = executable->steps[i].task;
         executable->steps[i].task = steps[i].task;
         steps[i].task = old;
     }
     executable_measure(executable);
-    pthread_mutex_unlock(&executable->lock);
 }
 
 static CUresult update(CUgraphExec handle, CUgraph with, int *answer, CUgraphNode *failed) {

@@ -1,7 +1,7 @@
 """One type for each word of the glossary; data only, frozen, with units in the names.
 
 `names` and `limits` say what identifiers and amounts may look like; `kinds` what a family of devices is; `inventory`,
-`pods`, `allocation`, `containers`, `leases` and `reasons` are what crosses between the parts; `gpu` and `health` are
+`pods`, `allocation`, `containers` and `reasons` are what crosses between the parts; `gpu` and `health` are
 our own kind. No I/O and no decoding here.
 """
 
@@ -11,7 +11,6 @@ from partage_plugins.vocabulary.gpu import GPU, Card, GpuGrant, GpuPart, GpuRequ
 from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise, Role
-from partage_plugins.vocabulary.leases import Lease
 from partage_plugins.vocabulary.names import (
     CardId,
     ContainerKey,
@@ -53,7 +52,6 @@ __all__ = [
     "KeyId",
     "Kind",
     "KindType",
-    "Lease",
     "Mount",
     "Namespace",
     "NodeName",

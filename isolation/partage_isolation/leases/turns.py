@@ -57,12 +57,15 @@ class Turns:
 
     def _waiting(self, now: int) -> list[Seat]:
         """Seats on which there may be something to decide."""
-        holders = [card.holder for card in self._cards if card.holder]
-        are_all_held = len(holders) == len(self._cards)
-        if are_all_held and all([holder.is_closing for holder in holders]):  # noqa: C419 - a list is faster
+        are_leased = are_closing = True
+        for card in self._cards:
+            holder = card.holder
+            are_leased = are_leased and holder is not None and holder.is_leased
+            are_closing = are_closing and holder is not None and holder.is_closing
+        if are_closing:
             return []
         waiting = [seat for card in self._cards for seat in card.seats if seat.is_waiting]
-        if not are_all_held or not all([holder.is_leased for holder in holders]):  # noqa: C419 - as above
+        if not are_leased:
             return waiting
         # Each card's turn is set: only who came since may change that, and who has waited for too long.
         for seat in waiting:
@@ -71,8 +74,11 @@ class Turns:
         return []
 
     def _order(self, waiting: Sequence[Seat], now: int) -> list[Entry]:
-        asking = [(demander, demander.needs()) for demander in {seat.demander: None for seat in waiting}]
-        able = [entry for entry in asking if entry[1] and self._may_run(entry[1], now)]
+        able: list[Entry] = []
+        for demander in dict.fromkeys([seat.demander for seat in waiting]):
+            needs = demander.needs()
+            if needs and self._may_run(needs, now):
+                able.append((demander, needs))
         if len(able) > 1:
             least = self._least_ranks(now)
             able.sort(key=lambda entry: (self._place(entry[1], least, now), entry[0].number))

@@ -41,12 +41,16 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: Final = {
+    "attach": Subcommand(
+        "partage_cli.machine.commands.terminal", "Put a pod of this machine before this terminal again.", "attach"
+    ),
     "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
     "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
     "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
     "events": Subcommand(
         "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"
     ),
+    "exec": Subcommand("partage_cli.machine.commands.terminal", "Run a command in a pod of this machine.", "execute"),
     "explain": Subcommand("partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."),
     "images": Subcommand("partage_cli.machine.commands.images", "Show the images of this machine.", "images"),
     "inspect": Subcommand(

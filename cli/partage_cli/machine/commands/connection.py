@@ -70,4 +70,5 @@ def say(line: str) -> None:
 def _near(talk: Conversation, name: str) -> list[str]:
     from difflib import get_close_matches  # noqa: PLC0415  for a mistake alone
 
-    return get_close_matches(name, [pod.name for pod in talk.told(Ps(all=True), DonePods).pods])
+    names = (pod.name for pod in talk.told(Ps(all=True), DonePods).pods)
+    return get_close_matches(name, [each for each in names if each != name])  # its own where a container is unknown

@@ -59,15 +59,17 @@ class Screen:
 class _Log:
     """What was shown of one container, so that it goes on after that."""
 
-    def __init__(self, container: str) -> None:
-        self.container = container
+    def __init__(self, container: str, tail: int | None) -> None:
+        self.container, self._tail = container, tail
         self.ended = False
         self._shown = ""
         self._skipped_to = 0
 
-    def begins(self) -> None:
-        """It comes from its first line, again perhaps."""
-        self._skipped_to = _at_ns(self._shown) if self._shown else 0
+    def question(self, name: str) -> Logs:
+        """From its first line where any was shown, since they have no other place to begin at."""
+        self._skipped_to = _at_ns(self._shown)
+        tail = None if self._shown else self._tail
+        return Logs(name=name, container=self.container, follow=True, tail=tail)
 
     def is_new(self, line: LogLine) -> bool:
         if self._skipped_to and _at_ns(line.at) <= self._skipped_to:
@@ -96,11 +98,13 @@ class _Watch:
 
 
 class Foreground:
-    def __init__(self, root: Path, pod: PodStatus, signals: Signals, *, written: bool = True) -> None:
-        """`written` is false where what the containers write comes another way."""
+    def __init__(
+        self, root: Path, pod: PodStatus, signals: Signals, *, written: bool = True, tail: int | None = None
+    ) -> None:
+        """`written` is false where what the containers write comes another way; `tail` is of what they wrote before."""
         self._root, self._pod, self._signals = root, pod, signals
         names = [each.name for each in pod.containers if not each.init]
-        self._logs = [_Log(name) for name in names] if written else []
+        self._logs = [_Log(name, tail) for name in names] if written else []
         self._screen = Screen(named=len(names) > 1)
         self._interrupts = 0
         self._exit_code: int | None = None
@@ -127,8 +131,7 @@ class Foreground:
             watch.selector.register(self._signals, selectors.EVENT_READ)
             for log in self._logs:
                 if not log.ended:
-                    log.begins()
-                    watch.ask(Logs(name=self._pod.uid, container=log.container, follow=True), self._line(log))
+                    watch.ask(log.question(self._pod.uid), self._line(log))
             if self._exit_code is None:
                 watch.ask(Wait(name=self._pod.uid), self._end)
             yield watch

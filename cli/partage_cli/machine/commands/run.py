@@ -16,6 +16,7 @@ from partage_cli.machine.commands.foreground import Foreground
 from partage_cli.machine.commands.progress import ProgressLine
 from partage_cli.machine.commands.signals import Signals
 from partage_cli.machine.pods.options import Options, OptionWrong, env_lines, named_after_image, pod_of, restart_of
+from partage_cli.machine.pods.pod import Pod
 from partage_cli.machine.pods.record import Restart
 from partage_cli.machine.wire.client import Denied, conversation
 from partage_cli.machine.wire.messages import Done, DoneRun, PodStatus, Rm, Run
@@ -34,7 +35,7 @@ _ALSO_WITH_FILE: Final = frozenset(("file", "detach", "remove", "wait", "restart
     epilog="""\b
 Examples:
   partage run --share 300 --memory 4Gi pytorch/pytorch -- python train.py
-  partage run --rm --share 100 nvidia/cuda:13.0.0-base-ubuntu24.04 nvidia-smi
+  partage run -it --rm --share 100 nvidia/cuda:13.0.0-base-ubuntu24.04 bash
   partage run -d --name web --share 200 --limit 500 --restart always -p 8080:80 vllm/vllm-openai
   partage run -f pod.yaml
   partage run --share 300 --dry-run -o yaml pytorch/pytorch > pod.yaml
@@ -50,6 +51,8 @@ Examples:
 )
 @click.option("--name", default="", help="[default: made up]")
 @click.option("-d", "--detach", is_flag=True, help="Leave it on its own, and print its name.")
+@click.option("-i", "--interactive", is_flag=True, help="Pass on what is typed.")
+@click.option("-t", "--tty", is_flag=True, help="Give it a terminal; Ctrl-P Ctrl-Q lets go of it.")
 @click.option("--rm", "remove", is_flag=True, help="Remove it once it has ended.")
 @click.option("--wait", is_flag=True, help="Where it does not fit, wait for its turn.")
 @click.option(
@@ -105,6 +108,8 @@ def _given(context: click.Context) -> frozenset[str]:
 def _of_flags(said: Mapping[str, Any]) -> Run:
     if not said["image"]:
         raise OptionWrong("Missing argument 'IMAGE', or --file for a pod in YAML.")
+    if said["tty"] and said["interactive"] and not (said["detach"] or said["dry_run"] or sys.stdin.isatty()):
+        raise OptionWrong("--tty: the input is no terminal; leave it out, or say --detach")
     restart, most_restarts = _restart(said)
     arguments: Sequence[str] = said["arguments"]
     named: dict[str, Any] = {name: said[name] for name in Options.__struct_fields__ if name in said}
@@ -158,10 +163,18 @@ def _run(root: Path, question: Run, *, detach: bool) -> int:
         if detach:
             click.echo(pod.name)
             return 0
-        code = Foreground(root, pod, signals).run()
+        code = _in_front(root, pod, signals, question.pod)
     if question.remove:
         _remove(root, pod)
     return code
+
+
+def _in_front(root: Path, pod: PodStatus, signals: Signals, asked: Pod) -> int:
+    if not any(each.stdin for each in asked.spec.containers):
+        return Foreground(root, pod, signals).run()
+    from partage_cli.machine.commands.terminal import in_front  # noqa: PLC0415  streams take as long as all the rest
+
+    return in_front(root, pod, signals, asked.spec.containers)
 
 
 def _remove(root: Path, pod: PodStatus) -> None:

@@ -175,11 +175,11 @@ def _annotations(options: Options) -> dict[str, str]:
 
 def _command(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What replaces the image's entrypoint, and what its arguments are."""
-    arguments = tuple(options.arguments)
+    arguments = tuple(map(_literal, options.arguments))
     if options.entrypoint is None:
         return (), arguments
     if options.entrypoint:
-        return (options.entrypoint,), arguments
+        return (_literal(options.entrypoint),), arguments
     if not arguments:
         raise OptionWrong("--entrypoint: an empty one leaves nothing to run; say a command after the image")
     return arguments, ()
@@ -194,7 +194,12 @@ def _env(options: Options) -> tuple[EnvVar, ...]:
             raise OptionWrong(f"--env {said!r}: say NAME=VALUE, or NAME for the value that you have")
         if equals or name in options.environment:
             found[name] = value if equals else options.environment[name]
-    return tuple(EnvVar(name=name, value=value) for name, value in found.items())
+    return tuple(EnvVar(name=name, value=_literal(value)) for name, value in found.items())
+
+
+def _literal(text: str) -> str:
+    """As it stands, in a pod: there `$(NAME)` is a variable's value, and `$$` a dollar."""
+    return text.replace("$", "$$")
 
 
 def env_lines(text: str) -> tuple[str, ...]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from partage_cli.machine.pods.options import Options, pod_of
 from partage_cli.machine.pods.pod import (
     Amounts,
     Container,
@@ -34,12 +37,12 @@ from partage_plugins.errors import DecodeError, Refused
 UID = "0b6f1c1e-6f0e-4c39-9d53-2f5d2b1f3c11"
 
 
-def pod_of(container: Container, **spec: object) -> Pod:
+def one_of(container: Container, **spec: object) -> Pod:
     return Pod(metadata=Metadata(name="web", labels={"app": "w"}), spec=Spec(containers=(container,), **spec))  # type: ignore[arg-type]
 
 
 def plans(container: Container, **spec: object) -> tuple[SandboxPlan, ContainerPlan]:
-    pod = pod_of(container, **spec)
+    pod = one_of(container, **spec)
     sandbox = sandbox_plan(pod, uid=UID, attempt=2, annotations={"a": "b"}, premises=Premises(root="/r"))
     return sandbox, container_plan(pod, container, sandbox=sandbox, attempt=5, image="sha256:1")
 
@@ -76,6 +79,14 @@ def test_references_to_variables_are_filled_in_as_in_kubernetes() -> None:
     assert dict(plan.env)["B"] == "12 $(C) $(A)"
     assert plan.command == ("x12 $(C) $(A)",)
     assert plan.args == ("3", "$(none)", "$(date)", "$", "$x", "$(A")
+
+
+@given(st.text("$()A{}", max_size=8))
+def test_what_is_said_on_a_command_line_reaches_the_container_as_it_stands(text: str) -> None:
+    options = Options(image="busybox", arguments=("sh", text), env=("A=1", f"B={text}"))
+    said = pod_of(options).spec.containers[0]
+    _, plan = plans(said)
+    assert (plan.args, dict(plan.env)["B"]) == (("sh", text), text)
 
 
 @pytest.mark.parametrize(

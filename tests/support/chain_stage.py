@@ -38,6 +38,7 @@ from support import procfs
 from support.advertiser_stage import AdvertiserStage
 from support.crishim_stage import PLUGINS_FOLDER, SOCKET, crishim, install_board, plugin_files, public_file
 from support.isolation_stage import ENV, IMAGE, SERVING, broker, image, install_library, told_by
+from support.scheduler_process import SchedulerProcess
 from support.simgpu_stage import generate_cdi, install_driver, simgpud
 
 NODES: Final = ("n1", "n2")
@@ -49,39 +50,18 @@ PLACED_WITHIN_S: Final = 90.0
 QUICK: Final = ("--lease-s", "4", "--renew-s", "3", "--retry-s", "0.5", "--back-off-s", "0.5", "--most-back-off-s", "2")
 
 
-class Scheduler:
-    def __init__(self, kubeconfig: Path, root: Path, flags: Sequence[str] = ()) -> None:
-        self._command = (
-            *(sys.executable, "-P", "-m", "partage_scheduler", "--kubeconfig", str(kubeconfig)),
-            *("--root", str(root), "--log-format", "text", *QUICK, *flags),
-        )
-        self._log, self._plugins = root / "scheduler.log", root / "plugins"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._install()
+class Scheduler(SchedulerProcess):
+    """With a plugin that was installed beside ours."""
 
-    def start(self) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stderr=log, stdout=log, env=self.env)
+    def __init__(self, kubeconfig: Path, root: Path, flags: Sequence[str] = ()) -> None:
+        super().__init__(kubeconfig, root, "--log-format", "text", *QUICK, *flags)
+        self._plugins = root / "plugins"
+        self._install()
 
     @property
     def env(self) -> Mapping[str, str]:
         path = os.pathsep.join((str(self._plugins), os.environ.get("PYTHONPATH", "")))
         return {**os.environ, "PYTHONPATH": path}
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it is the process that was started last."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
 
     @property
     def descriptors(self) -> int:
@@ -90,10 +70,6 @@ class Scheduler:
     @property
     def rss_bytes(self) -> int:
         return procfs.status(self.pid, "VmRSS") << 10
-
-    @property
-    def said(self) -> str:
-        return self._log.read_text() if self._log.exists() else ""
 
     def _install(self) -> None:
         folder = self._plugins / "more-1.dist-info"

@@ -5,10 +5,7 @@ Nobody looks for kubelets, so that the nodes stay as they are made.
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -30,48 +27,16 @@ from rig.control.plane import ControlPlane, control_plane
 from rig.control.settings import FOR_BENCHMARKS
 from rig.identity.people import OUR_NAMESPACE, SCHEDULER
 from support.gpu_fleet import card
+from support.scheduler_process import SchedulerProcess
 
 CARDS = 2
 QUICK = ("--lease-s", "3", "--renew-s", "2", "--retry-s", "0.5")
 """So that nobody waits long for one that was killed."""
 
 
-class Scheduler:
-    """The daemon, as the account that it has in a cluster."""
-
-    def __init__(self, kubeconfig: Path, root: Path) -> None:
-        self._command = [
-            sys.executable,
-            "-m",
-            "partage_scheduler",
-            "--kubeconfig",
-            str(kubeconfig),
-            "--root",
-            str(root),
-        ]
-        self._log = root / "scheduler.log"
-        self._process: subprocess.Popen[bytes] | None = None
-
+class Scheduler(SchedulerProcess):
     def start(self, *flags: str) -> None:
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen([*self._command, *QUICK, *flags], stderr=log, stdout=log, env=os.environ)
-
-    def stop(self) -> int:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(30)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def once(self, *flags: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*self._command, *flags], capture_output=True, text=True, check=False, timeout=60)
-
-    @property
-    def said(self) -> str:
-        return self._log.read_text() if self._log.exists() else ""
+        super().start(*QUICK, *flags)
 
 
 @pytest.fixture(scope="package")

@@ -7,21 +7,16 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct cuda_gra
                       bool per_thread) {
     struct cuda_stream *stream;
     struct cuda_graph *graph = into;
-    CUresult result = stream_of(handle, per_thread, &stream);
-    if (result) return result;
+    TRY(stream_of(handle, per_thread, &stream));
     if (mode > CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     HOLD(captures_lock);
-    if (stream->capture) result = CUDA_ERROR_ILLEGAL_STATE;
-    if (!result && !into) result = graph_new(&graph);
-    struct capture *capture = result ? NULL : capture_new(stream, mode, graph);
-    if (capture) {
-        capture->owns_graph = !into;
-        result = nodes_add_all(&stream->captured, before);
-    } else if (!result) {
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return result;
+    if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (!into) TRY(graph_new(&graph));
+    struct capture *capture = capture_new(stream, mode, graph);
+    if (!capture) return CUDA_ERROR_OUT_OF_MEMORY;
+    capture->owns_graph = !into;
+    return nodes_add_all(&stream->captured, before);
 }
 
 static const struct nodes none;
@@ -138,10 +133,10 @@ static CUresult info_of(CUstream handle, bool per_thread, struct info *info) {
 
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status, bool per_thread) {
     struct info info;
-    CUresult result = info_of(stream, per_thread, &info);
-    if (!result && !status) result = CUDA_ERROR_INVALID_VALUE;
-    if (!result) *status = info.status;
-    return result;
+    TRY(info_of(stream, per_thread, &info));
+    if (!status) return CUDA_ERROR_INVALID_VALUE;
+    *status = info.status;
+    return CUDA_SUCCESS;
 }
 
 CALL(cuStreamIsCapturing, CUstream stream, CUstreamCaptureStatus *status) {
@@ -193,8 +188,7 @@ CAPTURE_INFO(, false)
 CAPTURE_INFO(_ptsz, true)
 
 CALL(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode *mode) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!mode || *mode > CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode before = thread_here()->mode;
     thread_here()->mode = *mode;

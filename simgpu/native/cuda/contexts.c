@@ -82,8 +82,7 @@ void context_end(struct cuda_context *context) {
 
 CUresult context_of(CUcontext handle, struct cuda_context **found) {
     if (!handle) return context_current(found);
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (handle->magic != CONTEXT_MAGIC) return CUDA_ERROR_INVALID_CONTEXT;
     if (!handle->references) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *found = handle;
@@ -120,8 +119,8 @@ static CUresult create(CUcontext *made, unsigned flags, CUdevice ordinal, u32 ve
     struct cuda_context *context = context_new(device, false);
     CUresult result = context ? context_begin(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_unlock(&contexts_lock);
-    if (!result) result = push(context);
-    if (result) return result;
+    TRY(result);
+    TRY(push(context));
     context->version = version;
     *made = context;
     return CUDA_SUCCESS;
@@ -141,8 +140,7 @@ CALL(cuCtxCreate_v4, CUcontext *made, const void *params, unsigned flags, CUdevi
 }
 
 CALL(cuCtxDestroy_v2, CUcontext handle) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != CONTEXT_MAGIC) return CUDA_ERROR_INVALID_CONTEXT;
     if (handle->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&contexts_lock);
@@ -181,8 +179,7 @@ CALL(cuCtxPushCurrent_v2, CUcontext handle) {
 }
 
 CALL(cuCtxPopCurrent_v2, CUcontext *popped) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!here.depth) return CUDA_ERROR_INVALID_CONTEXT;
     here.depth--;
     if (popped) *popped = here.stack[here.depth];
@@ -192,15 +189,13 @@ CALL(cuCtxPopCurrent_v2, CUcontext *popped) {
 /* Replaces the top of the stack; NULL takes it away. */
 CALL(cuCtxSetCurrent, CUcontext handle) {
     struct cuda_context *context = NULL;
-    CUresult result = handle ? context_of(handle, &context) : driver_ready();
-    if (result) return result;
+    TRY(handle ? context_of(handle, &context) : driver_ready());
     if (here.depth) here.depth--;
     return context ? push(context) : CUDA_SUCCESS;
 }
 
 CALL(cuCtxGetCurrent, CUcontext *found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!found) return CUDA_ERROR_INVALID_VALUE;
     *found = here.depth ? here.stack[here.depth - 1] : NULL;
     return CUDA_SUCCESS;

@@ -110,16 +110,14 @@ u32 driver_version(void) {
 }
 
 CUresult device_of(CUdevice ordinal, struct device **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (ordinal < 0 || ordinal >= device_count) return CUDA_ERROR_INVALID_DEVICE;
     *found = &devices[ordinal];
     return CUDA_SUCCESS;
 }
 
 CUresult device_fault(const struct device *device) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     const struct sim_live *live = &device->about->live;
     if (device->row >= 0) return atomic_load_explicit(&live->fault[device->row], memory_order_relaxed);
     return atomic_load_explicit(&live->health, memory_order_relaxed) == SIM_LOST ? CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -134,8 +132,7 @@ bool device_sticks(struct device *device) {
 }
 
 CALL(cuDeviceGetCount, int *count) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!count) return CUDA_ERROR_INVALID_VALUE;
     *count = device_count;
     return CUDA_SUCCESS;
@@ -202,8 +199,7 @@ CALL(cuDeviceGetPCIBusId, char *text, int length, CUdevice ordinal) {
 }
 
 CALL(cuDeviceGetByPCIBusId, CUdevice *found, const char *text) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     unsigned domain = 0, bus, slot;
     if (!found || !text) return CUDA_ERROR_INVALID_VALUE;
     if (sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3) {

@@ -87,8 +87,7 @@ static void event_mark(struct cuda_event *event, struct mark *mark) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CUresult event_of(CUevent handle, struct cuda_event **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != EVENT_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
     *found = handle;
     return device_fault(handle->device);
@@ -210,14 +209,14 @@ static CUresult wall_of(struct cuda_event *event, u64 *wall) {
 static CUresult elapsed(float *milliseconds, CUevent from, CUevent to) {
     struct cuda_event *first, *second;
     u64 begin, end;
-    CUresult result = event_of(from, &first);
-    if (!result) result = event_of(to, &second);
-    if (!result && !milliseconds) result = CUDA_ERROR_INVALID_VALUE;
-    if (!result && first->context != second->context) result = CUDA_ERROR_INVALID_HANDLE;
-    if (!result) result = wall_of(first, &begin);
-    if (!result) result = wall_of(second, &end);
-    if (!result) *milliseconds = (float)((double)(int64_t)(end - begin) / 1e6);
-    return result;
+    TRY(event_of(from, &first));
+    TRY(event_of(to, &second));
+    if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    if (first->context != second->context) return CUDA_ERROR_INVALID_HANDLE;
+    TRY(wall_of(first, &begin));
+    TRY(wall_of(second, &end));
+    *milliseconds = (float)((double)(int64_t)(end - begin) / 1e6);
+    return CUDA_SUCCESS;
 }
 
 CALL(cuEventElapsedTime, float *ms, CUevent from, CUevent to) { return elapsed(ms, from, to); }

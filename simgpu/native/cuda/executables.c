@@ -9,8 +9,7 @@ enum { INSTANTIATED, FAILED, INVALID_STRUCTURE };
 static _Atomic u64 last_id;
 
 CUresult executable_of(CUgraphExec handle, struct cuda_executable **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != EXECUTABLE_MAGIC) return CUDA_ERROR_INVALID_VALUE;
     *found = handle;
     return CUDA_SUCCESS;

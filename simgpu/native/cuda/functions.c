@@ -6,8 +6,7 @@
 enum { THREADS_PER_BLOCK = 1024, SHARED_STATIC = 48 << 10, SHARED_MOST = 227 << 10 };
 
 CUresult function_of(CUfunction handle, struct cuda_function **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != FUNCTION_MAGIC) return CUDA_ERROR_INVALID_HANDLE;
     *found = handle;
     return CUDA_SUCCESS;

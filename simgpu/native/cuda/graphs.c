@@ -84,16 +84,14 @@ void task_drop(struct task *task) {
 /* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
 CUresult graph_of(CUgraph handle, struct cuda_graph **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != GRAPH_MAGIC) return CUDA_ERROR_INVALID_VALUE;
     *found = handle;
     return CUDA_SUCCESS;
 }
 
 CUresult node_of(CUgraphNode handle, struct cuda_node **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != NODE_MAGIC) return CUDA_ERROR_INVALID_VALUE;
     *found = handle;
     return CUDA_SUCCESS;
@@ -208,8 +206,7 @@ CUresult graph_clone(const struct cuda_graph *graph, struct cuda_graph **made) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CALL(cuGraphCreate, CUgraph *made, unsigned flags) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     return made && !flags ? graph_new(made) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -246,9 +243,9 @@ CALL(cuGraphGetNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
 
 CALL(cuGraphGetRootNodes, CUgraph handle, CUgraphNode *nodes, size_t *count) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     struct nodes roots = {0};
+    CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->nodes.count && !result; i++)
         if (!graph->nodes.node[i]->before.count) result = nodes_add(&roots, graph->nodes.node[i]);
     if (!result) result = nodes_answer(&roots, nodes, count);

@@ -51,14 +51,14 @@ CALL(cuGreenCtxDestroy, CUgreenCtx green) {
 }
 
 CALL(cuCtxFromGreenCtx, CUcontext *found, CUgreenCtx green) {
-    CUresult result = check(green);
-    if (!result && !found) result = CUDA_ERROR_INVALID_VALUE;
-    if (!result) *found = green->context;
-    return result;
+    TRY(check(green));
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    *found = green->context;
+    return CUDA_SUCCESS;
 }
 
 CALL(cuGreenCtxStreamCreate, CUstream *made, CUgreenCtx green, unsigned flags, int priority) {
-    CUresult result = check(green);
-    if (!result && (!made || flags != CU_STREAM_NON_BLOCKING)) result = CUDA_ERROR_INVALID_VALUE;
-    return result ? result : stream_new(green->context, flags, priority, made);
+    TRY(check(green));
+    if (!made || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    return stream_new(green->context, flags, priority, made);
 }

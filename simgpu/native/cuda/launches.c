@@ -63,13 +63,12 @@ static CUresult fits_at_once(CUstream in, bool per_thread, const struct shape *s
 }
 
 static CUresult launch_with(const CUlaunchConfig *config, CUfunction f, void **params, void **extra, bool per_thread) {
-    CUresult result = driver_ready();
-    if (result) return result;
+    TRY(driver_ready());
     if (!config || (config->attribute_count && !config->attributes)) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < config->attribute_count && !result; i++)
+    for (unsigned i = 0; i < config->attribute_count; i++)
         if (config->attributes[i].id == ATTRIBUTE_COOPERATIVE && config->attributes[i].value[0])
-            result = fits_at_once(config->stream, per_thread, &config->shape);
-    return result ? result : launch(f, &config->shape, config->stream, params, extra, per_thread);
+            TRY(fits_at_once(config->stream, per_thread, &config->shape));
+    return launch(f, &config->shape, config->stream, params, extra, per_thread);
 }
 
 CALL(cuLaunchKernelEx, const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {
@@ -81,8 +80,8 @@ CALL(cuLaunchKernelEx_ptsz, const CUlaunchConfig *config, CUfunction f, void **p
 
 static CUresult launch_together(CUfunction f, const struct shape *shape, CUstream stream, void **params,
                                 bool per_thread) {
-    CUresult result = fits_at_once(stream, per_thread, shape);
-    return result ? result : launch(f, shape, stream, params, NULL, per_thread);
+    TRY(fits_at_once(stream, per_thread, shape));
+    return launch(f, shape, stream, params, NULL, per_thread);
 }
 
 CALL(cuLaunchCooperativeKernel, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -95,12 +94,11 @@ CALL(cuLaunchCooperativeKernel_ptsz, CUfunction f, unsigned gx, unsigned gy, uns
 }
 
 CALL(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *each, unsigned count, unsigned flags) {
-    CUresult result = driver_ready();
-    if (result) return result;
+    TRY(driver_ready());
     if (!each || !count || flags > 3) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count && !result; i++)
-        result = launch_together(each[i].function, &each[i].shape, each[i].stream, each[i].params, false);
-    return result;
+    for (unsigned i = 0; i < count; i++)
+        TRY(launch_together(each[i].function, &each[i].shape, each[i].stream, each[i].params, false));
+    return CUDA_SUCCESS;
 }
 
 /* ---- as it was before CUDA 4: the function keeps its shape and parameters -----------------------------------------

@@ -103,8 +103,7 @@ CUresult function_load(const struct cuda_function *function, struct device *devi
 /* ---- modules ----------------------------------------------------------------------------------------------------- */
 
 static CUresult image_of(struct cuda_image *handle, bool library, struct cuda_image **found) {
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     if (!handle || handle->magic != IMAGE_MAGIC || (library && handle->context)) return CUDA_ERROR_INVALID_HANDLE;
     *found = handle;
     return CUDA_SUCCESS;
@@ -166,8 +165,7 @@ CALL(cuModuleGetGlobal_v2, CUdeviceptr *address, size_t *bytes, CUmodule handle,
 CALL(cuLibraryLoadData, CUlibrary *made, const void *code, const int *jit, void **jit_values, unsigned jit_count,
      const int *options, void **values, unsigned count) {
     (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
-    CUresult ready = driver_ready();
-    if (ready) return ready;
+    TRY(driver_ready());
     return made && code ? image_new(NULL, made) : CUDA_ERROR_INVALID_VALUE;
 }
 

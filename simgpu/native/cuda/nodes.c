@@ -159,9 +159,8 @@ CALL(cuGraphAddMemFreeNode, CUgraphNode *made, CUgraph graph, const CUgraphNode 
 /* A graph with memory can only be a child when it is given away to its parent. */
 static CUresult child_of(CUgraph handle, int ownership, struct task **made) {
     struct cuda_graph *child;
-    CUresult result = graph_of(handle, &child);
-    if (!result && ownership != CU_GRAPH_CHILD_MOVED && graph_has_memory(child)) result = CUDA_ERROR_INVALID_VALUE;
-    if (result) return result;
+    TRY(graph_of(handle, &child));
+    if (ownership != CU_GRAPH_CHILD_MOVED && graph_has_memory(child)) return CUDA_ERROR_INVALID_VALUE;
     *made = task_of_child(child);
     return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -180,13 +179,12 @@ static bool both_in(const struct cuda_graph *graph, const struct cuda_node *from
 /* Edges with data (ports, programmatic launch) count as plain ones. */
 static CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
     struct cuda_graph *graph;
-    CUresult result = graph_of(handle, &graph);
-    if (result) return result;
+    TRY(graph_of(handle, &graph));
     if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (!both_in(graph, from[i], to[i]) || nodes_has(&to[i]->before, from[i])) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count && !result; i++) result = nodes_add(&to[i]->before, from[i]);
-    return result;
+    for (size_t i = 0; i < count; i++) TRY(nodes_add(&to[i]->before, from[i]));
+    return CUDA_SUCCESS;
 }
 
 CALL(cuGraphAddDependencies, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {

@@ -182,8 +182,7 @@ u64 stream_append(struct cuda_stream *stream, u64 start, u64 duration_ns) {
 CUresult stream_enqueue(struct cuda_stream *stream, u64 duration_ns, u64 *end) {
     while (stream_holds(stream)) {
         if (!end) return stream_hold(stream, &(struct held){.kind = HELD_RUN, .duration_ns = duration_ns});
-        CUresult result = stream_settle(stream);
-        if (result) return result;
+        TRY(stream_settle(stream));
     }
     pthread_mutex_lock(&stream->lock);
     CUresult result = stream_room(stream);

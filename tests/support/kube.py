@@ -39,6 +39,17 @@ async def beside(work: Coroutine[Any, Any, None]) -> AsyncGenerator[asyncio.Task
         await asyncio.wait([task])
 
 
+class Waits:
+    """A virtual sleep: it remembers for how long, and lets others go first."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        await asyncio.sleep(0)
+
+
 async def until(condition: Callable[[], object], *, within_s: float = 60.0) -> None:
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110  (conditions of all kinds, and no one who would set an event)

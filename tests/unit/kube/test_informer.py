@@ -32,19 +32,8 @@ from partage_base.kube import (
 from partage_base.kube import informer as following_module
 from partage_base.kube import lists as listing_module
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
-from support.kube import access_to, until
+from support.kube import Waits, access_to, until
 from support.loops import LOOPS
-
-
-class Waits:
-    """A virtual sleep: it remembers for how long, and lets others go first."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-        await asyncio.sleep(0)
 
 
 def a_node(api: FakeApi, name: str = "n1") -> None:

@@ -39,21 +39,10 @@ from partage_base.kube import lists as listing_module
 from partage_base.kube.events import Fold
 from support.fake_api import Drop, FakeApi, Fault, Lists, Refuse, Say
 from support.fake_watchers import bookmark, line_of
-from support.kube import until
+from support.kube import Waits, until
 from support.loops import LOOPS
 
 STREAM, PAGES, WATCH = "stream", "pages", "watch"
-
-
-class Waits:
-    """A virtual sleep: it remembers for how long."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-        await asyncio.sleep(0)
 
 
 def following(

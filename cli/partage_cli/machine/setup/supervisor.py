@@ -11,7 +11,8 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ _END_S: Final = 25.0
 """Above the daemons' own deadline for their stop."""
 _LOOK_EVERY_S: Final = 0.2
 _LONGEST_LINE: Final = 8 << 10
+_LAST_WORDS_S: Final = 0.5
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -96,22 +98,40 @@ class Keeper:
         if self._service.outlives:
             return await self._watched()
         service = self._service
+        told, tells = os.pipe2(os.O_CLOEXEC)
+        async with self._passing_on(told):
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *service.argv,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=tells,
+                    stderr=tells,
+                    env={**os.environ, **service.env},
+                    cwd="/",
+                    start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends all in order
+                    preexec_fn=_end_with_parent,
+                )
+            except OSError as error:
+                return f"cannot be started: {error.strerror}"
+            finally:
+                os.close(tells)
+            return _ending(await self._process.wait())
+
+    @asynccontextmanager
+    async def _passing_on(self, told: int) -> AsyncGenerator[None]:
+        """What it says, also its last words; a child of its own that still holds the pipe is not waited for."""
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(told, "rb", buffering=0)
+        )
+        passing = asyncio.create_task(self._pass_on(reader))
         try:
-            self._process = process = await asyncio.create_subprocess_exec(
-                *service.argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                env={**os.environ, **service.env},
-                cwd="/",
-                start_new_session=True,  # a terminal's Ctrl-C is for the supervisor, which ends all in order
-                preexec_fn=_end_with_parent,
-            )
-        except OSError as error:
-            return f"cannot be started: {error.strerror}"
-        if process.stdout is not None:
-            await self._pass_on(process.stdout)
-        return _ending(await process.wait())
+            yield
+            await asyncio.wait([passing], timeout=_LAST_WORDS_S)
+        finally:
+            passing.cancel()
+            transport.close()
 
     async def _watched(self) -> str:
         """The simulated driver: one of an earlier supervisor, or one that is no child of ours, until it has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +46,13 @@ def test_what_the_host_has_is_there_and_can_be_changed_for_the_node_alone(machin
     machine.run("sh", "-c", "rm /etc/passwd && echo changed > /etc/hostname")
     assert Path("/etc/passwd").read_text() == before
     assert Path("/etc/hostname").read_text() != "changed\n"
+
+
+@pytest.mark.parametrize("path", ["etc/partage", "run/partage"])
+def test_a_partage_of_the_host_is_hidden_also_one_that_comes_later(machine: Machine, path: str) -> None:
+    hidden = (machine.place.own / "written" / path).lstat()
+    assert (stat.S_ISCHR(hidden.st_mode), hidden.st_rdev) == (True, 0)  # by which an overlay covers what is below
+    assert not machine.path(f"/{path}").exists()
 
 
 def test_kubelet_may_set_what_it_sets_and_the_host_does_not_feel_it(machine: Machine) -> None:

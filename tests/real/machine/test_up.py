@@ -31,6 +31,7 @@ SERVICES = {
     "broker": "-m partage_isolation",
     "crishim": "-m partage_crishim",
     "inventory": "-m partage_advertiser",
+    "manager": "-m partage_cli.machine.manager",
 }
 """By what their command lines hold."""
 UP_WITHIN_S = 30
@@ -195,10 +196,11 @@ def test_an_up_that_was_killed_half_way_is_taken_back_and_begun_again() -> None:
 def why_not_whole(stage: MachineStage) -> str | None:
     """What does not answer."""
     read = decode_inventory(stage.machine.path(f"/{INVENTORY_FILE}").read_bytes(), (GPU,))
-    if not read.ready.broker:
-        return "the broker gave no sign of life"
+    if not (read.ready.broker and read.ready.crishim):
+        return "the inventory says that not all are in force"
     try:
         stage.crictl("version")
+        stage.partage("ps")
     except ComponentFailed as error:
         return str(error)
     return None

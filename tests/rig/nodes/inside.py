@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import sys
 from pathlib import Path
 from typing import Final
@@ -33,12 +34,16 @@ def mount(source: str, target: str, kind: str = "none", flags: int = 0, data: st
         raise OSError(number, f"cannot mount {source} on {target} ({kind} {data}): {os.strerror(number)}")
 
 
-def copy_on_write(folder: str, own: Path) -> None:
-    """What is written below `folder` goes to the node's own place."""
+def copy_on_write(folder: str, own: Path, hidden: list[str]) -> None:
+    """What is written below `folder` goes to the node's own place; of what is hidden the host's is never seen."""
     upper, work = own / "written" / folder.strip("/"), own / "overlay-work" / folder.strip("/")
     upper.mkdir(parents=True)
     work.mkdir(parents=True)
     upper.chmod(Path(folder).stat().st_mode & 0o7777)
+    for path in (each for each in hidden if each.startswith(f"{folder}/")):
+        hide = upper / path.removeprefix(f"{folder}/")
+        hide.parent.mkdir(parents=True, exist_ok=True)
+        os.mknod(hide, stat.S_IFCHR, os.makedev(0, 0))  # as an overlay notes that something was removed
     mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
 
 
@@ -75,7 +80,7 @@ def build(spec: dict[str, object]) -> None:
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     real = keep_visible(_texts(spec["visible"]))
     for folder in _texts(spec["copied"]):
-        copy_on_write(folder, own)
+        copy_on_write(folder, own, _texts(spec["hidden"]))
     for folder, fd in real.items():
         Path(folder).mkdir(parents=True, exist_ok=True)
         bind(f"/proc/self/fd/{fd}", folder)

@@ -43,6 +43,8 @@ _NEW: Final = ("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork
 _COPIED: Final = ("/etc", "/opt", "/run", "/var")
 # Layers cannot lie on an overlay, and the owners of a mount can only be mapped on a disk.
 _ON_DISK: Final = ("/run/containerd", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/partage")
+# A partage that runs on the host itself is none of the node's.
+_HIDDEN: Final = ("/etc/partage", "/run/partage")
 # kubelet sets these for the whole machine, where all nodes and the machine's owner would feel it.
 _OWN_SYSCTLS: Final = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")
 
@@ -90,6 +92,7 @@ class Machine:
             "own": str(self.place.own),
             "visible": visible,
             "copied": _COPIED,
+            "hidden": _HIDDEN,
             "on_disk": _ON_DISK,
             "own_sysctls": _OWN_SYSCTLS,
         }

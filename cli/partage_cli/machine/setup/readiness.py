@@ -21,7 +21,7 @@ from partage_plugins.vocabulary.places import INVENTORY_FILE
 from partage_simgpu.control import control
 
 _DEADLINE_S: Final = 2.0
-_STATUS: Final = "/runtime.v1.RuntimeService/Status"
+_VERSION: Final = "/runtime.v1.RuntimeService/Version"
 
 
 async def why_not_ready(name: str, root: Path) -> str | None:
@@ -42,7 +42,7 @@ async def why_not_whole(root: Path) -> str | None:
 async def _runtime(socket: Path) -> str | None:
     with closing(UnaryClient(socket)) as client:
         try:
-            await client.call(_STATUS, b"", deadline_s=_DEADLINE_S)
+            await client.call(_VERSION, b"", deadline_s=_DEADLINE_S)
         except CriError as error:
             return str(error)
     return None

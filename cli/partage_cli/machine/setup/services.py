@@ -56,9 +56,9 @@ def services(root: Path, decision: Decision, *, python: str, log: tuple[str, ...
         Service(
             name=CONTAINERD,
             about="containers of this machine",
-            argv=(str(containerd), "--config", str(root / CONTAINERD_CONFIG), "--log-level", "warn"),
+            argv=(str(containerd), "--config", str(root / CONTAINERD_CONFIG), "--log-level", "error"),
             env={"PATH": f"{containerd.parent}:{PATH}"},
-            silences=(b" level=info ", b" level=debug "),  # of its shims, whatever level it has itself
+            silences=(b" level=info ", b" level=warning "),  # of its shims, whatever level it has itself
         ),
         Service(
             name=BROKER,

@@ -1,19 +1,18 @@
-"""Which cards a pod gets on this machine: the scheduler's own decider over one node, whose inventory is a file.
+"""Which cards a pod gets on this machine: the scheduler's own decider over one node.
 
-Placing a pod counts it at once, so that of two decisions the second sees the first. Pure but for the file; one thread.
+Placing a pod counts it at once, so that of two decisions the second sees the first. Pure; one thread.
 CPU and main memory are not counted here: the room has a size that never lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from partage_base.keyring import SigningKey
 from partage_cli.machine.manager.shortage import CardRoom, NoRoom, shortage
 from partage_cli.machine.pods.pod import Container, Pod
-from partage_plugins.codecs import decode_allocation, decode_inventory, encode_allocation, sign
+from partage_plugins.codecs import decode_allocation, encode_allocation, sign
 from partage_plugins.errors import Refused
 from partage_plugins.registry.registry import Registry
 from partage_plugins.vocabulary import (
@@ -34,7 +33,6 @@ from partage_plugins.vocabulary import (
 )
 from partage_plugins.vocabulary import Pod as ReadPod
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
-from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
 from partage_plugins.vocabulary.usage import usages
 from partage_scheduler.core import decider_over
 
@@ -117,10 +115,6 @@ class Placement:
         self._decider.replace_inventory(self._node, inventory)
         return True
 
-    def read_inventory(self, raw: bytes) -> Inventory:
-        """Raises `DecodeError`."""
-        return decode_inventory(raw, self._kinds)
-
     def rooms(self) -> tuple[CardRoom, ...]:
         part: GpuPart | None = self._inventory.part(GPU)
         if part is None:
@@ -158,22 +152,3 @@ def _read(container: Container, role: Role) -> PodContainer:
 
 def _texts(amounts: Mapping[str, str | int]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items()}
-
-
-class InventoryFile:
-    """What the advertiser wrote; read again when it changed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._facts: tuple[int, int, int] | None = None
-
-    def news(self) -> bytes | None:
-        """Its text if it is another file than when last asked; raises `OSError`."""
-        status = self._path.stat()
-        facts = (status.st_ino, status.st_size, status.st_mtime_ns)
-        if facts == self._facts:
-            return None
-        with self._path.open("rb") as file:
-            raw = file.read(MAX_ANNOTATION_BYTES + 1)
-        self._facts = facts
-        return raw

@@ -14,6 +14,7 @@ from partage_cli.machine.manager.errors import Objection
 from partage_cli.machine.manager.managed import ManagedPod
 from partage_cli.machine.manager.pods import Pods
 from partage_cli.machine.manager.server import Say
+from partage_cli.machine.manager.stock import Stock
 from partage_cli.machine.manager.store import Store
 from partage_cli.machine.pods.pod import Container, Pod
 from partage_cli.machine.pods.record import Record
@@ -23,8 +24,8 @@ from partage_plugins.vocabulary import Allocation, PodRequest, PodUid
 
 
 class Runs:
-    def __init__(self, pods: Pods, admission: Admission, store: Store, root: Path) -> None:
-        self._pods, self._admission, self._store, self._root = pods, admission, store, root
+    def __init__(self, pods: Pods, admission: Admission, store: Store, stock: Stock, root: Path) -> None:
+        self._pods, self._admission, self._store, self._stock, self._root = pods, admission, store, stock, root
 
     async def run(self, question: Run, say: Say) -> ManagedPod:
         """Returns once its containers were started. Raises `Objection`; then nothing of it is left."""
@@ -55,7 +56,7 @@ class Runs:
         if not managed.is_at_rest or managed.will == "remove":
             raise Objection("name-taken", f"pod {managed.name} has not ended; `partage stop {managed.name}` ends it")
         pod = managed.record.pod
-        request = self._admission.request(pod, managed.uid)
+        request = self._request(pod, managed.uid)
         for container in _containers(pod):
             await self._fetch(container, say, always=False, never=container.image_pull_policy == "Never")
         if managed.is_gone or not managed.is_at_rest:
@@ -64,8 +65,15 @@ class Runs:
         await say(Progress(step="start"))
         await began
 
-    async def _place(self, pod: Pod, uid: PodUid, question: Run, say: Say) -> Allocation:
+    def _request(self, pod: Pod, uid: PodUid) -> PodRequest:
         request = self._admission.request(pod, uid)
+        why = self._stock.refresh()
+        if why and request.containers:
+            raise Objection("not-ready", f"which cards there are is not known: {why}")
+        return request
+
+    async def _place(self, pod: Pod, uid: PodUid, question: Run, say: Say) -> Allocation:
+        request = self._request(pod, uid)
         self._admission.require_possible(request, waits=question.wait)
         for container in _containers(pod):
             always = question.pull == "always" or container.image_pull_policy == "Always"

@@ -18,21 +18,20 @@ from partage_base.version import VERSION
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.cri_engine import CriEngine
 from partage_cli.machine.manager.news import News
-from partage_cli.machine.manager.placement import InventoryFile, Placement
+from partage_cli.machine.manager.placement import Placement
 from partage_cli.machine.manager.pods import Pods
 from partage_cli.machine.manager.questions import Questions
 from partage_cli.machine.manager.runs import Runs
 from partage_cli.machine.manager.server import Server
 from partage_cli.machine.manager.settings import ManagerSettings
+from partage_cli.machine.manager.stock import Stock
 from partage_cli.machine.manager.store import Store
 from partage_cli.machine.manager.usage import Gauge
 from partage_cli.machine.places import MANAGER_LOCK
 from partage_cli.machine.runtime.client import MachineRuntime
 from partage_cli.machine.wire.messages import Hello
 from partage_isolation.wire.client import BrokerClient
-from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.places import INVENTORY_FILE
 from partage_scheduler.core import plugins
 
 _LOCK_WITHIN_S: Final = 10.0
@@ -52,17 +51,15 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
         raise BadConfiguration(f"{error}; `partage up` makes a key") from None
     client = daemon.stack.enter_context(contextlib.closing(UnaryClient(settings.below_root(settings.runtime))))
     runtime = MachineRuntime(client)
-    placement = Placement(NodeName(settings.node_name), plugins(), key)
-    admission, news, store = (
-        Admission(placement),
-        News(),
-        Store(runtime, root=root, ctr=settings.ctr, containerd=settings.below_root(settings.containerd)),
-    )
+    registry, news = plugins(), News()
+    admission = Admission(Placement(NodeName(settings.node_name), registry, key))
+    stock = Stock(root, registry, admission)
+    store = Store(runtime, root=root, ctr=settings.ctr, containerd=settings.below_root(settings.containerd))
     pods = Pods(CriEngine(runtime, root), admission, news)
     daemon.stack.push_async_callback(pods.close)
     questions = Questions(
         pods=pods,
-        runs=Runs(pods, admission, store, root),
+        runs=Runs(pods, admission, store, stock, root),
         admission=admission,
         store=store,
         gauge=Gauge(BrokerClient(root)),
@@ -70,7 +67,7 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
         runtime=runtime,
         root=root,
     )
-    manager = Manager(settings, daemon, pods, admission, placement, runtime)
+    manager = Manager(settings, daemon, pods, stock, runtime)
     manager.read_inventory()
     await manager.find()
     server = Server(Hello(manager=VERSION, simulated=settings.simulated), questions)
@@ -82,18 +79,10 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
 class Manager:
     """A `partage_base.daemon.life.Running`."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  made once
-        self,
-        settings: ManagerSettings,
-        daemon: Daemon,
-        pods: Pods,
-        admission: Admission,
-        placement: Placement,
-        runtime: MachineRuntime,
+    def __init__(
+        self, settings: ManagerSettings, daemon: Daemon, pods: Pods, stock: Stock, runtime: MachineRuntime
     ) -> None:
-        self._settings, self._daemon, self._pods, self._admission = settings, daemon, pods, admission
-        self._placement, self._runtime = placement, runtime
-        self._file = InventoryFile(settings.root / INVENTORY_FILE)
+        self._settings, self._daemon, self._pods, self._stock, self._runtime = settings, daemon, pods, stock, runtime
         self._said: dict[str, str] = {}
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -109,12 +98,10 @@ class Manager:
         await self._pods.known()
 
     def read_inventory(self) -> None:
-        try:
-            raw = self._file.news()
-            if raw is not None:
-                self._admission.take_in(self._placement.read_inventory(raw))
-        except (OSError, DecodeError) as error:
-            self._wrong(_INVENTORY, f"the inventory can't be read, so none of its changes are known: {error}")
+        """What became free by it goes to who waits."""
+        why = self._stock.refresh()
+        if why:
+            self._wrong(_INVENTORY, why)
         else:
             self._right(_INVENTORY)
 

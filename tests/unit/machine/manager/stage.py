@@ -76,7 +76,10 @@ def pod(name: str = "a", *containers: Container, inits: tuple[Container, ...] = 
 
 
 class Shelf:
-    """A `Store` that has every image."""
+    """A `Store` that has every image, and a `Stock` that is known."""
+
+    def refresh(self) -> str:
+        return ""
 
     async def has(self, _image: str) -> bool:
         return True
@@ -108,7 +111,7 @@ async def manager(model: Model, *, cards: int = 1, dies_at: int | None = None) -
     decided = placement(cards)
     admission = Admission(decided)
     pods = Pods(line, admission, News())
-    runs = Runs(pods, admission, Shelf(), Path("/"))  # type: ignore[arg-type]  # of a store only what runs ask
+    runs = Runs(pods, admission, Shelf(), Shelf(), Path("/"))  # type: ignore[arg-type]  # of both only what runs ask
     try:
         yield Manager(pods, admission, runs, decided, line, [])
     finally:

@@ -1,0 +1,35 @@
+"""Which cards this machine has, as the advertiser wrote it down: taken in when the file changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from partage_cli.machine.manager.admission import Admission
+from partage_plugins.codecs import decode_inventory
+from partage_plugins.errors import DecodeError
+from partage_plugins.registry.registry import Registry
+from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES
+from partage_plugins.vocabulary.places import INVENTORY_FILE
+
+
+class Stock:
+    def __init__(self, root: Path, registry: Registry, admission: Admission) -> None:
+        self._path, self._kinds, self._admission = root / INVENTORY_FILE, tuple(registry.kinds), admission
+        self._facts: tuple[int, int, int] | None = None
+        self._why = ""
+
+    def refresh(self) -> str:
+        """Empty, or why the cards are not known as of now; what is held stays held."""
+        try:
+            status = self._path.stat()
+            facts = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if facts != self._facts or self._why:
+                with self._path.open("rb") as file:
+                    raw = file.read(MAX_ANNOTATION_BYTES + 1)
+                self._admission.take_in(decode_inventory(raw, self._kinds))
+                self._facts, self._why = facts, ""
+        except OSError as error:
+            self._why = f"{self._path}: {error.strerror}; is partage-inventory running?"
+        except DecodeError as error:
+            self._why = f"{self._path}: {error}; does partage-inventory run, in this version?"
+        return self._why

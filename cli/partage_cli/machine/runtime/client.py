@@ -11,7 +11,7 @@ from typing import Final
 
 from partage_base.cri import UnaryClient
 from partage_base.cri.errors import PeerRefused
-from partage_cli.machine.runtime import messages
+from partage_cli.machine.runtime import messages, requests
 from partage_cli.machine.runtime.messages import ContainerState, ListedContainer, Sandbox, StoredImage
 from partage_cli.machine.runtime.names import whole_name
 from partage_cli.machine.runtime.plans import ContainerPlan, SandboxPlan
@@ -32,7 +32,7 @@ class MachineRuntime:
 
     async def version(self) -> str:
         """Its name and version."""
-        answer = messages.read("VersionResponse", await self._ask("Version", messages.message("VersionRequest")))
+        answer = messages.read("VersionResponse", await self._ask("Version", requests.message("VersionRequest")))
         return f"{answer.runtime_name.decode(errors='replace')} {answer.runtime_version.decode(errors='replace')}"
 
     async def status(self) -> str:
@@ -41,33 +41,33 @@ class MachineRuntime:
 
     async def run_sandbox(self, plan: SandboxPlan) -> str:
         """Its id."""
-        raw = await self._make("RunPodSandbox", messages.run_sandbox(plan))
+        raw = await self._make("RunPodSandbox", requests.run_sandbox(plan))
         return _text(messages.read("RunPodSandboxResponse", raw).pod_sandbox_id)
 
     async def create(self, sandbox_id: str, plan: ContainerPlan, sandbox: SandboxPlan) -> str:
         """The container's id; `PeerRefused` has crishim's sentence where it says no."""
-        raw = await self._make("CreateContainer", messages.create_container(sandbox_id, plan, sandbox))
+        raw = await self._make("CreateContainer", requests.create_container(sandbox_id, plan, sandbox))
         return _text(messages.read("CreateContainerResponse", raw).container_id)
 
     async def start(self, container_id: str) -> None:
-        await self._make("StartContainer", messages.message("ContainerReference", container_id=container_id))
+        await self._make("StartContainer", requests.message("ContainerReference", container_id=container_id))
 
     async def stop(self, container_id: str, *, grace_s: int) -> None:
         """Asks it to end and kills it after the grace; done too where it is not there or has ended."""
-        request = messages.message("StopContainerRequest", container_id=container_id, timeout=grace_s)
+        request = requests.message("StopContainerRequest", container_id=container_id, timeout=grace_s)
         await self._end("StopContainer", request, deadline_s=grace_s + _MADE_S)
 
     async def remove(self, container_id: str) -> None:
         """Kills it where it runs; done too where it is not there."""
-        await self._end("RemoveContainer", messages.message("ContainerReference", container_id=container_id))
+        await self._end("RemoveContainer", requests.message("ContainerReference", container_id=container_id))
 
     async def stop_sandbox(self, sandbox_id: str) -> None:
         """Kills what runs in it and takes its network; done too where it is not there."""
-        await self._end("StopPodSandbox", messages.message("PodSandboxReference", pod_sandbox_id=sandbox_id))
+        await self._end("StopPodSandbox", requests.message("PodSandboxReference", pod_sandbox_id=sandbox_id))
 
     async def remove_sandbox(self, sandbox_id: str) -> None:
         """With all that is in it; done too where it is not there."""
-        await self._end("RemovePodSandbox", messages.message("PodSandboxReference", pod_sandbox_id=sandbox_id))
+        await self._end("RemovePodSandbox", requests.message("PodSandboxReference", pod_sandbox_id=sandbox_id))
 
     async def sandboxes(self) -> tuple[Sandbox, ...]:
         return messages.sandboxes(await self._ask("ListPodSandbox", b""))
@@ -77,18 +77,18 @@ class MachineRuntime:
 
     async def container(self, container_id: str) -> ContainerState:
         """Raises `PeerRefused` where there is no such container."""
-        request = messages.message("ContainerStatusRequest", container_id=container_id, verbose=True)
+        request = requests.message("ContainerStatusRequest", container_id=container_id, verbose=True)
         return messages.container_state(await self._ask("ContainerStatus", request))
 
     async def address(self, sandbox_id: str) -> str:
         """In the bridge's network; empty in the machine's own."""
-        request = messages.message("PodSandboxReference", pod_sandbox_id=sandbox_id)
+        request = requests.message("PodSandboxReference", pod_sandbox_id=sandbox_id)
         answer = messages.read("PodSandboxStatusResponse", await self._ask("PodSandboxStatus", request))
         return _text(answer.status.network.ip)
 
     async def exec_url(self, container_id: str, argv: Sequence[str], *, tty: bool, stdin: bool) -> str:
         """Where the command begins once it is connected to, which must be soon; with a terminal there is no stderr."""
-        request = messages.message(
+        request = requests.message(
             "ExecRequest", container_id=container_id, cmd=tuple(argv), tty=tty, stdin=stdin, stdout=True, stderr=not tty
         )
         raw = await self._ask("Exec", request)
@@ -99,7 +99,7 @@ class MachineRuntime:
 
         Without `output`, and without a terminal, the end of the connection is the end of the container's input.
         """
-        request = messages.message(
+        request = requests.message(
             "AttachRequest",
             container_id=container_id,
             tty=tty,
@@ -112,17 +112,17 @@ class MachineRuntime:
 
     async def reopen_log(self, container_id: str) -> None:
         """Has it write to a new file, after the old one was renamed."""
-        await self._ask("ReopenContainerLog", messages.message("ContainerReference", container_id=container_id))
+        await self._ask("ReopenContainerLog", requests.message("ContainerReference", container_id=container_id))
 
     async def pull(self, image: str) -> str:
         """The image's id; `PeerRefused` has the words of the runtime and the registry."""
-        request = messages.message("ImageRequest", image={"image": whole_name(image)})
+        request = requests.message("ImageRequest", image={"image": whole_name(image)})
         raw = await self._client.call(f"{_IMAGES}PullImage", request, deadline_s=_PULLED_S)
         return _text(messages.read("PullImageResponse", raw).image_ref)
 
     async def image(self, name: str) -> str | None:
         """Its id, or None where it is not in the store."""
-        request = messages.message("ImageRequest", image={"image": whole_name(name)})
+        request = requests.message("ImageRequest", image={"image": whole_name(name)})
         raw = await self._client.call(f"{_IMAGES}ImageStatus", request, deadline_s=_ASKED_S)
         return messages.image_id(raw)
 

@@ -105,7 +105,7 @@ async def _received(socket: aiohttp.ClientWebSocketResponse, write: Write) -> St
 async def _sent(socket: aiohttp.ClientWebSocketResponse, stdin: int, *, is_all: bool) -> StreamEnd:
     async with aclosing(typed(stdin)) as pieces:
         async for piece in pieces:
-            await socket.send_bytes(_STDIN + piece)
+            await _send(socket, _STDIN + piece)
     if not is_all:
         await _for_ever()
     return StreamEnd(how="input")
@@ -117,7 +117,7 @@ async def _keys(socket: aiohttp.ClientWebSocketResponse, terminal: Terminal) -> 
         async for piece in pieces:
             passed, is_detached = keys.feed(piece)
             if passed:
-                await socket.send_bytes(_STDIN + passed)
+                await _send(socket, _STDIN + passed)
             if is_detached:
                 break
     return StreamEnd(how="detached")
@@ -126,9 +126,16 @@ async def _keys(socket: aiohttp.ClientWebSocketResponse, terminal: Terminal) -> 
 async def _resized(socket: aiohttp.ClientWebSocketResponse, terminal: Terminal) -> StreamEnd:
     while True:
         size = msgspec.json.encode({"Width": terminal.size.columns, "Height": terminal.size.rows})
-        await socket.send_bytes(_RESIZE + size)
+        await _send(socket, _RESIZE + size)
         await terminal.resized.wait()
         terminal.resized.clear()
+
+
+async def _send(socket: aiohttp.ClientWebSocketResponse, data: bytes) -> None:
+    try:
+        await socket.send_bytes(data)
+    except ConnectionError:
+        await _for_ever()  # what is received tells how it ended
 
 
 async def _for_ever() -> None:

@@ -9,7 +9,7 @@ import pytest
 from partage_base.cri import MessageWrong, read_create
 from partage_base.cri.kubelet_schema import kubelet_message
 from partage_cli.machine.pods.pod import Capabilities, SecurityContext
-from partage_cli.machine.runtime import messages
+from partage_cli.machine.runtime import messages, requests
 from partage_cli.machine.runtime.plans import ContainerPlan, Dns, MountPlan, PortPlan, Premises, SandboxPlan
 
 SANDBOX = SandboxPlan(
@@ -37,7 +37,7 @@ CONTAINER = ContainerPlan(
 
 
 def test_crishim_reads_a_create_as_it_was_meant() -> None:
-    request = read_create(messages.create_container("sandbox", CONTAINER, SANDBOX))
+    request = read_create(requests.create_container("sandbox", CONTAINER, SANDBOX))
     assert (request.sandbox_id, request.pod, request.uid, request.namespace) == ("sandbox", "web", "u-1", "default")
     assert (request.container, request.attempt, request.image) == ("main", 4, "busybox")
     assert request.annotations == {"alloc.partage.dev/allocation": "{}"}
@@ -49,8 +49,8 @@ def test_crishim_reads_a_create_as_it_was_meant() -> None:
 
 
 def test_the_sandbox_that_a_create_names_is_the_one_that_was_made() -> None:
-    made = messages.read("RunPodSandboxRequest", messages.run_sandbox(SANDBOX)).config
-    named = messages.read("CreateContainerRequest", messages.create_container("s", CONTAINER, SANDBOX)).sandbox_config
+    made = messages.read("RunPodSandboxRequest", requests.run_sandbox(SANDBOX)).config
+    named = messages.read("CreateContainerRequest", requests.create_container("s", CONTAINER, SANDBOX)).sandbox_config
     assert made == named
     assert made.metadata.attempt == 3
     assert [(each.protocol, each.container_port, each.host_port) for each in made.port_mappings] == [(1, 80, 8080)]
@@ -58,7 +58,7 @@ def test_the_sandbox_that_a_create_names_is_the_one_that_was_made() -> None:
 
 
 def test_user_0_is_said_and_not_left_to_the_image() -> None:
-    config = messages.read("CreateContainerRequest", messages.create_container("s", CONTAINER, SANDBOX)).config
+    config = messages.read("CreateContainerRequest", requests.create_container("s", CONTAINER, SANDBOX)).config
     assert config.linux.security_context.run_as_user.value == 0
     assert config.linux.security_context.HasField("run_as_user")
     assert not config.linux.security_context.HasField("run_as_group")
@@ -69,15 +69,15 @@ def test_what_kubelet_hides_is_hidden_but_from_the_privileged(privileged: bool, 
     plan = ContainerPlan(
         name="m", image="i", image_name="i", log_path="l", security=SecurityContext(privileged=privileged)
     )
-    config = messages.read("CreateContainerRequest", messages.create_container("s", plan, SANDBOX)).config
+    config = messages.read("CreateContainerRequest", requests.create_container("s", plan, SANDBOX)).config
     security = config.linux.security_context
     assert (b"/proc/kcore" in security.masked_paths, bool(security.readonly_paths)) == (masked, masked)
     assert security.seccomp.profile_type == (1 if privileged else 0)
 
 
-def status(**fields: messages.Value) -> bytes:
+def status(**fields: requests.Value) -> bytes:
     info = ({"key": "info", "value": json.dumps({"pid": 77, "sandboxID": "x"})},)
-    return messages.message("ContainerStatusResponse", status=fields, info=info)
+    return requests.message("ContainerStatusResponse", status=fields, info=info)
 
 
 def test_a_container_that_runs_has_a_process_and_no_exit_code() -> None:
@@ -97,22 +97,22 @@ def test_no_container_ends_before_it_begins() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"state": 2, "exit_code": 255, "reason": "Unknown"}, {"state": 3}, {"state": 9}])
-def test_a_container_that_ended_unseen_is_lost(fields: dict[str, messages.Value]) -> None:
+def test_a_container_that_ended_unseen_is_lost(fields: dict[str, requests.Value]) -> None:
     assert messages.container_state(status(**fields)).is_lost
 
 
 def test_a_runtime_that_does_not_tell_a_pid_has_none() -> None:
     for info in (b"{}", b"no JSON", b"[" * 100_000):
-        raw = messages.message("ContainerStatusResponse", status={"state": 1}, info=({"key": "info", "value": info},))
+        raw = requests.message("ContainerStatusResponse", status={"state": 1}, info=({"key": "info", "value": info},))
         assert messages.container_state(raw).pid is None
 
 
 def test_why_a_runtime_is_not_ready_is_said_by_what_it_lacks() -> None:
-    conditions: tuple[messages.Value, ...] = (
+    conditions: tuple[requests.Value, ...] = (
         {"type": "RuntimeReady", "status": True},
         {"type": "NetworkReady", "status": False, "message": "cni config uninitialized"},
     )
-    raw = messages.message("StatusResponse", status={"conditions": conditions})
+    raw = requests.message("StatusResponse", status={"conditions": conditions})
     assert messages.why_not_ready(raw) == "NetworkReady is not so: cni config uninitialized"
 
 
@@ -124,9 +124,9 @@ def test_bytes_that_are_no_message_are_said_to_be_none(parse: object) -> None:
 
 
 def test_a_label_that_is_no_text_makes_the_answer_wrong() -> None:
-    pair: messages.Value = ({"key": b"\xff", "value": b""},)
+    pair: requests.Value = ({"key": b"\xff", "value": b""},)
     with pytest.raises(MessageWrong):
-        messages.containers(messages.message("ListContainersResponse", containers=({"labels": pair},)))
+        messages.containers(requests.message("ListContainersResponse", containers=({"labels": pair},)))
 
 
 def test_the_messages_of_kubelet_have_all_fields_of_the_proxys() -> None:

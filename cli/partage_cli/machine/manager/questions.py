@@ -90,10 +90,9 @@ class Questions:
                 return await self._inspect(self._pods.named(name))
             case wire.Pull(image=image):
                 await self._store.pull(image, say)
-                return wire.Done()
+                return wire.DoneImages(images=await self._store.named([image]))
             case wire.Load(path=path):
-                await self._store.load(Path(path), say)
-                return wire.Done()
+                return wire.DoneImages(images=await self._store.load(Path(path), say))
             case wire.Images():
                 return wire.DoneImages(images=await self._store.all())
             case wire.Events():

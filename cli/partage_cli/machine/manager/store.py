@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from partage_cli.machine.manager.errors import Objection
 from partage_cli.machine.manager.server import Say
 from partage_cli.machine.runtime import images
 from partage_cli.machine.runtime.archives import ImageAway
 from partage_cli.machine.runtime.client import MachineRuntime
+from partage_cli.machine.runtime.names import whole_name
 from partage_cli.machine.wire.messages import Image, Progress
 
 T = TypeVar("T")
@@ -40,15 +43,20 @@ class Store:
             saying.cancel()
             await asyncio.gather(saying, return_exceptions=True)
 
-    async def load(self, path: Path, say: Say) -> None:
-        """Raises `Objection`."""
+    async def load(self, path: Path, say: Say) -> tuple[Image, ...]:
+        """What it brought; raises `Objection`."""
         ctr = shutil.which(self._ctr)
         if ctr is None:
             raise Objection("image", f"{self._ctr} is not there, containerd's program that loads images; set `ctr`")
         await say(Progress(step="load", text=str(path)))
         names = await _objecting(images.load(self._runtime, path, ctr=Path(ctr), socket=self._containerd))
-        for name in names:
-            await say(Progress(step="load", text=name))
+        return await self.named(names)
+
+    async def named(self, names: Sequence[str]) -> tuple[Image, ...]:
+        """Those that have one of these names, or ids, with those names alone."""
+        wanted = frozenset(map(whole_name, names))
+        found = ((each, tuple(name for name in each.names if name in wanted)) for each in await self.all())
+        return tuple(replace(each, names=known) for each, known in found if known or each.id in wanted)
 
     async def all(self) -> tuple[Image, ...]:
         found = await self._runtime.images()

@@ -26,8 +26,6 @@ from partage_cli.machine.setup.decision import Programs
 PAUSE_IMAGE: Final = "partage.dev/pause:1"
 _UNUSED: Final = tuple(f"io.containerd.snapshotter.v1.{each}" for each in ("aufs", "btrfs", "devmapper", "zfs"))
 """Each would say that it is not configured."""
-_FOR_ALL: Final = "etc/containerd/certs.d"
-"""Where administrators say it for other programs."""
 
 
 class Machine(Struct, frozen=True, kw_only=True):
@@ -39,7 +37,6 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 def config(root: Path, programs: Programs, machine: Machine) -> str:
     cri = "io.containerd.grpc.v1.cri"
-    registries = ":".join(str(root / each) for each in (REGISTRIES, _FOR_ALL))
     return f"""\
 # Written by `partage up`.
 version = 2
@@ -80,7 +77,7 @@ Root = {_toml(root / RUNC_ROOT)}
 SystemdCgroup = false
 
 [plugins."{cri}".registry]
-config_path = {_toml(registries)}
+config_path = {_toml(root / REGISTRIES)}
 """
 
 

@@ -87,7 +87,7 @@ class Finder:
     def _unpack(self, package: str) -> None:
         """Below the folder of programs, all or nothing."""
         target = self._root / PROGRAMS
-        self._need_apt([package])
+        _need_apt([package], is_possible=True)
         self._say(
             f"unpacking Debian's package {package} into {target}; it is not installed, and Docker's stays as it is"
         )
@@ -105,7 +105,7 @@ class Finder:
 
     def _install(self, packages: Iterable[str], what: str) -> None:
         names = tuple(packages)
-        self._need_apt(names)
+        _need_apt(names, is_possible=self._root == Path("/"))
         self._say(f"installing {what}: apt-get install {' '.join(names)}")
         install = ("apt-get", "install", "-q", "-y", "--no-install-recommends", *_LOCK_WAITS, *names)
         if _failure(install, "/") is not None:
@@ -116,16 +116,18 @@ class Finder:
     def _update(self) -> None:
         self._run(("apt-get", "update", "-q", *_LOCK_WAITS), "/")
 
-    def _need_apt(self, packages: Sequence[str]) -> None:
-        if shutil.which("apt-get") is None or self._root != Path("/"):
-            named = " ".join(packages)
-            raise Missing(f"this machine lacks what Debian's packages {named} have; install it, then try again")
-
     def _run(self, argv: Sequence[str], folder: str) -> None:
         if (why := _failure(argv, folder)) is not None:
             raise Missing(
                 f"`{' '.join(argv[:3])} …` failed: {why}; is there a network? Install it by hand, or try again"
             )
+
+
+def _need_apt(packages: Sequence[str], *, is_possible: bool) -> None:
+    """A package is installed on the machine itself, never below another root."""
+    if shutil.which("apt-get") is None or not is_possible:
+        named = " ".join(packages)
+        raise Missing(f"this machine lacks what Debian's packages {named} have; install it, then try again")
 
 
 def _failure(argv: Sequence[str], folder: str) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.machine.places import MACHINE_FILE
+from partage_cli.machine.places import MACHINE_FILE, REGISTRIES
 from partage_cli.machine.setup.containerd import PAUSE_IMAGE, Machine, config
 from partage_cli.machine.setup.decision import Decision, Programs, read_decision, write_decision
 from partage_cli.machine.setup.errors import NotReadable
@@ -63,6 +63,7 @@ def test_nothing_of_our_containerd_lies_where_another_keeps_its_own(root: Path) 
     ours = tuple(f"{root / each}/" for each in ("var/lib/partage/machine", "run/partage/machine"))
     assert len(paths) == 6
     assert all(path.startswith(ours) for path in paths)
+    assert cri["registry"]["config_path"] == str(root / REGISTRIES)  # one folder: of several containerd 2 reads none
     assert (cri["sandbox_image"], cri["disable_apparmor"], cri["restrict_oom_score_adj"]) == (PAUSE_IMAGE, True, True)
 
 

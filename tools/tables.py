@@ -28,6 +28,7 @@ PACKAGES: Final = {
     "advertiser": ("advertiser/partage_advertiser", "AdvertiserSettings"),
     "broker": ("isolation/partage_isolation", "BrokerSettings"),
     "crishim": ("crishim/partage_crishim", "CrishimSettings"),
+    "manager": ("cli/partage_cli/machine/manager", "ManagerSettings"),
     "scheduler": ("scheduler/partage_scheduler", "SchedulerSettings"),
 }
 MARKED: Final = re.compile(
@@ -42,7 +43,8 @@ def settings(daemon: str) -> Iterator[str]:
     kind = CommonSettings
     if daemon != "common":
         folder, name = PACKAGES[daemon]
-        kind = getattr(importlib.import_module(f"{Path(folder).name}.settings"), name)
+        package = folder.partition("/")[2].replace("/", ".")
+        kind = getattr(importlib.import_module(f"{package}.settings"), name)
     for name, field in fields_of(kind).items():
         if field.common == (daemon == "common"):
             default = "the host's name" if name == "node_name" else f"`{shown_default(field, getattr(kind(), name))}`"

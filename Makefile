@@ -7,15 +7,18 @@ SECONDS_EACH ?= 30
 LOCK_FLAGS ?=
 NODES ?= 1
 
-.PHONY: help demo test check rig rig-up rig-down conformance format tables lock clean ready always
+.PHONY: help demo demo-cluster test check rig rig-up rig-down conformance format tables lock clean ready always
 
 help: ## show this list
 	@sed -nE 's/^([a-zA-Z%-]+):.*## (.*)/  make \1\t\2/p' Makefile | sed 's/%/NAME/' | expand -t 22
 
-demo: ready ## show the main thing at work
+demo: ready ## show the main thing at work, on this machine alone
 	@tools/demo
 
-test: ready ## run everything there is: checks, tests, short fuzzing and benches, the demo
+demo-cluster: ready ## show it in real Kubernetes, which is built the first time
+	@tools/demo cluster
+
+test: ready ## run everything there is: checks, tests, short fuzzing and benches, the demonstrations
 	@tools/test
 
 check: ready ## the inner loop: format, lint, types, import contracts, quick tests

@@ -16,14 +16,13 @@ from typing import Final
 from bench.measuring.surroundings import time_now
 from partage_isolation.library.objects import built
 from support.isolated import Isolated, isolated
-from support.sharing import Running, Sharer, each_second, start
+from support.sharing import Running, Sharer, bar, each_second, start
 
 SHARERS: Final = (
     Sharer("train", 500, "flood", ("--kernel-us", "1000")),
     Sharer("tune", 300, "graph-replay"),
     Sharer("serve", 200, "launch-wait", ("--kernel-us", "1000")),
 )
-WIDTH: Final = 40
 SETTLES_S: Final = 3
 JUDGED_S: Final = 8
 TRIES: Final = 3
@@ -37,13 +36,6 @@ MOST_OFF: Final = 0.02
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def bar(parts: Sequence[float]) -> str:
-    """A second of the card, as long as a line is wide; a letter for each container."""
-    widths = [round(part * WIDTH) for part in parts]
-    drawn = "".join(letter * width for letter, width in zip("ABC", widths, strict=False))
-    return drawn[:WIDTH].ljust(WIDTH, ".")
 
 
 def show(place: Isolated, running: Sequence[Running], seconds: int) -> list[tuple[float, ...]]:

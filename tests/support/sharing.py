@@ -24,6 +24,7 @@ from partage_simgpu.build import built as built_programs
 from support.isolated import Contained, Isolated, until
 
 FOR_LONG_S: Final = 600
+WIDTH: Final = 40
 MEMORY: Final = 4 << 30
 
 
@@ -109,6 +110,13 @@ def each_second(place: Isolated, running: Sequence[Running], step_s: float = 1.0
 def _had(place: Isolated, running: Sequence[Running]) -> tuple[int, list[int]]:
     account = {each.pid: each.busy_ns for each in place.node.status()[0].processes}
     return time.monotonic_ns(), [each.busy_ns(account) for each in running]
+
+
+def bar(parts: Sequence[float]) -> str:
+    """A second of the card, as long as a line is wide; a letter for each container."""
+    widths = [round(part * WIDTH) for part in parts]
+    drawn = "".join(letter * width for letter, width in zip("ABC", widths, strict=False))
+    return drawn[:WIDTH].ljust(WIDTH, ".")
 
 
 def watched(place: Isolated, running: Sequence[Running], seconds: int, step_s: float = 1.0) -> list[tuple[float, ...]]:

@@ -122,13 +122,16 @@ def image_id(raw: bytes) -> str | None:
     return _text(answer.image.id) if answer.HasField("image") else None
 
 
+_REQUIRED: Final = frozenset(("RuntimeReady", "NetworkReady"))
+
+
 def why_not_ready(raw: bytes) -> str:
-    """What the runtime says it lacks, or nothing."""
+    """What the runtime says it lacks, or nothing; as for kubelet, its other conditions are for people."""
     conditions = read("StatusResponse", raw).status.conditions
     return "; ".join(
         f"{_text(each.type)} is not so: {_text(each.message) or _text(each.reason)}"
         for each in conditions
-        if not each.status
+        if not each.status and _text(each.type) in _REQUIRED
     )
 
 

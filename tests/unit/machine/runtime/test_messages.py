@@ -111,6 +111,7 @@ def test_why_a_runtime_is_not_ready_is_said_by_what_it_lacks() -> None:
     conditions: tuple[requests.Value, ...] = (
         {"type": "RuntimeReady", "status": True},
         {"type": "NetworkReady", "status": False, "message": "cni config uninitialized"},
+        {"type": "ContainerdHasNoDeprecationWarnings", "status": False, "message": "of containerd 2, for people"},
     )
     raw = requests.message("StatusResponse", status={"conditions": conditions})
     assert messages.why_not_ready(raw) == "NetworkReady is not so: cni config uninitialized"

@@ -9,7 +9,6 @@ people. Anything unexpected is a defect and keeps its traceback.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -104,7 +103,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with a suggestion in every version of click that we allow."""
         if args[0] not in SUBCOMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], SUBCOMMANDS)
+            from difflib import get_close_matches  # noqa: PLC0415  for a mistake alone
+
+            near = get_close_matches(args[0], SUBCOMMANDS)
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)
 

@@ -63,7 +63,6 @@ def of_each(root: Path, names: Sequence[str], ask: Callable[[Conversation, str],
 
 
 def say(line: str) -> None:
-    """To people."""
     click.echo(printable(line), err=True)
 
 

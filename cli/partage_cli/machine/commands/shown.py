@@ -66,7 +66,7 @@ def event_line(event: Event, at: str) -> str:
 
 
 def ports(given: Iterable[ContainerPort]) -> str:
-    """As docker's: `0.0.0.0:8080->80/tcp`."""
+    """In docker's words, as `0.0.0.0:8080->80/tcp`."""
     return ", ".join(
         f"{port.host_ip or '0.0.0.0'}:{port.host_port}->{port.container_port}/{port.protocol.lower()}"  # noqa: S104
         for port in given

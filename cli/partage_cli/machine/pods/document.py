@@ -38,7 +38,7 @@ def read_pod(raw: bytes) -> tuple[Pod, tuple[str, ...]]:
 
 
 def restart_in(pod: Pod) -> Restart:
-    """In docker's words."""
+    """What the pod says of it, in docker's words."""
     return _RESTARTS[pod.spec.restart_policy]
 
 

@@ -96,7 +96,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def pod_of(options: Options) -> Pod:
-    """Raises `OptionWrong`."""
+    """The pod that these options mean; raises `OptionWrong`."""
     if options.network == "host" and options.publish:
         raise OptionWrong("--publish: with --network host what listens in the container is reached as it is; leave out")
     mounts, volumes = _volumes(options.volumes, options.folder)

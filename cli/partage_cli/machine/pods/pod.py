@@ -96,7 +96,7 @@ class EmptyDir(Part, frozen=True, kw_only=True):
 
 
 class Volume(Part, frozen=True, kw_only=True):
-    """One of the two."""
+    """Of the two sources it has one."""
 
     name: Name
     host_path: HostPath | None = None

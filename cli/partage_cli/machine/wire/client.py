@@ -50,7 +50,7 @@ LastT = TypeVar("LastT", bound=Struct)
 
 
 class Denied(Refused):
-    """The manager says no."""
+    """The manager understood, and says no."""
 
     def __init__(self, code: Code, why: str) -> None:
         super().__init__(why)
@@ -58,7 +58,7 @@ class Denied(Refused):
 
 
 class ManagerError(PartageError):
-    """There is no answer."""
+    """There is no answer that could be understood."""
 
 
 class ManagerAway(ManagerError):

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from bench.harness import Bench
-from partage_cli.simulation import Job, Protocol, Run, Summary, Workload, replay_all, summarised
+from partage_cli.simulation import Job, Protocol, ReplayResult, Summary, Workload, replay_all, summarised
 from partage_cli.simulation.synthetic import ALL_SHARED, CHOOSY, CPU_HEAVY, MIXED, synthetic
 from partage_cli.simulation.traces import read_trace
 
@@ -73,7 +73,7 @@ def published() -> Mapping[str, float]:
     return {name: fmean(values) for name, values in found.items()}
 
 
-def tell(run: Run) -> None:
+def tell(run: ReplayResult) -> None:
     sys.stderr.write(f"{run.policy} seed {run.seed}: {run.points[-1].allocated:.2f} %\n")
 
 

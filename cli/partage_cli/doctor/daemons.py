@@ -149,7 +149,6 @@ def is_fresh(age_s: float) -> bool:
 
 
 def keys(node: LocalNode) -> Iterator[Finding]:
-    """At least one verifies."""
     folder = node.path(node.crishim.keys)
     about = About("keys", (str(folder),))
     names = names_in(folder)

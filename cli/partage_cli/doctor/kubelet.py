@@ -14,7 +14,7 @@ import msgspec
 from partage_cli.doctor.endpoint import FIELD, FLAG, EndpointFacts, Say, Setup, judged
 from partage_cli.doctor.findings import Finding
 from partage_cli.doctor.local_node import LocalNode, Unseen, names_in, text_of
-from partage_cli.doctor.units import Service, Source, Word, last_use, split_leniently
+from partage_cli.doctor.units import Source, UnitService, Word, last_use, split_leniently
 from partage_cli.doctor.variables import environment_file
 
 _UNIT: Final = "kubelet.service"
@@ -125,7 +125,7 @@ def _configured(node: LocalNode, path: str) -> str | Unseen | None:
 
 def _service(node: LocalNode) -> list[Word] | None:
     """The command line that systemd would start; None where it knows no kubelet."""
-    service, files = Service(), list(_unit_files(node))
+    service, files = UnitService(), list(_unit_files(node))
     if not files:
         return None
     for source in files:

@@ -80,7 +80,7 @@ def _escaped(letter: str) -> str:
     return _ESCAPES.get(letter, f"\\{letter}")
 
 
-class Service:
+class UnitService:
     """A service as its unit and then its drop-ins say; later ones win."""
 
     def __init__(self) -> None:

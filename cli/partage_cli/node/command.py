@@ -11,7 +11,7 @@ import click
 
 from partage_cli.main import FAILED, SUBCOMMANDS
 from partage_cli.node.holders import Holder
-from partage_cli.node.rest import Seen, look, wait_until
+from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import pause as ask_for_pause
 from partage_cli.pauses import resume as take_back
 from partage_cli.pauses import said_pauses
@@ -118,19 +118,19 @@ def status(root: Path) -> None:
         _say(f"processes that hold the driver: {_named(seen.holders)}")
 
 
-def _cards(seen: Seen) -> str:
+def _cards(seen: RestState) -> str:
     if not seen.advertiser_runs:
         return "no advertiser runs on this node; the pause will hold for the next one"
     return f"{seen.resting} of {seen.cards} cards paused"
 
 
-def _after_resume(seen: Seen) -> str:
+def _after_resume(seen: RestState) -> str:
     if not seen.advertiser_runs:
         return "not paused; no advertiser runs on this node, so it is not known how its cards are"
     return f"not paused; the advertiser tells of {seen.cards} cards"
 
 
-def _not_resting(seen: Seen) -> str:
+def _not_resting(seen: RestState) -> str:
     if seen.ours:
         return f"{_named(seen.ours)} still holds the driver"
     return f"the advertiser says that {seen.resting} of {seen.cards} cards are paused"

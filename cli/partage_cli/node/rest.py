@@ -23,7 +23,7 @@ _AGAIN_S: Final = 0.2
 
 
 @dataclass(frozen=True)
-class Seen:
+class RestState:
     advertiser_runs: bool
     cards: int
     resting: int
@@ -49,23 +49,23 @@ class Seen:
         return not self.advertiser_runs or not self.resting
 
 
-def look(root: Path) -> Seen:
+def look(root: Path) -> RestState:
     read = inventory_of(LocalNode(root, ""))
     part = read.part(GPU) if isinstance(read, Inventory) else None
     cards = () if part is None else part.cards
     resting = sum(card.cause == HealthCause.PAUSED for card in cards)
     # A lock that we may not look at is held: by the advertiser.
-    return Seen(bool(is_held(root / ADVERTISER_LOCK)), len(cards), resting, holders(root))
+    return RestState(bool(is_held(root / ADVERTISER_LOCK)), len(cards), resting, holders(root))
 
 
 def wait_until(
-    is_so: Callable[[Seen], bool],
-    look_now: Callable[[], Seen],
+    is_so: Callable[[RestState], bool],
+    look_now: Callable[[], RestState],
     within_s: float,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Seen:
+) -> RestState:
     """The look that showed it, or the last one before the time was over."""
     until = clock() + within_s
     while True:

@@ -12,7 +12,7 @@ import click
 from partage_cli.main import SUBCOMMANDS
 from partage_cli.simulate.plot import as_svg
 from partage_cli.simulate.shown import as_json, as_table
-from partage_cli.simulation import Job, Point, Protocol, Run, Workload, replay_all, summarised
+from partage_cli.simulation import Job, Point, Protocol, ReplayResult, Workload, replay_all, summarised
 from partage_cli.simulation.policies import DEFAULT, decider_with
 from partage_cli.simulation.snapshots import read_snapshot
 from partage_cli.simulation.synthetic import synthetic
@@ -106,11 +106,11 @@ def _source(nodes: Path | None, pods: Path | None, snapshot: Path | None, made_u
     return ReplayInput(read_trace(nodes, pods))
 
 
-def _replayed(workload: Workload, jobs: Sequence[Job], protocol: Protocol, processes: int) -> list[Run]:
+def _replayed(workload: Workload, jobs: Sequence[Job], protocol: Protocol, processes: int) -> list[ReplayResult]:
     """All jobs, with a line on stderr for each that is done."""
     done = 0
 
-    def tell(run: Run) -> None:
+    def tell(run: ReplayResult) -> None:
         nonlocal done
         done += 1
         click.echo(f"{done}/{len(jobs)}: {run.policy}, seed {run.seed}", err=True)

@@ -7,8 +7,8 @@ sums them up. `policies` says which plugins decide. No cluster is touched.
 """
 
 from partage_cli.simulation.replay import Protocol
-from partage_cli.simulation.results import Point, Run, Summary, summarised
+from partage_cli.simulation.results import Point, ReplayResult, Summary, summarised
 from partage_cli.simulation.runs import Job, replay_all
 from partage_cli.simulation.workloads import FleetNode, Workload
 
-__all__ = ["FleetNode", "Job", "Point", "Protocol", "Run", "Summary", "Workload", "replay_all", "summarised"]
+__all__ = ["FleetNode", "Job", "Point", "Protocol", "ReplayResult", "Summary", "Workload", "replay_all", "summarised"]

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from partage_cli.simulation.measures import Meter
-from partage_cli.simulation.results import Point, Run
+from partage_cli.simulation.results import Point, ReplayResult
 from partage_cli.simulation.workloads import FleetNode, Workload, demand_milli, pod_ref
 from partage_gpu.allocator.shapes import Typical
 from partage_plugins.errors import Refused
@@ -40,7 +40,7 @@ class Replay:
         for node in nodes:
             decider.add_node(node.name, node.inventory, node.total)
 
-    def run(self, policy: str, protocol: Protocol) -> Run:
+    def run(self, policy: str, protocol: Protocol) -> ReplayResult:
         capacity = self._meter.capacity_milli
         marks = iter(range(protocol.step_percent, protocol.arrivals_percent + 1, protocol.step_percent))
         points: list[Point] = []
@@ -53,7 +53,7 @@ class Replay:
             while mark is not None and arrived * 100 >= mark * capacity:
                 points.append(self._point(mark))
                 mark = next(marks, None)
-        return Run(
+        return ReplayResult(
             policy=policy,
             seed=self._seed,
             points=tuple(points),

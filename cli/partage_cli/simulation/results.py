@@ -17,7 +17,7 @@ class Point(Struct, frozen=True, kw_only=True):
     """Idle, and of no use to typical pods."""
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class ReplayResult(Struct, frozen=True, kw_only=True):
     policy: str
     seed: int
     points: tuple[Point, ...]
@@ -61,7 +61,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         return next((point for point in self.points if point.arrived == arrived), None)
 
 
-def summarised(runs: Sequence[Run]) -> list[Summary]:
+def summarised(runs: Sequence[ReplayResult]) -> list[Summary]:
     """A summary for each policy, in the order in which policies come first."""
     return [
         _summary(policy, [run for run in runs if run.policy == policy])
@@ -69,7 +69,7 @@ def summarised(runs: Sequence[Run]) -> list[Summary]:
     ]
 
 
-def _summary(policy: str, runs: Sequence[Run]) -> Summary:
+def _summary(policy: str, runs: Sequence[ReplayResult]) -> Summary:
     seeds = sorted(runs, key=lambda run: run.seed)
     return Summary(
         policy=policy,

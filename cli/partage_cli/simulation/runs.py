@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from partage_cli.simulation.policies import decider_with
 from partage_cli.simulation.replay import Protocol, Replay
-from partage_cli.simulation.results import Run
+from partage_cli.simulation.results import ReplayResult
 from partage_cli.simulation.typical import typical_of
 from partage_cli.simulation.workloads import Workload, demand_milli
 from partage_plugins.errors import PartageError, Refused
@@ -36,7 +36,7 @@ class Replayer:
         self._workload, self._protocol = workload, protocol
         self._typical = typical_of(workload.requests)
 
-    def run(self, job: Job) -> Run:
+    def run(self, job: Job) -> ReplayResult:
         """One of them, on an empty fleet."""
         decider, _ = decider_with(job.policy, self._typical)
         return Replay(self._workload, decider, self._typical, job.seed).run(job.policy, self._protocol)
@@ -48,8 +48,8 @@ def replay_all(
     protocol: Protocol,
     *,
     processes: int,
-    on_done: Callable[[Run], None],
-) -> list[Run]:
+    on_done: Callable[[ReplayResult], None],
+) -> list[ReplayResult]:
     """All of them, in the order of `jobs`; `on_done` hears of each as it ends. `Refused` where nothing can be told."""
     if not workload.cards:
         raise Refused(f"{workload.origin}: no node has a card; there is nothing to allocate")
@@ -71,7 +71,7 @@ def replay_all(
     return [future.result() for future in futures]
 
 
-def _heard(run: Run, on_done: Callable[[Run], None]) -> Run:
+def _heard(run: ReplayResult, on_done: Callable[[ReplayResult], None]) -> ReplayResult:
     on_done(run)
     return run
 
@@ -86,7 +86,7 @@ def _start(workload: Workload, protocol: Protocol) -> None:
     _replayer = Replayer(workload, protocol)
 
 
-def _run(job: Job) -> Run:
+def _run(job: Job) -> ReplayResult:
     if _replayer is None:
         raise RuntimeError("the pool's process was not started")
     return _replayer.run(job)

@@ -10,7 +10,7 @@ import msgspec
 
 from partage_cli.simulate.command import command
 from partage_cli.simulate.shown import as_json, as_table
-from partage_cli.simulation import Point, Run, summarised
+from partage_cli.simulation import Point, ReplayResult, summarised
 from partage_cli.simulation.results import Mean, MeanPoint, Summary
 from partage_cli.simulation.synthetic import synthetic
 from partage_cli.simulation.traces import NODE_COLUMNS, POD_COLUMNS
@@ -18,7 +18,7 @@ from partage_cli.simulation.traces import NODE_COLUMNS, POD_COLUMNS
 PAGE: Final = (Path(__file__).parents[3] / "docs/simulate.md").read_text()
 WORKLOAD: Final = synthetic(1)
 POINTS: Final = tuple(Point(arrived=arrived, allocated=1.0, fragments=2.0) for arrived in (100, 130))
-SUMMARIES: Final = summarised([Run(policy="fgd", seed=1, points=POINTS, pods=3, unplaced=2, idle_cards=1)])
+SUMMARIES: Final = summarised([ReplayResult(policy="fgd", seed=1, points=POINTS, pods=3, unplaced=2, idle_cards=1)])
 
 
 def names(kind: type[msgspec.Struct]) -> set[str]:

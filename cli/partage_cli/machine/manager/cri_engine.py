@@ -26,8 +26,6 @@ _log: Final = structlog.get_logger()
 
 
 class CriEngine:
-    """An `engine.Engine`."""
-
     def __init__(self, runtime: MachineRuntime, root: Path) -> None:
         self._runtime, self._root = runtime, root
 

@@ -17,8 +17,6 @@ _FAILED_PRECONDITION: Final = 9
 
 
 class Objection(PartageError):
-    """No, and why."""
-
     def __init__(self, code: Code, why: str) -> None:
         super().__init__(code, why)
         self.code: Final[Code] = code

@@ -66,7 +66,7 @@ class Create(Struct, frozen=True):
 
 
 class Begin(Struct, frozen=True):
-    """Start what was created."""
+    """Start a container that was created."""
 
     name: str
 
@@ -76,7 +76,7 @@ class Halt(Struct, frozen=True):
 
 
 class Remove(Struct, frozen=True):
-    """All of it."""
+    """Its containers, its sandboxes, and its name."""
 
 
 class Rest(Struct, frozen=True):

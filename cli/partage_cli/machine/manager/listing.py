@@ -13,7 +13,7 @@ from partage_cli.machine.pods.record import ANNOTATION, Record
 from partage_cli.machine.runtime.messages import ListedContainer, Sandbox
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundPod(Struct, frozen=True, kw_only=True):
     """A pod as the runtime has it."""
 
     record: Record
@@ -28,7 +28,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Listed(Struct, frozen=True):
-    pods: Mapping[str, Found]
+    pods: Mapping[str, FoundPod]
     """By uid."""
     faults: tuple[str, ...] = ()
     """Sandboxes that say they are ours, and whose record can't be read."""
@@ -43,7 +43,7 @@ def sorted_by_pods(sandboxes: Iterable[Sandbox], containers: Iterable[ListedCont
             by_uid.setdefault(sandbox.uid, []).append(sandbox)
     for container in containers:
         by_sandbox.setdefault(container.sandbox_id, []).append(container)
-    pods: dict[str, Found] = {}
+    pods: dict[str, FoundPod] = {}
     faults: list[str] = []
     for uid, found in by_uid.items():
         found.sort(key=lambda each: (each.attempt, each.created_ns), reverse=True)
@@ -55,7 +55,7 @@ def sorted_by_pods(sandboxes: Iterable[Sandbox], containers: Iterable[ListedCont
             continue
         last, replaced = _attempts(by_sandbox.get(newest.id, ()))
         ids = tuple(each.id for each in older)
-        pods[uid] = Found(record=record, sandbox=newest, older=ids, containers=last, replaced=replaced)
+        pods[uid] = FoundPod(record=record, sandbox=newest, older=ids, containers=last, replaced=replaced)
     return Listed(pods, tuple(faults))
 
 

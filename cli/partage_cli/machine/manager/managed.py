@@ -25,7 +25,7 @@ from partage_cli.machine.manager.backoff import BackOff
 from partage_cli.machine.manager.engine import Engine, SandboxSpec
 from partage_cli.machine.manager.errors import Objection, objection_of
 from partage_cli.machine.manager.halt import Halting
-from partage_cli.machine.manager.listing import Found, Listing
+from partage_cli.machine.manager.listing import FoundPod, Listing
 from partage_cli.machine.manager.news import News
 from partage_cli.machine.manager.pieces import Piece, Pieces
 from partage_cli.machine.manager.seat import Seat
@@ -120,7 +120,7 @@ class ManagedPod:
         self.touched()
         return self._began
 
-    def adopt(self, found: Found) -> None:
+    def adopt(self, found: FoundPod) -> None:
         """A manager that starts has found it; what it is meant to do shows with the first look."""
         self._hold(found)
         self._is_adopted = self._in_doubt = True
@@ -149,7 +149,7 @@ class ManagedPod:
     # --- its life
 
     async def live(self) -> None:
-        """Until it is removed."""
+        """Returns when the pod is removed."""
         try:
             while not self.is_gone:
                 try:
@@ -335,7 +335,7 @@ class ManagedPod:
 
     # --- small things
 
-    def _hold(self, found: Found) -> None:
+    def _hold(self, found: FoundPod) -> None:
         sandbox = found.sandbox
         is_up = sandbox.ready or any(each.state == "running" for each in found.containers.values())
         self.seat.found(sandbox.annotations, sandbox.attempt, is_up=is_up)

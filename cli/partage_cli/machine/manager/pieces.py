@@ -45,8 +45,6 @@ class Piece:
 
 
 class Owner(Protocol):
-    """Whose containers they are."""
-
     def ended(self, name: str, piece: Piece) -> None:
         """One that ran has ended."""
 

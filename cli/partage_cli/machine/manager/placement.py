@@ -82,7 +82,7 @@ class Placement:
         self._held[allocation.pod] = allocation
 
     def release(self, uid: PodUid) -> bool:
-        """Whether it held anything."""
+        """Returns whether it held anything."""
         held = self._held.pop(uid, None)
         self._decider.give_back(uid)
         return held is not None and bool(held.containers)

@@ -17,7 +17,7 @@ from partage_base.cri.errors import CriError
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.engine import Engine
 from partage_cli.machine.manager.errors import Objection
-from partage_cli.machine.manager.listing import Found, Listed, Listing
+from partage_cli.machine.manager.listing import FoundPod, Listed, Listing
 from partage_cli.machine.manager.managed import ManagedPod, Means
 from partage_cli.machine.manager.news import News
 from partage_cli.machine.places import LOGS
@@ -101,7 +101,7 @@ class Pods:
             await pod.until(lambda pod=pod: pod.is_gone or pod.is_known)  # type: ignore[misc]
 
     def doubt(self) -> None:
-        """The runtime was away."""
+        """What is known may be old: the runtime was away."""
         for pod in self._by_uid.values():
             pod.doubt()
 
@@ -138,7 +138,7 @@ class Pods:
         if not self._broken.cancel() and not self._broken.cancelled():
             self._broken.exception()  # told by now
 
-    def _adopt(self, uid: str, found: Found) -> None:
+    def _adopt(self, uid: str, found: FoundPod) -> None:
         name = found.record.pod.metadata.name
         if name in self._names:
             _log.error("two pods have one name; the second is reached by its uid", pod=name, uid=uid)
@@ -191,7 +191,7 @@ def _states(pod: ManagedPod) -> dict[str, tuple[str, State]]:
     return {name: (piece.id, piece.now.state) for name, piece in pod.pieces.all.items()}
 
 
-def _as_listed(found: Found | None) -> tuple[str, bool, dict[str, tuple[str, State]]] | None:
+def _as_listed(found: FoundPod | None) -> tuple[str, bool, dict[str, tuple[str, State]]] | None:
     if found is None:
         return None
     states: dict[str, tuple[str, State]] = {name: (each.id, each.state) for name, each in found.containers.items()}

@@ -31,7 +31,7 @@ from partage_plugins.vocabulary.keys import ALLOCATION
 
 
 class Questions:
-    """A `server.Answers`."""
+    """Implements `server.Answers` for all questions."""
 
     def __init__(  # noqa: PLR0913  said once, and by name
         self,

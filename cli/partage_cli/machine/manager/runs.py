@@ -96,6 +96,6 @@ class Runs:
 
 
 def _containers(pod: Pod) -> tuple[Container, ...]:
-    """One for each image."""
+    """The first that uses each image."""
     every = (*pod.spec.init_containers, *pod.spec.containers)
     return tuple({each.image: each for each in every}.values())

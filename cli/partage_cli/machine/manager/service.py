@@ -77,7 +77,7 @@ async def start(settings: ManagerSettings, daemon: Daemon) -> Manager:
 
 
 class Manager:
-    """A `partage_base.daemon.life.Running`."""
+    """Implements `partage_base.daemon.life.Running` for the manager."""
 
     def __init__(
         self, settings: ManagerSettings, daemon: Daemon, pods: Pods, stock: Stock, runtime: MachineRuntime

@@ -29,7 +29,7 @@ class Store:
         return await self._runtime.image(image) is not None
 
     async def pull(self, image: str, say: Say) -> None:
-        """Raises `Objection`."""
+        """Raises `Objection` where it can't be had."""
         await say(Progress(step="pull", text=image))
         heard: asyncio.Queue[Progress] = asyncio.Queue()
 

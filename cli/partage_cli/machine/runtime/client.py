@@ -31,7 +31,7 @@ class MachineRuntime:
         self._client = client
 
     async def version(self) -> str:
-        """Its name and version."""
+        """The runtime's name and its version."""
         answer = messages.read("VersionResponse", await self._ask("Version", requests.message("VersionRequest")))
         return f"{answer.runtime_name.decode(errors='replace')} {answer.runtime_version.decode(errors='replace')}"
 
@@ -40,7 +40,7 @@ class MachineRuntime:
         return messages.why_not_ready(await self._ask("Status", b""))
 
     async def run_sandbox(self, plan: SandboxPlan) -> str:
-        """Its id."""
+        """Returns the id of the sandbox."""
         raw = await self._make("RunPodSandbox", requests.run_sandbox(plan))
         return _text(messages.read("RunPodSandboxResponse", raw).pod_sandbox_id)
 

@@ -19,11 +19,11 @@ _LONGEST_PAUSE_S: Final = 1.0
 _NOT_FOUND: Final = 5
 
 
-class Runtime(Protocol):
+class States(Protocol):
     async def container(self, container_id: str) -> ContainerState: ...
 
 
-async def ended(runtime: Runtime, container_id: str) -> ContainerState | None:
+async def ended(runtime: States, container_id: str) -> ContainerState | None:
     """Returns when the container has ended, also one that never ran; None: it was removed.
 
     A runtime that is away is waited for: what runs goes on without it.
@@ -39,7 +39,7 @@ async def ended(runtime: Runtime, container_id: str) -> ContainerState | None:
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-async def _process_ended(runtime: Runtime, container_id: str, pid: int) -> bool:
+async def _process_ended(runtime: States, container_id: str, pid: int) -> bool:
     """Whether it was waited for; without waiting where the process is gone, which the runtime may not know yet."""
     try:
         descriptor = os.pidfd_open(pid)
@@ -56,7 +56,7 @@ async def _process_ended(runtime: Runtime, container_id: str, pid: int) -> bool:
     return True
 
 
-async def _state(runtime: Runtime, container_id: str) -> ContainerState | None:
+async def _state(runtime: States, container_id: str) -> ContainerState | None:
     pause_s = _FIRST_PAUSE_S
     while True:
         try:

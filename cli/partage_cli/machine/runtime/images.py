@@ -28,7 +28,7 @@ _NOT_FOUND: Final = 5
 _KNOWN_S: Final = 10.0
 
 
-class Part(Struct, frozen=True):
+class Download(Struct, frozen=True):
     """Something that is being fetched."""
 
     ref: str
@@ -40,9 +40,9 @@ class Tally:
     """How much was fetched of how much, over parts that come and go. Pure."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, Download] = {}
 
-    def seen(self, parts: tuple[Part, ...]) -> tuple[int, int]:
+    def seen(self, parts: tuple[Download, ...]) -> tuple[int, int]:
         """A part that is no longer there is done."""
         there = {part.ref for part in parts}
         self._parts.update({part.ref: part for part in parts})
@@ -142,13 +142,13 @@ async def _tell(ingest: Path, tell: Callable[[int, int], None]) -> None:
         await asyncio.sleep(_LOOKED_S)
 
 
-def _parts(ingest: Path) -> tuple[Part, ...]:
+def _parts(ingest: Path) -> tuple[Download, ...]:
     """Those that are there now; a folder that goes while it is read is done."""
-    found: list[Part] = []
+    found: list[Download] = []
     with contextlib.suppress(OSError):
         for folder in ingest.iterdir():
             with contextlib.suppress(OSError, ValueError):
                 total = int((folder / "total").read_bytes()[:20])
                 ref = (folder / "ref").read_bytes()[:1024].decode(errors="replace")
-                found.append(Part(ref, (folder / "data").stat().st_size, total))
+                found.append(Download(ref, (folder / "data").stat().st_size, total))
     return tuple(found)

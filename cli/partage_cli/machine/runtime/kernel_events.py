@@ -44,7 +44,7 @@ class FolderWatch:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        """Raises `OSError`."""
+        """Raises `OSError` where the kernel refuses."""
         libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = _checked(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), self._folder)
         try:

@@ -78,7 +78,7 @@ class _Info(Struct, frozen=True):
 
 
 def read(kind: str, raw: bytes) -> Any:  # noqa: ANN401  a message of a class made at run time
-    """Raises `MessageWrong`."""
+    """Raises `MessageWrong` for what is no such message."""
     answer = kubelet_message(kind)()
     try:
         answer.ParseFromString(raw)

@@ -55,7 +55,7 @@ class _Details(Struct, frozen=True):
     causes: tuple[_Cause, ...] = ()
 
 
-class _Status(Struct, frozen=True):
+class _ExitStatus(Struct, frozen=True):
     status: str = ""
     message: str = ""
     details: _Details | None = None
@@ -144,7 +144,7 @@ async def _for_ever() -> None:
 
 def _end(said: bytes) -> StreamEnd:
     try:
-        status = msgspec.json.decode(said, type=_Status)
+        status = msgspec.json.decode(said, type=_ExitStatus)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise StreamFailed("the runtime ended the streams with something that is no status") from None
     if status.status == "Success":

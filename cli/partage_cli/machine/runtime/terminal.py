@@ -25,7 +25,7 @@ _ENDS: Final = (signal.SIGHUP, signal.SIGTERM)
 
 
 class Size(NamedTuple):
-    """In characters."""
+    """Columns and rows, in characters."""
 
     columns: int
     rows: int

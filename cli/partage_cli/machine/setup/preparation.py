@@ -52,7 +52,7 @@ class Wishes:
 
 
 def require_fit(root: Path) -> None:
-    """Raises `Unfit`."""
+    """Raises `Unfit` where this machine can't be used."""
     if os.geteuid() != 0:
         raise Unfit("`partage up` makes mounts, namespaces and network devices: run it as root")
     if (kubelet := _kubelet(root)) is not None:

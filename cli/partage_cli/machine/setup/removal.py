@@ -30,7 +30,7 @@ _SHOWN: Final = 300
 
 
 def remove_all(root: Path, decision: Decision | None, say: Say) -> None:
-    """Says what it leaves."""
+    """Says what it leaves, and why."""
     _unmount(root, say)
     _remove_bridge(say)
     _remove_rules(say)

@@ -56,8 +56,6 @@ class Supervisor:
 
 
 class Keeper:
-    """Keeps one service running."""
-
     def __init__(self, root: Path, service: Service, say: Say) -> None:
         self._root, self._service, self._say = root, service, say
         self._process: asyncio.subprocess.Process | None = None

@@ -59,7 +59,7 @@ async def remove(root: Path, every: Iterable[Service]) -> None:
 
 
 def _put(path: Path, text: str) -> bool:
-    """Whether it is new."""
+    """Returns whether the text is new."""
     if path.is_file() and path.read_text() == text:
         return False
     write_whole(path, text.encode(), mode=0o644)

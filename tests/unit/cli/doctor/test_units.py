@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partage_cli.doctor.units import Service, Source, Unreadable, Word, split_leniently, words
+from partage_cli.doctor.units import Source, UnitService, Unreadable, Word, split_leniently, words
 
 
 def started(*files: str, environment: str = "") -> list[str]:
-    service = Service()
+    service = UnitService()
     for number, text in enumerate(files):
         service.add(Source(str(number), text))
     found = {each: Source("env", environment) for each in service.environment_files}
@@ -82,7 +82,7 @@ def test_an_empty_assignment_forgets_those_before() -> None:
 
 
 def test_a_line_that_cannot_be_read_takes_the_place_of_none_that_can() -> None:
-    service = Service()
+    service = UnitService()
     service.add(Source("good", "[Service]\nExecStart=/a\n"))
     service.add(Source("bad", "[Service]\nExecStart=/b 'not closed\n"))
     assert service.command_line({}) == [Word("/a", "good")]
@@ -90,13 +90,13 @@ def test_a_line_that_cannot_be_read_takes_the_place_of_none_that_can() -> None:
 
 
 def test_each_word_knows_the_file_that_it_comes_from() -> None:
-    service = Service()
+    service = UnitService()
     service.add(Source("unit", "[Service]\nEnvironment=A=1\nEnvironmentFile=/f\nExecStart=/a $A $B"))
     assert service.command_line({"/f": Source("file", "B=2")}) == [("/a", "unit"), ("1", "unit"), ("2", "file")]
 
 
 @given(st.text("[Service]\nExecStart= $AB{}'\"\\%#", max_size=120))
 def test_no_unit_is_too_hostile_to_be_read(text: str) -> None:
-    service = Service()
+    service = UnitService()
     service.add(Source("x", f"[Service]\n{text}"))
     assert all(word.where == "x" for word in service.command_line({}))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from partage_cli.main import cli
 from partage_cli.node.holders import Holder, holders
-from partage_cli.node.rest import Seen, look, wait_until
+from partage_cli.node.rest import RestState, look, wait_until
 from partage_cli.pauses import BY_HAND, pause, resume, said_pauses
 from partage_plugins.vocabulary import CardHealth, HealthCause
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
@@ -99,15 +99,15 @@ def test_a_pause_of_others_is_left_alone(made: Made) -> None:
 @pytest.mark.parametrize(
     ("seen", "rests"),
     [
-        (Seen(advertiser_runs=True, cards=2, resting=2, holders=(OTHER,)), True),
-        (Seen(advertiser_runs=True, cards=2, resting=1, holders=()), False),
-        (Seen(advertiser_runs=True, cards=2, resting=2, holders=(OURS,)), False),
-        (Seen(advertiser_runs=False, cards=2, resting=0, holders=()), True),
-        (Seen(advertiser_runs=False, cards=2, resting=0, holders=(OURS,)), False),
-        (Seen(advertiser_runs=True, cards=0, resting=0, holders=()), True),
+        (RestState(advertiser_runs=True, cards=2, resting=2, holders=(OTHER,)), True),
+        (RestState(advertiser_runs=True, cards=2, resting=1, holders=()), False),
+        (RestState(advertiser_runs=True, cards=2, resting=2, holders=(OURS,)), False),
+        (RestState(advertiser_runs=False, cards=2, resting=0, holders=()), True),
+        (RestState(advertiser_runs=False, cards=2, resting=0, holders=(OURS,)), False),
+        (RestState(advertiser_runs=True, cards=0, resting=0, holders=()), True),
     ],
 )
-def test_a_node_rests_when_the_advertiser_says_so_and_nobody_of_ours_holds_it(seen: Seen, *, rests: bool) -> None:
+def test_a_node_rests_when_the_advertiser_says_so_and_nobody_of_ours_holds_it(seen: RestState, *, rests: bool) -> None:
     assert seen.rests is rests
 
 
@@ -115,7 +115,7 @@ def test_a_look_reads_lock_inventory_and_processes(made: Made) -> None:
     made.with_cards(RESTING[0], CARDS[1])
     process(made, 7, "python", "/usr/bin/python", "-m", "partage_advertiser", maps="7f00 /x/libnvidia-ml.so.1\n")
     with made.advertiser():
-        assert look(made.root) == Seen(advertiser_runs=True, cards=2, resting=1, holders=(OURS,))
+        assert look(made.root) == RestState(advertiser_runs=True, cards=2, resting=1, holders=(OURS,))
     assert not look(made.root).advertiser_runs
 
 
@@ -157,13 +157,13 @@ def test_a_real_process_with_a_device_open_is_found(tmp_path: Path) -> None:
 
 
 def test_waiting_ends_with_what_was_waited_for_or_with_its_time() -> None:
-    looks = [Seen(True, 2, 0, ()), Seen(True, 2, 1, ()), Seen(True, 2, 2, ())]
+    looks = [RestState(True, 2, 0, ()), RestState(True, 2, 1, ()), RestState(True, 2, 2, ())]
     now = [0.0]
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    def next_look() -> Seen:
+    def next_look() -> RestState:
         return looks[min(len(looks) - 1, round(now[0] / 10))]
 
     rested = wait_until(lambda seen: seen.rests, next_look, 30, clock=lambda: now[0], sleep=sleep)

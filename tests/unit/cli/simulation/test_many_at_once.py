@@ -7,7 +7,7 @@ from multiprocessing import active_children, resource_tracker
 import pytest
 from msgspec.structs import replace
 
-from partage_cli.simulation import Job, Protocol, Run, Workload, replay_all, summarised
+from partage_cli.simulation import Job, Protocol, ReplayResult, Workload, replay_all, summarised
 from partage_cli.simulation.results import Mean
 from partage_cli.simulation.runs import ReplayEnded
 from partage_cli.simulation.synthetic import synthetic
@@ -25,7 +25,7 @@ def tracker() -> None:
     resource_tracker.ensure_running()
 
 
-def replayed(processes: int, jobs: list[Job] = JOBS, told: list[Run] | None = None) -> list[Run]:
+def replayed(processes: int, jobs: list[Job] = JOBS, told: list[ReplayResult] | None = None) -> list[ReplayResult]:
     heard = told if told is not None else []
     return replay_all(SMALL, jobs, Protocol(arrivals_percent=100), processes=processes, on_done=heard.append)
 
@@ -57,14 +57,14 @@ def test_a_workload_of_which_nothing_can_be_told_is_refused(workload: Workload, 
 
 @pytest.mark.slow
 def test_several_processes_come_to_what_one_comes_to() -> None:
-    told: list[Run] = []
+    told: list[ReplayResult] = []
     assert replayed(2, told=told) == replayed(1)
     assert sorted(map(repr, told)) == sorted(map(repr, replayed(1)))
 
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_replay_in_one_sentence() -> None:
-    def kill(_: Run) -> None:
+    def kill(_: ReplayResult) -> None:
         for child in active_children():
             child.kill()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from partage_cli.machine.runtime.archives import ImageAway, contents_of, read_contents
-from partage_cli.machine.runtime.images import Part, Tally
+from partage_cli.machine.runtime.images import Download, Tally
 
 NAMED = b'{"manifests":[{"annotations":{"io.containerd.image.name":"docker.io/library/a:1"}},{"annotations":{}}]}'
 FULL = b'{"manifests":[{"annotations":{"org.opencontainers.image.ref.name":"localhost/a:1"}}]}'
@@ -87,6 +87,6 @@ def test_a_list_that_is_too_long_is_not_read(tmp_path: Path) -> None:
 
 def test_what_was_fetched_and_is_gone_counts_as_done() -> None:
     tally = Tally()
-    assert tally.seen((Part("a", 10, 100), Part("b", 0, 50))) == (10, 150)
-    assert tally.seen((Part("b", 25, 50), Part("c", 1, 7))) == (126, 157)
+    assert tally.seen((Download("a", 10, 100), Download("b", 0, 50))) == (10, 150)
+    assert tally.seen((Download("b", 25, 50), Download("c", 1, 7))) == (126, 157)
     assert tally.seen(()) == (157, 157)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -25,8 +26,9 @@ INTERRUPTED: Final = 130
 
 _EXAMPLES: Final = """\b
 Examples:
-  partage keys new
-  kubectl partage keys list -o wide
+  sudo partage up
+  partage run --share 300 --memory 4Gi IMAGE
+  kubectl partage nodes
 """
 
 
@@ -39,42 +41,58 @@ class Subcommand(NamedTuple):
     """Of the module."""
 
 
-SUBCOMMANDS: Final = {
-    "attach": Subcommand(
-        "partage_cli.machine.commands.terminal", "Put a pod of this machine before this terminal again.", "attach"
-    ),
-    "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
-    "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
-    "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
-    "events": Subcommand(
-        "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"
-    ),
-    "exec": Subcommand("partage_cli.machine.commands.terminal", "Run a command in a pod of this machine.", "execute"),
-    "explain": Subcommand("partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."),
-    "images": Subcommand("partage_cli.machine.commands.images", "Show the images of this machine.", "images"),
-    "inspect": Subcommand(
-        "partage_cli.machine.commands.pods", "Show all that is known of a pod of this machine.", "inspect"
-    ),
-    "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
-    "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
-    "load": Subcommand("partage_cli.machine.commands.images", "Load images from an archive.", "load"),
-    "logs": Subcommand("partage_cli.machine.commands.reports", "Print what a pod of this machine wrote.", "logs"),
-    "node": Subcommand("partage_cli.node.command", "Let this node's cards rest, as for a driver upgrade."),
-    "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
-    "ps": Subcommand(
-        "partage_cli.machine.commands.pods", "Show this machine's pods, what they have and what they use.", "ps"
-    ),
-    "pull": Subcommand("partage_cli.machine.commands.images", "Fetch an image from its registry.", "pull"),
-    "rm": Subcommand("partage_cli.machine.commands.lives", "Remove pods of this machine.", "rm"),
-    "run": Subcommand("partage_cli.machine.commands.run", "Run an image with a share of this machine's cards."),
-    "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
-    "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
-    "start": Subcommand("partage_cli.machine.commands.lives", "Start pods of this machine that have ended.", "start"),
-    "stop": Subcommand("partage_cli.machine.commands.lives", "Stop pods of this machine.", "stop"),
-    "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
-    "up": Subcommand("partage_cli.machine.commands.up", "Make this machine share its cards, without Kubernetes."),
-    "wait": Subcommand("partage_cli.machine.commands.lives", "Wait for pods of this machine to end.", "wait"),
+GROUPS: Final[Mapping[str, Mapping[str, Subcommand]]] = {
+    "One machine": {
+        "attach": Subcommand(
+            "partage_cli.machine.commands.terminal", "Put a pod of this machine before this terminal again.", "attach"
+        ),
+        "down": Subcommand("partage_cli.machine.commands.down", "End what `partage up` started; containers go on."),
+        "events": Subcommand(
+            "partage_cli.machine.commands.reports", "Say what happens to this machine's pods from now on.", "events"
+        ),
+        "exec": Subcommand(
+            "partage_cli.machine.commands.terminal", "Run a command in a pod of this machine.", "execute"
+        ),
+        "images": Subcommand("partage_cli.machine.commands.images", "Show the images of this machine.", "images"),
+        "inspect": Subcommand(
+            "partage_cli.machine.commands.pods", "Show all that is known of a pod of this machine.", "inspect"
+        ),
+        "load": Subcommand("partage_cli.machine.commands.images", "Load images from an archive.", "load"),
+        "logs": Subcommand("partage_cli.machine.commands.reports", "Print what a pod of this machine wrote.", "logs"),
+        "ps": Subcommand(
+            "partage_cli.machine.commands.pods", "Show this machine's pods, what they have and what they use.", "ps"
+        ),
+        "pull": Subcommand("partage_cli.machine.commands.images", "Fetch an image from its registry.", "pull"),
+        "rm": Subcommand("partage_cli.machine.commands.lives", "Remove pods of this machine.", "rm"),
+        "run": Subcommand("partage_cli.machine.commands.run", "Run an image with a share of this machine's cards."),
+        "start": Subcommand(
+            "partage_cli.machine.commands.lives", "Start pods of this machine that have ended.", "start"
+        ),
+        "stop": Subcommand("partage_cli.machine.commands.lives", "Stop pods of this machine.", "stop"),
+        "up": Subcommand("partage_cli.machine.commands.up", "Make this machine share its cards, without Kubernetes."),
+        "wait": Subcommand("partage_cli.machine.commands.lives", "Wait for pods of this machine to end.", "wait"),
+    },
+    "Cluster": {
+        "audit": Subcommand("partage_cli.audit.command", "Compare what everybody says of who has which cards."),
+        "explain": Subcommand(
+            "partage_cli.explain.command", "Say why a pod is not placed, and what would make it fit."
+        ),
+        "keys": Subcommand("partage_cli.keys", "Make, list and retire the keys that sign allocations."),
+        "nodes": Subcommand("partage_cli.nodes.command", "Show the cluster's cards and how they are."),
+    },
+    "Node, in a cluster or alone": {
+        "doctor": Subcommand("partage_cli.doctor.command", "Look for what is wrong on this node, and say what to do."),
+        "limits": Subcommand("partage_cli.limits.command", "Show and lower what a pod's containers may hold here."),
+        "node": Subcommand("partage_cli.node.command", "Let this node's cards rest, as for a driver upgrade."),
+        "top": Subcommand("partage_cli.top.command", "Watch this node's cards and the containers with limits."),
+    },
+    "Simulation": {
+        "simgpu": Subcommand("partage_cli.simgpu", "Make, load, break and remove simulated GPUs."),
+        "simulate": Subcommand("partage_cli.simulate.command", "Replay pods on a fleet, and compare policies."),
+    },
 }
+"""As help shows them."""
+SUBCOMMANDS: Final = {name: found for group in GROUPS.values() for name, found in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -109,10 +127,12 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {' or '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         """Lists the table, so that help imports nothing."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUBCOMMANDS[name].summary) for name in self.list_commands(ctx)])
+        width = max(map(len, SUBCOMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), found.summary) for name, found in group.items()])
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:  # noqa: FBT001 (click's)
@@ -140,7 +160,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, asked: b
 )
 @click.pass_context
 def cli(context: click.Context, root: Path) -> None:
-    """Share GPUs in Kubernetes: fair shares, hard limits, signed allocations."""
+    """Share GPUs on one machine or in Kubernetes: fair shares, hard limits, signed allocations."""
     context.obj = root
 
 

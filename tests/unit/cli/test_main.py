@@ -18,7 +18,7 @@ from typing import Final
 import click
 import pytest
 
-from partage_cli.main import SUBCOMMANDS, Subcommand, cli, main
+from partage_cli.main import GROUPS, SUBCOMMANDS, Subcommand, cli, main
 from partage_plugins.errors import Refused
 from unit.cli.program import PARTAGE, environment, partage, process
 
@@ -106,7 +106,7 @@ def test_a_misspelt_subcommand_gets_a_suggestion_and_nothing_is_imported(tmp_pat
     assert "Did you mean" not in partage(tmp_path, "xyzzy").stderr
 
 
-def test_help_lists_every_subcommand_without_importing_one() -> None:
+def test_help_lists_every_subcommand_in_its_group_without_importing_one() -> None:
     code = (
         "import sys; from partage_cli.main import cli; cli(['--help'], standalone_mode=False); "
         "heavy = ('partage_cli.d', 'partage_cli.k', 'partage_cli.n', 'partage_cli.s', 'numpy', 'cryptography'); "
@@ -116,7 +116,21 @@ def test_help_lists_every_subcommand_without_importing_one() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     for name, subcommand in SUBCOMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(subcommand.summary)}$", done.stdout, re.MULTILINE)
+    lines = done.stdout.splitlines()
+    for title, group in GROUPS.items():
+        below = lines[lines.index(f"{title}:") + 1 :]
+        assert [line.split()[0] for line in below[: len(group)]] == sorted(group)
     assert "Examples:" in done.stdout
+
+
+def test_a_question_to_the_manager_waits_for_no_plumbing_of_other_commands() -> None:
+    code = (
+        "import sys; import partage_cli.machine.commands.pods, partage_cli.machine.commands.run; "
+        "heavy = {'aiohttp', 'asyncio', 'cryptography', 'google', 'numpy', 'pluggy', 'yaml'}; "
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)

@@ -1,7 +1,8 @@
 """Who sets this machine up, supervises it, or takes it down: one process at a time, by a lock that the kernel keeps.
 
 The lock is of the kind that names its holder, so a `down` knows whom to ask for the end: never a number in a file,
-which may be another's by now.
+which may be another's by now. The holder itself must not ask: the kernel names to each process the locks of others
+alone, and to close any descriptor of the file would let go of its lock.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ async def start(root: Path, decision: Decision, *, say: Say) -> None:
 
 async def stop(root: Path, every: Iterable[Service]) -> None:
     """Their units, the last one first, as far as they are there."""
-    names = [unit_name(service) for service in reversed(tuple(every))]
+    names = [TARGET, *(unit_name(service) for service in reversed(tuple(every)))]
     if present := [name for name in names if (root / FOLDER / name).exists()]:
         await _systemctl("stop", *present)
 

@@ -11,11 +11,13 @@ from partage_cli.machine.places import DRIVER, LIBRARY
 from partage_cli.machine.setup.decision import Decision
 from partage_cli.machine.setup.errors import Unfit
 from partage_cli.machine.setup.programs import Finder
+from partage_gpu.node.nvidia_specs import NvidiaSpec
 from partage_gpu.nvml.driver import Driver
 from partage_gpu.nvml.facts import NodeFacts
 from partage_isolation.library import install
 from partage_isolation.library.errors import NotBuilt as NoLibrary
 from partage_isolation.library.pages import install_page
+from partage_plugins.errors import Refused
 from partage_simgpu import build, simgpud
 from partage_simgpu.description import Card, as_text, described
 from partage_simgpu.driver_root import CONF, lay_out
@@ -27,6 +29,7 @@ NODE: Final = "machine"
 _DRIVER_WITHIN_S: Final = 30.0
 _AGAIN_S: Final = 0.5
 _WAITING: Final = frozenset(("starts", "slow"))
+Say = Callable[[str], None]
 T = TypeVar("T")
 
 
@@ -46,6 +49,15 @@ def real_cards(driver_root: Path) -> int:
             time.sleep(_AGAIN_S)
     finally:
         driver.close()
+
+
+def has_nvidias_spec(root: Path, say: Say) -> bool:
+    """For CDI; one that can't be used is told, and passed over."""
+    try:
+        return NvidiaSpec(root).current() is not None
+    except Refused as error:
+        say(f"{error}; until then cards are attached by hand")
+        return False
 
 
 class Furniture:

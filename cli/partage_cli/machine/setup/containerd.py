@@ -6,8 +6,9 @@ all paths: nothing of ours lies where another containerd or Docker keeps its own
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -28,11 +29,23 @@ _UNUSED: Final = tuple(f"io.containerd.snapshotter.v1.{each}" for each in ("aufs
 """Each would say that it is not configured."""
 
 
+_VERSION: Final = re.compile(r"containerd \S+ v?([0-9]+)\.([0-9]+)\b", re.ASCII)
+_FIRST_WITH_CDI: Final = (1, 7)
+
+
 class Machine(Struct, frozen=True, kw_only=True):
     """What the machine lets containers do."""
 
     has_apparmor: bool
     may_lower_oom_score: bool
+    attaches_by_cdi: bool = False
+
+
+def chosen_attach(*, simulated: bool, version: str, has_spec: bool) -> Literal["raw", "auto"]:
+    """By what `containerd --version` says; one that is not understood is taken for an old one."""
+    found = _VERSION.match(version)
+    knows_cdi = found is not None and (int(found[1]), int(found[2])) >= _FIRST_WITH_CDI
+    return "auto" if knows_cdi and has_spec and not simulated else "raw"
 
 
 def config(root: Path, programs: Programs, machine: Machine) -> str:
@@ -59,6 +72,7 @@ stream_server_address = "127.0.0.1"
 stream_server_port = "0"
 disable_apparmor = {_toml(not machine.has_apparmor)}
 restrict_oom_score_adj = {_toml(not machine.may_lower_oom_score)}
+{"enable_cdi = true" if machine.attaches_by_cdi else ""}
 
 [plugins."{cri}".cni]
 bin_dir = {_toml(programs.cni)}

@@ -26,9 +26,9 @@ from partage_cli.machine.places import (
     REGISTRIES,
     VOLUMES,
 )
-from partage_cli.machine.setup.cards import Furniture, real_cards
-from partage_cli.machine.setup.containerd import Machine, config
-from partage_cli.machine.setup.decision import Decision, read_decision, write_decision
+from partage_cli.machine.setup.cards import Furniture, has_nvidias_spec, real_cards
+from partage_cli.machine.setup.containerd import Machine, chosen_attach, config
+from partage_cli.machine.setup.decision import Decision, chosen_proxies, read_decision, write_decision
 from partage_cli.machine.setup.errors import Unfit
 from partage_cli.machine.setup.network import CONFLIST, chosen_network, conflist, routes_of
 from partage_cli.machine.setup.programs import Finder
@@ -71,18 +71,21 @@ def prepared(root: Path, wishes: Wishes, say: Say) -> Decision:
     model, cards = _cards(root, wishes, before)
     network = wishes.network or (before and before.network) or None
     routes = routes_of(Path("/proc/net/route").read_text())
+    version, has_spec = finder.version(found.programs.containerd), has_nvidias_spec(root, say)
     decision = Decision(
         simulated=model,
         cards=cards if model else 0,
         network=str(chosen_network(network, routes)),
         group=_group(wishes.group if wishes.group is not None else before.group if before else ""),
+        attach=chosen_attach(simulated=bool(model), version=version, has_spec=has_spec),
         programs=found.programs,
+        proxies=chosen_proxies(os.environ, before.proxies if before else {}),
         made_keys=before.made_keys if before else (),
         installed=tuple(sorted({*(before.installed if before else ()), *found.installed})),
     )
     write_decision(root, decision)  # so that a `down` knows of all that follows, however far it comes
     _make_folders(root)
-    _write(root / CONTAINERD_CONFIG, config(root, found.programs, _machine()))
+    _write(root / CONTAINERD_CONFIG, config(root, found.programs, _machine(attaches_by_cdi=decision.attach == "auto")))
     _write(root / CONFLIST, conflist(chosen_network(decision.network, routes), root))
     if model:
         furniture.simulate(decision)
@@ -147,12 +150,13 @@ def _keys(root: Path, say: Say) -> tuple[str, ...]:
     return (str(added.id),)
 
 
-def _machine() -> Machine:
+def _machine(*, attaches_by_cdi: bool) -> Machine:
     lines = Path("/proc/self/status").read_text().splitlines()
     capabilities = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
     return Machine(
         has_apparmor=Path("/sys/kernel/security/apparmor").exists(),
         may_lower_oom_score=bool(capabilities >> _CAP_SYS_RESOURCE & 1),
+        attaches_by_cdi=attaches_by_cdi,
     )
 
 

@@ -27,6 +27,7 @@ _CNI_FOLDERS: Final = ("usr/lib/cni", "opt/cni/bin", "usr/libexec/cni")
 _PACKAGES: Final = {"runc": "runc", "cni": "containernetworking-plugins", "iptables": "iptables"}
 _LOCK_WAITS: Final = ("-o", "DPkg::Lock::Timeout=300")
 _SHOWN: Final = 300
+_ASKED_S: Final = 10.0
 Say = Callable[[str], None]
 
 
@@ -53,6 +54,16 @@ class Finder:
         )
         self._required("iptables")
         return Found(programs, tuple(self.installed))
+
+    def version(self, program: str) -> str:
+        """What it says of itself, or nothing."""
+        try:
+            done = subprocess.run(  # noqa: S603  that is to be run anyway
+                (program, "--version"), capture_output=True, text=True, errors="replace", check=False, timeout=_ASKED_S
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout
 
     def lacks_compiler(self) -> bool:
         return any(shutil.which(tool) is None for tool in COMPILER)

@@ -19,6 +19,8 @@ from partage_cli.machine.places import BRIDGE, MACHINE_FILE, REGISTRIES, STATE
 from partage_cli.machine.setup.decision import Decision
 from partage_cli.machine.setup.packet_rules import removals
 from partage_cli.machine.setup.services import PATH
+from partage_gpu.node.nvidia_specs import FOLDERS as CDI_FOLDERS
+from partage_gpu.node.nvidia_specs import OUR_FILE
 from partage_plugins.vocabulary import KeyId
 
 Say = Callable[[str], None]
@@ -40,9 +42,11 @@ def remove_all(root: Path, decision: Decision | None, say: Say) -> None:
     if decision is not None:
         _remove_keys(root, decision)
     (root / MACHINE_FILE).unlink(missing_ok=True)
+    (root / CDI_FOLDERS[0] / OUR_FILE).unlink(missing_ok=True)
     folders = KeyFolders.at_root(root)
     empty = (
         *_OF_ANY_CONTAINERD,
+        CDI_FOLDERS[0],
         REGISTRIES,
         folders.public,
         folders.private,

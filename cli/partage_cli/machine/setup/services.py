@@ -57,7 +57,7 @@ def services(root: Path, decision: Decision, *, python: str, log: tuple[str, ...
             name=CONTAINERD,
             about="containers of this machine",
             argv=(str(containerd), "--config", str(root / CONTAINERD_CONFIG), "--log-level", "error"),
-            env={"PATH": f"{containerd.parent}:{PATH}"},
+            env={"PATH": f"{containerd.parent}:{PATH}", **decision.proxies},
             silences=(b" level=info ", b" level=warning "),  # of its shims, whatever level it has itself
         ),
         Service(

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from partage_cli.machine.places import MACHINE_FILE, REGISTRIES
-from partage_cli.machine.setup.containerd import PAUSE_IMAGE, Machine, config
-from partage_cli.machine.setup.decision import Decision, Programs, read_decision, write_decision
-from partage_cli.machine.setup.errors import NotReadable
+from partage_cli.machine.setup.containerd import PAUSE_IMAGE, Machine, chosen_attach, config
+from partage_cli.machine.setup.decision import Decision, Programs, chosen_proxies, read_decision, write_decision
+from partage_cli.machine.setup.errors import NotReadable, Unfit
 from partage_cli.machine.setup.services import services
 from partage_cli.machine.setup.units import TARGET, unit_name, units
 
@@ -27,7 +28,12 @@ def test_a_decision_is_read_as_it_was_written(
 ) -> None:
     root = tmp_path_factory.getbasetemp()
     decision = Decision(
-        network="10.9.0.0/16", group=group, programs=PROGRAMS, made_keys=("a",), installed=tuple(packages)
+        network="10.9.0.0/16",
+        group=group,
+        programs=PROGRAMS,
+        proxies={"HTTPS_PROXY": group},
+        made_keys=("a",),
+        installed=tuple(packages),
     )
     write_decision(root, decision)
     assert read_decision(root) == decision
@@ -71,6 +77,52 @@ def test_a_machine_with_real_cards_runs_no_simulation() -> None:
     real = Decision(network="10.9.0.0/16", programs=PROGRAMS)
     names = [each.name for each in services(ROOT, real, python="/usr/bin/python3", log=())]
     assert names == [each.name for each in services(ROOT, DECISION, python="/usr/bin/python3", log=())][1:]
+
+
+def test_images_are_pulled_by_the_proxies_of_who_sets_the_machine_up() -> None:
+    named = {"https_proxy": "http://p:1", "NO_PROXY": "a,b", "HTTP_PROXY": "", "HOME": "/h"}
+    proxies = chosen_proxies(named, {"HTTPS_PROXY": "http://before"})
+    assert proxies == {"https_proxy": "http://p:1", "NO_PROXY": "a,b"}
+    every = services(ROOT, replace(DECISION, proxies=proxies), python="/p", log=())
+    found = {each.name for each in every if each.env.get("https_proxy") == "http://p:1"}
+    assert found == {"containerd"}
+
+
+@pytest.mark.parametrize(("caller", "left"), [({"HOME": "/h"}, {"NO_PROXY": "x"}), ({"NO_PROXY": ""}, {})])
+def test_proxies_hold_until_a_caller_names_others(caller: dict[str, str], left: dict[str, str]) -> None:
+    assert chosen_proxies(caller, {"NO_PROXY": "x"}) == left
+
+
+@pytest.mark.parametrize("value", ["a\nExecStart=/bin/x", "\udcff", "x" * 5000])
+def test_a_proxy_that_no_unit_can_hold_is_refused(value: str) -> None:
+    with pytest.raises(Unfit, match="variable HTTPS_PROXY can't be kept"):
+        chosen_proxies({"HTTPS_PROXY": value}, {})
+
+
+@pytest.mark.parametrize(
+    ("version", "attach"),
+    [
+        ("containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3", "raw"),
+        ("containerd containerd.io 1.7.24 88bf19b2105c8b17560993bee28a01ddc2f97182", "auto"),
+        ("containerd github.com/containerd/containerd/v2 v2.3.4 ", "auto"),
+        ("containerd github.com/containerd/containerd/v2 v10.0.0 x", "auto"),
+        ("containerd: not found", "raw"),
+        ("", "raw"),
+    ],
+)
+def test_cards_are_attached_by_cdi_where_containerd_knows_it_and_nvidias_spec_is_there(
+    version: str, attach: str
+) -> None:
+    assert chosen_attach(simulated=False, version=version, has_spec=True) == attach
+    assert chosen_attach(simulated=False, version=version, has_spec=False) == "raw"
+    assert chosen_attach(simulated=True, version=version, has_spec=True) == "raw"
+
+
+@pytest.mark.parametrize("by_cdi", [True, False])
+def test_cdi_is_switched_on_where_cards_are_attached_by_it(*, by_cdi: bool) -> None:
+    machine = Machine(has_apparmor=False, may_lower_oom_score=False, attaches_by_cdi=by_cdi)
+    cri = tomllib.loads(config(ROOT, PROGRAMS, machine))["plugins"]["io.containerd.grpc.v1.cri"]
+    assert cri.get("enable_cdi", False) is by_cdi
 
 
 def test_units_mean_the_words_that_they_were_made_of(tmp_path: Path) -> None:

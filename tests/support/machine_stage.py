@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,8 @@ from rig.machine import network, slots
 from rig.machine.addresses import Addresses
 from rig.machine.cleanup import clean
 from rig.machine.components import Component
-from rig.nodes.machine import Machine, Place, require_fit
+from rig.machine.slots import Slot
+from rig.nodes.machine import Init, Machine, Place, require_fit
 from rig.nodes.node import Daemon, inside
 from rig.programs import Programs, ensure
 from rig.registry import Registry
@@ -32,9 +33,13 @@ from support.simgpu import built as built_simgpu
 
 UP: Final = "try:    partage run"
 """What `partage up` says when containers may be placed."""
-_MACHINES_OWN: Final = ("old-containerd", "runc", "cni", "iptables")
-_TESTS_OWN: Final = ("cri-tools", "docker-registry", "busybox", "gcc", "musl")
+MACHINES_OWN: Final = ("old-containerd", "runc", "cni", "iptables")
+TESTS_OWN: Final = ("cri-tools", "docker-registry", "busybox", "gcc", "musl")
 PARTAGE: Final = (sys.executable, "-P", "-m", "partage_cli")
+
+
+def up_env() -> dict[str, str]:
+    return {"PARTAGE_SIMGPU": str(built_simgpu()), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True)
@@ -82,15 +87,31 @@ def bare_machine(
     words: Sequence[str] = ("--simulated", "h100"), *, say: Callable[[str], None], keep_logs: Path | None = None
 ) -> Generator[MachineStage]:
     """`partage up` with these words stands ready to be started; nothing of it is there yet."""
+    programs = ensure(*MACHINES_OWN, *TESTS_OWN, say=say)
+    with machine_with_registry(programs, keep_logs) as (machine, registry):
+        argv = (*PARTAGE, "up", "--foreground", "--containerd", str(programs["old-containerd"]), *words)
+        up = inside(machine, Daemon("up", argv, lambda _: None, up_env()))
+        up.program.log.parent.mkdir(parents=True, exist_ok=True)
+        up.program.log.touch()
+        try:
+            yield MachineStage(machine, up, registry, programs)
+        finally:
+            up.kill()
+
+
+@contextmanager
+def machine_with_registry(
+    programs: Programs, keep_logs: Path | None = None, init: Callable[[Slot], Init] | None = None
+) -> Generator[tuple[Machine, Registry]]:
+    """Nothing runs on it; it finds each image at the registry."""
     require_fit()
-    programs = ensure(*_MACHINES_OWN, *_TESTS_OWN, say=say)
     with slots.claimed(clean) as slot:
         addresses = Addresses(slot.number)
         network.make_bridge(addresses, str(slot.folder))
         registry = Registry(str(addresses.host))
         visible = (CHECKOUT, Path(sys.prefix), built_simgpu(), *programs.folders)
         place = Place("lone", slot.folder / "nodes/lone", keep_logs or slot.folder / "logs", slot.folder, visible)
-        machine = Machine(place, addresses.node(1))
+        machine = Machine(replace(place, init=init(slot) if init else None), addresses.node(1))
         fetched = registry.component(programs["docker-registry"], slot.folder)
         fetched.start()
         try:
@@ -98,15 +119,7 @@ def bare_machine(
             machine.start()
             network.connect(addresses, machine, [], str(slot.folder))
             registry.serve(machine.path(f"/{REGISTRIES}"))
-            argv = (*PARTAGE, "up", "--foreground", "--containerd", str(programs["old-containerd"]), *words)
-            env = {"PARTAGE_SIMGPU": str(built_simgpu()), "PYTHONDONTWRITEBYTECODE": "1"}
-            up = inside(machine, Daemon("up", argv, lambda _: None, env))
-            up.program.log.parent.mkdir(parents=True, exist_ok=True)
-            up.program.log.touch()
-            try:
-                yield MachineStage(machine, up, registry, programs)
-            finally:
-                up.kill()
+            yield machine, registry
         finally:
             machine.stop()
             fetched.kill()

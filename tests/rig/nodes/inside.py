@@ -1,11 +1,13 @@
-"""The first process of a node: makes the machine's file system the node's own, then collects orphans until killed.
+"""The first process of a node: makes its file system, then collects orphans until killed, or becomes another program.
 
-Run as `python -I inside.py SPEC` by `unshare` with the node's new namespaces. It dies with its parent, and with
-it, since it is process 1, everything that ever ran in the node; the mounts and devices go, too. So a node can't be left
-behind. It uses the standard library alone, and never imports from where it stands.
+Such a program is process 1 there, as systemd is. Run as `python -I inside.py SPEC` by `unshare` with the node's new
+namespaces. It dies with its parent, and with it, since it is process 1, everything that ever ran in the node; the
+mounts and devices go, too. So a node can't be left behind. It uses the standard library alone, and never imports from
+where it stands.
 
 /etc, /opt, /run and /var are copy-on-write: programs find what the machine has and write where they always do, while
 the machine's own files stay as they are. What kubelet would set for the whole machine is a file of the node's.
+What is written to a disk is there again when the same node starts again; what is below /run is not.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -37,13 +40,16 @@ def mount(source: str, target: str, kind: str = "none", flags: int = 0, data: st
 def copy_on_write(folder: str, own: Path, hidden: list[str]) -> None:
     """What is written below `folder` goes to the node's own place; of what is hidden the host's is never seen."""
     upper, work = own / "written" / folder.strip("/"), own / "overlay-work" / folder.strip("/")
-    upper.mkdir(parents=True)
-    work.mkdir(parents=True)
+    if folder == "/run" and upper.exists():
+        shutil.rmtree(upper)
+    upper.mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
     upper.chmod(Path(folder).stat().st_mode & 0o7777)
     for path in (each for each in hidden if each.startswith(f"{folder}/")):
         hide = upper / path.removeprefix(f"{folder}/")
         hide.parent.mkdir(parents=True, exist_ok=True)
-        os.mknod(hide, stat.S_IFCHR, os.makedev(0, 0))  # as an overlay notes that something was removed
+        if not os.path.lexists(hide):
+            os.mknod(hide, stat.S_IFCHR, os.makedev(0, 0))  # as an overlay notes that something was removed
     mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
 
 
@@ -65,7 +71,7 @@ def own_sysfs() -> None:
 
 def untouched_proc(place: Path) -> None:
     """One that nothing covers: without it the kernel lets no container in a user namespace mount its own."""
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     mount("proc", str(place), "proc")
 
 
@@ -87,7 +93,7 @@ def build(spec: dict[str, object]) -> None:
         os.close(fd)
     for folder in _texts(spec["on_disk"]):
         source = own / "disk" / folder.strip("/")
-        source.mkdir(parents=True)
+        source.mkdir(parents=True, exist_ok=True)
         Path(folder).mkdir(parents=True, exist_ok=True)
         bind(str(source), folder)
     mount("proc", "/proc", "proc")
@@ -110,11 +116,37 @@ def _texts(value: object) -> list[str]:
     return [str(item) for item in value]
 
 
+def own_cgroups(name: str) -> None:
+    """For a process 1 that manages cgroups: it starts in one of the node's own, which it takes for the topmost.
+
+    Cgroups of version 1 lie in a tmpfs in which it makes and mounts what is missing, and which it makes read-only: it
+    gets one of its own, with what the machine has mounted, and is told that there is no more.
+    """
+    top = Path("/sys/fs/cgroup")
+    is_v2 = (top / "cgroup.controllers").exists()
+    mounted = [top] if is_v2 else [each for each in top.iterdir() if each.is_dir() and each.name != "unified"]
+    real = keep_visible([str(each) for each in mounted])
+    for each in mounted:
+        (each / name.strip("/") / "cgroup.procs").write_text("0")
+    if is_v2:
+        return
+    mount("tmpfs", str(top), "tmpfs")
+    for folder, fd in real.items():
+        Path(folder).mkdir()
+        mount(f"/proc/self/fd/{fd}", folder, flags=_MS_BIND)
+        os.close(fd)
+    mount("/dev/null", "/proc/cgroups", flags=_MS_BIND)
+
+
 def main() -> None:
     """Builds, says so by making the file `ready`, and waits."""
     spec = json.loads(Path(sys.argv[1]).read_text())
     build(spec)
     socket.sethostname(spec["name"])
+    if init := _texts(spec["init"]):
+        own_cgroups(spec["cgroup"])
+        Path(spec["own"], "ready").touch()
+        os.execve(init[0], init, {"container": "rig", **os.environ})  # noqa: S606  it needs no shell
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans are collected by the kernel
     Path(spec["own"], "ready").touch()
     while True:

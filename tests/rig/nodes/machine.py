@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,8 +46,8 @@ _COPIED: Final = ("/etc", "/opt", "/run", "/var")
 _ON_DISK: Final = ("/run/containerd", "/var/lib/containerd", "/var/lib/kubelet", "/var/lib/partage")
 # A partage that runs on the host itself is none of the node's.
 _HIDDEN: Final = ("/etc/partage", "/run/partage")
-# kubelet sets these for the whole machine, where all nodes and the machine's owner would feel it.
-_OWN_SYSCTLS: Final = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops")
+# kubelet sets the first three for the whole machine, where all nodes and its owner would feel it; systemd the others.
+_OWN_SYSCTLS: Final = ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "fs/file-max", "fs/nr_open")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,18 @@ class Place:
     logs: Path
     run_folder: Path
     visible: tuple[Path, ...]
+    init: Init | None = None
+    """What becomes process 1; without it one that only collects orphans."""
+
+
+@dataclass(frozen=True)
+class Init:
+    argv: tuple[str, ...]
+    cgroup: str
+    """In which it is."""
+    env: Mapping[str, str]
+    hidden: tuple[str, ...] = ()
+    """What it never sees of the host, beside what no node sees."""
 
 
 class Machine:
@@ -70,6 +83,7 @@ class Machine:
             argv=(sys.executable, "-I", str(_INIT), str(self._spec)),
             log=place.logs / f"{place.name}-machine.log",
             run_folder=place.run_folder,
+            env=place.init.env if place.init else {},
             inside=_NEW,
         )
         self._init = Component(program, self._why_not_ready)
@@ -84,17 +98,24 @@ class Machine:
         return self._init
 
     def start(self) -> None:
-        """Makes the namespaces and the file system, and returns when programs can be started in it."""
-        self.place.own.mkdir(parents=True)
+        """Makes the namespaces and the file system, and returns when programs can be started in it.
+
+        After a stop it has what was on its disks.
+        """
+        self.place.own.mkdir(parents=True, exist_ok=True)
+        (self.place.own / "ready").unlink(missing_ok=True)
+        init = self.place.init
         visible = [str(self.place.run_folder), *(str(path) for path in self.place.visible if path.exists())]
         spec = {
             "name": self.place.name,
             "own": str(self.place.own),
             "visible": visible,
             "copied": _COPIED,
-            "hidden": _HIDDEN,
+            "hidden": (*_HIDDEN, *(init.hidden if init else ())),
             "on_disk": _ON_DISK,
             "own_sysctls": _OWN_SYSCTLS,
+            "init": init.argv if init else (),
+            "cgroup": init.cgroup if init else "",
         }
         self._spec.write_text(json.dumps(spec))
         self._init.start()

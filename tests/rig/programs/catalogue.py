@@ -131,6 +131,16 @@ OLD_CONTAINERD: Final = Unpacked(
     beside=("containerd-shim-runc-v2", "ctr"),
 )
 """The release's own, beside the one that is built: Debian 12 has 1.6."""
+SYSTEMD: Final = Installed(
+    "systemd",
+    ("systemd",),
+    (
+        Find("systemd", ("/lib/systemd/systemd", "/usr/lib/systemd/systemd")),
+        Find("systemctl", ("systemctl",)),
+        Find("systemd-analyze", ("systemd-analyze",)),
+    ),
+)
+"""The package starts nothing where no systemd runs already."""
 BUSYBOX: Final = Unpacked("busybox", "busybox-static", "bin/busybox", Find("busybox", ("busybox",), is_static=True))
 
 DEFAULT: Final[tuple[Recipe, ...]] = (
@@ -147,7 +157,7 @@ DEFAULT: Final[tuple[Recipe, ...]] = (
     ETCD,
     KUBERNETES,
 )
-ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, OLD_CONTAINERD)
+ON_DEMAND: Final[tuple[Recipe, ...]] = (HELM, DEVICE_PLUGIN, CONTAINER_TOOLKIT, OLD_CONTAINERD, SYSTEMD)
 GROUPS: Final[dict[str, tuple[Recipe, ...]]] = {
     "default": DEFAULT,
     "nvidia": (DEVICE_PLUGIN, CONTAINER_TOOLKIT, GCC),

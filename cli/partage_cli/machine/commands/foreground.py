@@ -103,7 +103,7 @@ class Foreground:
     ) -> None:
         """`written` is false where what the containers write comes another way; `tail` is of what they wrote before."""
         self._root, self._pod, self._signals = root, pod, signals
-        names = [each.name for each in pod.containers if not each.init]
+        names = [each.name for each in pod.containers]
         self._logs = [_Log(name, tail) for name in names] if written else []
         self._screen = Screen(named=len(names) > 1)
         self._interrupts = 0

@@ -70,7 +70,11 @@ Examples:
 @click.option("--cpus", metavar="NUMBER", help="At most so many processors, as 1.5.")
 @click.option("--ram", metavar="QUANTITY", help="At most so much main memory, as 2Gi.")
 @click.option("--privileged", is_flag=True, help="As good as root on this machine.")
-@click.option("--pull", type=click.Choice(["missing", "always", "never"]), default="missing", show_default=True)
+@click.option(
+    "--pull",
+    type=click.Choice(["missing", "always", "never"]),
+    help="[default: missing; of --file, as it says]",
+)
 @click.option("--network", type=click.Choice(["bridge", "host"]), default="bridge", show_default=True)
 @click.option(
     "--stop-timeout", type=click.IntRange(0, 3600), metavar="SECONDS", help="Until a stop kills.  [default: 30]"

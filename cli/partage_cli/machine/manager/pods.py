@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from partage_base.cri.errors import CriError
+from partage_cli.machine.manager import ports
 from partage_cli.machine.manager.admission import Admission
 from partage_cli.machine.manager.engine import Engine
 from partage_cli.machine.manager.errors import Objection
@@ -42,6 +43,8 @@ class Pods:
         self._by_uid: dict[str, ManagedPod] = {}
         self._names: dict[str, str] = {}
         """Uids, by name; also of those that are not there yet."""
+        self._reserved: dict[str, Pod] = {}
+        """Those, by uid."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._told: set[str] = set()
 
@@ -61,18 +64,30 @@ class Pods:
         return found[0]
 
     def reserve(self, pod: Pod) -> tuple[Pod, PodUid]:
-        """Its name is its own from now on; made up where it has none. Raises `Objection`."""
+        """Its name and ports are its own from now on; a name is made up where it has none. Raises `Objection`."""
         uid = PodUid(str(uuid.uuid4()))
         name = pod.metadata.name or f"{_stem(pod)}-{uid[:_LEAST_OF_UID]}"
         if name in self._names:
             raise Objection(
                 "name-taken", f"there is a pod {name} already; remove it (`partage rm {name}`), or take another name"
             )
+        pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=name))
+        self.require_ports(pod)
         self._names[name] = uid
-        return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=name)), uid
+        self._reserved[uid] = pod
+        return pod, uid
+
+    def require_ports(self, pod: Pod) -> None:
+        """Raises `Objection` where a port of the machine is another pod's; one that has ended has none."""
+        kept = [each.record.pod for each in self._by_uid.values() if not each.is_at_rest]
+        others = {each.metadata.name: each for each in (*kept, *self._reserved.values())}
+        why = ports.why_taken(pod, others)
+        if why:
+            raise Objection("refused", f"{pod.metadata.name}: {why}")
 
     def give_up(self, uid: PodUid) -> None:
         """What was reserved is free again, where no pod came of it."""
+        self._reserved.pop(uid, None)
         if uid not in self._by_uid:
             self._names = {name: owner for name, owner in self._names.items() if owner != uid}
 

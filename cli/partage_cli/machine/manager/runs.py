@@ -16,7 +16,7 @@ from partage_cli.machine.manager.pods import Pods
 from partage_cli.machine.manager.server import Say
 from partage_cli.machine.manager.stock import Stock
 from partage_cli.machine.manager.store import Store
-from partage_cli.machine.pods.pod import Container, Pod
+from partage_cli.machine.pods.pod import PULLS, Container, Pod, PullPolicy
 from partage_cli.machine.pods.record import Record
 from partage_cli.machine.wire.messages import Progress, Run
 from partage_plugins.errors import DecodeError, Refused
@@ -58,9 +58,12 @@ class Runs:
         pod = managed.record.pod
         request = self._request(pod, managed.uid)
         for container in _containers(pod):
-            await self._fetch(container, say, always=False, never=container.image_pull_policy == "Never")
+            await self._fetch(
+                container.image, say, "Never" if container.image_pull_policy == "Never" else "IfNotPresent"
+            )
         if managed.is_gone or not managed.is_at_rest:
             raise Objection("name-taken", f"pod {managed.name} was started or removed by another meanwhile")
+        self._pods.require_ports(pod)
         began = managed.begin(self._admission.now(request))
         await say(Progress(step="start"))
         await began
@@ -76,9 +79,8 @@ class Runs:
         request = self._request(pod, uid)
         self._admission.require_possible(request, waits=question.wait)
         for container in _containers(pod):
-            always = question.pull == "always" or container.image_pull_policy == "Always"
-            never = question.pull == "never" or container.image_pull_policy == "Never"
-            await self._fetch(container, say, always=always, never=never)
+            policy = PULLS[question.pull] if question.pull else container.image_pull_policy
+            await self._fetch(container.image, say, policy)
         return await self._turn(request, say) if question.wait else self._admission.now(request)
 
     async def _turn(self, request: PodRequest, say: Say) -> Allocation:
@@ -87,15 +89,15 @@ class Runs:
             await say(Progress(step="queue", text=waiting))
         return await self._admission.turn(request)
 
-    async def _fetch(self, container: Container, say: Say, *, always: bool, never: bool) -> None:
-        image = container.image
-        if never and not await self._store.has(image):
+    async def _fetch(self, image: str, say: Say, policy: PullPolicy) -> None:
+        if policy != "Always" and await self._store.has(image):
+            return
+        if policy == "Never":
             raise Objection("image", f"image {image} is not in the store, and it is not to be pulled; load or pull it")
-        if not never and (always or not await self._store.has(image)):
-            await self._store.pull(image, say)
+        await self._store.pull(image, say)
 
 
 def _containers(pod: Pod) -> tuple[Container, ...]:
-    """The first that uses each image."""
+    """One for each image, and each way to fetch it."""
     every = (*pod.spec.init_containers, *pod.spec.containers)
-    return tuple({each.image: each for each in every}.values())
+    return tuple({(each.image, each.image_pull_policy): each for each in every}.values())

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from partage_cli.machine.pods.pod import (
+    PULLS,
     Amounts,
     Container,
     ContainerPort,
@@ -23,6 +24,7 @@ from partage_cli.machine.pods.pod import (
     HostPath,
     Metadata,
     Pod,
+    PullWhen,
     RestartPolicy,
     SecurityContext,
     Spec,
@@ -35,12 +37,6 @@ from partage_plugins.vocabulary.keys import GPU_MEMORY, GPU_MILLI, GPUS, LIMIT_M
 
 CONTAINER: Final = "main"
 WHOLE_MILLI: Final = 1000
-Pull = Literal["missing", "always", "never"]
-_PULLS: Final[Mapping[Pull, Literal["Always", "IfNotPresent", "Never"]]] = {
-    "missing": "IfNotPresent",
-    "always": "Always",
-    "never": "Never",
-}
 _POLICIES: Final[Mapping[Restart, RestartPolicy]] = {
     "no": "Never",
     "on-failure": "OnFailure",
@@ -88,7 +84,7 @@ class Options(Struct, frozen=True, kw_only=True):
     cpus: str | None = None
     ram: str | None = None
     privileged: bool = False
-    pull: Pull = "missing"
+    pull: PullWhen | None = None
     network: Literal["bridge", "host"] = "bridge"
     stop_timeout: int | None = None
     environment: Mapping[str, str] = {}
@@ -111,7 +107,7 @@ def pod_of(options: Options) -> Pod:
         ports=tuple(map(_port, options.publish)),
         resources=Amounts(limits=_limits(options)),
         volume_mounts=mounts,
-        image_pull_policy=_PULLS[options.pull],
+        image_pull_policy=PULLS[options.pull or "missing"],
         stdin=options.interactive,
         tty=options.tty,
         security_context=_security(options),

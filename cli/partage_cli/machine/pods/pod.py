@@ -14,6 +14,10 @@ from msgspec import Meta, Struct, field
 
 DEFAULT_NAMESPACE: Final = "default"
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+PullWhen = Literal["missing", "always", "never"]
+"""A pull policy, as docker spells it."""
+PULLS: Final[Mapping[PullWhen, PullPolicy]] = {"missing": "IfNotPresent", "always": "Always", "never": "Never"}
 Name = Annotated[str, Meta(pattern=r"\A[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?\Z")]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 
@@ -79,7 +83,7 @@ class Container(Part, frozen=True, kw_only=True):
     ports: tuple[ContainerPort, ...] = ()
     resources: Amounts = Amounts()
     volume_mounts: tuple[VolumeMount, ...] = ()
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    image_pull_policy: PullPolicy = "IfNotPresent"
     stdin: bool = False
     tty: bool = False
     security_context: SecurityContext = SecurityContext()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from partage_cli.machine.pods.pod import ContainerPort, Pod
+from partage_cli.machine.pods.pod import ContainerPort, Pod, PullWhen
 from partage_cli.machine.pods.record import Restart
 from partage_plugins.errors import DecodeError
 
@@ -53,7 +53,8 @@ class Run(Ask, frozen=True, kw_only=True, tag="run"):
     remove: bool = False
     wait: bool = False
     """Where it does not fit, wait for its turn; first come, first served among those who wait."""
-    pull: Literal["missing", "always", "never"] = "missing"
+    pull: PullWhen | None = None
+    """Of all its images; None: as each container says."""
 
 
 class Start(Ask, frozen=True, kw_only=True, tag="start"):

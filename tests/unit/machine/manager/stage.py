@@ -78,11 +78,19 @@ def pod(name: str = "a", *containers: Container, inits: tuple[Container, ...] = 
 class Shelf:
     """A `Store` that has every image, and a `Stock` that is known."""
 
+    def __init__(self) -> None:
+        self.pulled: list[str] = []
+        self.lacks: set[str] = set()
+
     def refresh(self) -> str:
         return ""
 
-    async def has(self, _image: str) -> bool:
-        return True
+    async def has(self, image: str) -> bool:
+        return image not in self.lacks
+
+    async def pull(self, image: str, _say: object) -> None:
+        self.pulled.append(image)
+        self.lacks.discard(image)
 
 
 @dataclass(frozen=True)
@@ -91,14 +99,18 @@ class Manager:
     admission: Admission
     runs: Runs
     placement: Placement
+    shelf: Shelf
     line: Line
     said: list[Answer]
 
     async def run(self, question: Run) -> ManagedPod:
-        async def say(answer: Answer) -> None:
-            self.said.append(answer)
+        return await self.runs.run(question, self._say)
 
-        return await self.runs.run(question, say)
+    async def start(self, managed: ManagedPod) -> None:
+        await self.runs.start(managed, self._say)
+
+    async def _say(self, answer: Answer) -> None:
+        self.said.append(answer)
 
     @property
     def queued(self) -> list[Progress]:
@@ -111,9 +123,10 @@ async def manager(model: Model, *, cards: int = 1, dies_at: int | None = None) -
     decided = placement(cards)
     admission = Admission(decided)
     pods = Pods(line, admission, News())
-    runs = Runs(pods, admission, Shelf(), Shelf(), Path("/"))  # type: ignore[arg-type]  # of both only what runs ask
+    shelf = Shelf()
+    runs = Runs(pods, admission, shelf, shelf, Path("/"))  # type: ignore[arg-type]  # of both only what runs ask
     try:
-        yield Manager(pods, admission, runs, decided, line, [])
+        yield Manager(pods, admission, runs, decided, shelf, line, [])
     finally:
         await pods.close()
 

@@ -6,9 +6,12 @@ import asyncio
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from partage_cli.machine.manager.errors import Objection
 from partage_cli.machine.manager.life import phase_of
+from partage_cli.machine.manager.managed import ManagedPod
+from partage_cli.machine.pods.pod import ContainerPort, Pod, PullPolicy, PullWhen
 from partage_cli.machine.wire.messages import Run
 from unit.machine.manager.runtime_model import Model
 from unit.machine.manager.stage import container, given_milli, manager, pod, settled
@@ -133,17 +136,61 @@ async def test_a_taken_name_is_refused_also_while_its_pod_is_still_starting() ->
         assert len(model.sandboxes) == 1
 
 
+async def test_a_port_of_the_machine_is_one_pods_until_that_has_ended() -> None:
+    def wanting(name: str, *said: ContainerPort) -> Pod:
+        return pod(name, replace(container(), ports=said))
+
+    web = ContainerPort(container_port=80, host_port=8080)
+    model = Model()
+    async with manager(model) as found:
+        first, second = await asyncio.gather(
+            found.run(Run(pod=wanting("first", web))),
+            found.run(Run(pod=wanting("second", replace(web, host_ip="127.0.0.1")))),
+            return_exceptions=True,
+        )
+        assert isinstance(first, ManagedPod)
+        why = "second: port 8080/tcp of this machine is pod first's; take another, or stop first"
+        assert isinstance(second, Objection)
+        assert (second.code, second.why) == ("refused", why)
+        await found.run(Run(pod=wanting("udp", replace(web, protocol="UDP"))))
+        other = replace(web, host_port=8081)
+        with pytest.raises(Objection, match="asks twice for port 8081/tcp"):
+            await found.run(Run(pod=wanting("twice", other, replace(other, container_port=81))))
+        first.stop(0)
+        await first.until(lambda: first.is_at_rest)
+        await found.run(Run(pod=wanting("second", web)))
+        with pytest.raises(Objection, match="is pod second's"):
+            await found.start(first)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "pulled"),
+    [(None, "IfNotPresent", 0), (None, "Always", 1), ("missing", "Always", 0), ("always", "Never", 1)],
+)
+async def test_what_is_asked_of_pulling_counts_before_what_the_pod_says(
+    asked: PullWhen | None, said: PullPolicy, pulled: int
+) -> None:
+    async with manager(Model()) as found:
+        await found.run(Run(pod=pod("a", replace(container(), image_pull_policy=said)), pull=asked))
+        assert len(found.shelf.pulled) == pulled
+
+
+async def test_an_image_that_is_not_there_and_not_to_be_pulled_is_refused() -> None:
+    model = Model()
+    async with manager(model) as found:
+        found.shelf.lacks.add("busybox")
+        with pytest.raises(Objection, match="busybox is not in the store") as refused:
+            await found.run(Run(pod=pod(), pull="never"))
+        assert (refused.value.code, found.shelf.pulled, model.sandboxes) == ("image", [], {})
+
+
 async def test_a_stopped_pod_is_started_with_its_name_and_a_new_sandbox() -> None:
     model = Model()
     async with manager(model) as found:
         managed = await found.run(Run(pod=pod(), restart="on-failure", most_restarts=1))
         managed.stop(0)
         await managed.until(lambda: managed.is_at_rest)
-
-        async def say(_: object) -> None:
-            return None
-
-        await found.runs.start(managed, say)
+        await found.start(managed)
         (sandbox,) = model.sandboxes.values()
         assert (sandbox.spec.attempt, sandbox.ready) == (1, True)
         assert '"gen":2' in sandbox.spec.annotations["alloc.partage.dev/allocation"]

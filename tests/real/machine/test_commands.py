@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rig import images
 from rig.client.wait import until
 from rig.rig import CHECKOUT
 from support.machine_image import workloads, write_archive
@@ -19,6 +20,18 @@ from support.machine_stage import PARTAGE, MachineStage, machine_up
 
 pytestmark = pytest.mark.timeout(180)
 
+DUO = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: duo}
+spec:
+  restartPolicy: Never
+  initContainers:
+  - {name: first, image: tools, command: [sh, -c, "echo no luck >&2; exit 3"]}
+  containers:
+  - {name: one, image: tools, command: [echo, one]}
+  - {name: two, image: tools, command: [echo, two]}
+"""
 SIMULATED = "SIMULATED CARDS: nothing is computed on them\n"
 
 
@@ -127,6 +140,31 @@ def test_a_manager_that_dies_is_waited_for_in_front(stage: MachineStage) -> None
     assert (process.returncode, out) == (6, b"b\n"), err
     assert b"waits for the manager" in err
     stage.partage("rm", "long")
+
+
+def test_a_port_of_the_machine_leads_into_one_pod_and_no_second_one_takes_it(stage: MachineStage) -> None:
+    stage.registry.push(images.busybox(), "busybox")
+    assert stage.partage("pull", "busybox") == "docker.io/library/busybox:latest\n"
+    serve = "mkdir /w; echo served > /w/index.html; exec httpd -f -h /w"
+    stage.partage("run", "-d", "--name", "web", "-p", "18080:80", "busybox", "sh", "-c", serve)
+    asking = ("run", "--rm", "--network", "host", "busybox", "wget", "-qO-", "http://127.0.0.1:18080/")
+
+    def why_not() -> str | None:
+        done = stage.partage_done(*asking)
+        return None if done.stdout == "served\n" else done.stderr
+
+    until("the port answers", why_not, 30)
+    second = stage.partage_done("run", "-d", "-p", "18080:80", "busybox", "sleep", "1000")
+    assert second.returncode == 125
+    assert "port 18080/tcp of this machine is pod web's" in second.stderr
+    assert why_not() is None
+    stage.partage("rm", "-f", "web")
+
+
+def test_what_an_init_container_says_as_it_fails_is_shown_and_the_others_never_run(stage: MachineStage) -> None:
+    stage.machine.write("/opt/duo.yaml", DUO)
+    done = stage.partage_done("run", "--rm", "-f", "/opt/duo.yaml")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"{SIMULATED}first | no luck\n")
 
 
 def _managers(stage: MachineStage) -> list[str]:

@@ -10,7 +10,8 @@
 typedef enum {
 #define ERROR(name, value, words) name = value,
 #include "cuda_errors.def"
-    CUDA_ERROR_CAPTURE_FIRST = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, /* from here to the last: a capture is under way */
+    /* From here to the last a capture is under way. */
+    CUDA_ERROR_CAPTURE_FIRST = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
     CUDA_ERROR_CAPTURE_LAST = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
 } CUresult;
 

@@ -41,9 +41,7 @@ static CUresult take_pitch(struct held *held, u64 bytes) {
     return CU(cuMemAllocPitch_v2, &held->address, &pitch, MIB / 1024, bytes / (MIB / 1024), 4);
 }
 
-static CUresult take_managed(struct held *held, u64 bytes) {
-    return CU(cuMemAllocManaged, &held->address, bytes, 1);
-}
+static CUresult take_managed(struct held *held, u64 bytes) { return CU(cuMemAllocManaged, &held->address, bytes, 1); }
 
 static CUresult give_plain(struct held *held) { return CU(cuMemFree_v2, held->address); }
 

@@ -42,11 +42,11 @@ def remove_all(root: Path, decision: Decision | None, say: Say) -> None:
     if decision is not None:
         _remove_keys(root, decision)
     (root / MACHINE_FILE).unlink(missing_ok=True)
-    (root / CDI_FOLDERS[0] / OUR_FILE).unlink(missing_ok=True)
+    if decision is not None and decision.attach == "auto":
+        _remove_spec(root)
     folders = KeyFolders.at_root(root)
     empty = (
         *_OF_ANY_CONTAINERD,
-        CDI_FOLDERS[0],
         REGISTRIES,
         folders.public,
         folders.private,
@@ -93,6 +93,14 @@ def _remove_groups() -> None:
         for folder, _, _ in os.walk(top, topdown=False):
             with contextlib.suppress(OSError):  # a process is in it
                 Path(folder).rmdir()
+
+
+def _remove_spec(root: Path) -> None:
+    """Of our CDI kind, which crishim writes."""
+    spec = root / CDI_FOLDERS[0] / OUR_FILE
+    spec.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # others' specs are there, or none ever was
+        spec.parent.rmdir()
 
 
 def _remove_keys(root: Path, decision: Decision) -> None:

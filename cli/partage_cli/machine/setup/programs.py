@@ -24,7 +24,7 @@ CONTAINERD: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
 COMPILER: Final = ("cc", "make")
 _COMPILER_PACKAGES: Final = ("gcc", "libc6-dev", "make")
 _CNI_FOLDERS: Final = ("usr/lib/cni", "opt/cni/bin", "usr/libexec/cni")
-_PACKAGES: Final = {"runc": "runc", "cni": "containernetworking-plugins", "iptables": "iptables"}
+_PACKAGES: Final = {"runc": "runc", "cni": "containernetworking-plugins", "iptables": "iptables", "ip": "iproute2"}
 _LOCK_WAITS: Final = ("-o", "DPkg::Lock::Timeout=300")
 _SHOWN: Final = 300
 _ASKED_S: Final = 10.0
@@ -52,7 +52,8 @@ class Finder:
         programs = Programs(
             containerd=str(self._containerd(containerd)), runc=self._required("runc"), cni=self._required("cni")
         )
-        self._required("iptables")
+        for name in ("iptables", "ip"):
+            self._required(name)
         return Found(programs, tuple(self.installed))
 
     def version(self, program: str) -> str:

@@ -29,6 +29,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program(folder / "dpkg-deb", UNPACK)
     program(folder / "runc")
     program(folder / "iptables")
+    program(folder / "ip")
     for plugin in PLUGINS:
         program(tmp_path / "opt/cni/bin" / plugin)
     return folder
@@ -73,7 +74,9 @@ def test_lists_that_are_old_are_fetched_once_and_then_it_is_said_what_apt_said(p
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("gone", "package"), [("runc", "runc"), ("iptables", "iptables"), ("apt-get", "containerd")])
+@pytest.mark.parametrize(
+    ("gone", "package"), [("runc", "runc"), ("iptables", "iptables"), ("ip", "iproute2"), ("apt-get", "containerd")]
+)
 def test_what_can_t_be_got_is_named_by_its_package(path: Path, tmp_path: Path, gone: str, package: str) -> None:
     (path / gone).unlink()
     with pytest.raises(Missing, match=f"lacks what Debian's packages {package} have"):

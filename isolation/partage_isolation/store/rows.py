@@ -183,9 +183,9 @@ def pack_row(number: int, process: Process, card: int | None, *, place_bytes: in
     return checked(body, place_bytes)
 
 
-def pack_piece(number: int, row: PieceRow) -> bytes:
+def pack_piece(number: int, row: PieceRow, *, place_bytes: int = PLACE_BYTES) -> bytes:
     """A place that says what one process holds of a piece."""
-    return checked(pack(number, row), PLACE_BYTES)
+    return checked(pack(number, row), place_bytes)
 
 
 def pack_empty(number: int, *, place_bytes: int = PLACE_BYTES) -> bytes:

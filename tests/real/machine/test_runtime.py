@@ -42,7 +42,7 @@ from rig.images.image import layout
 from support.machine_stage import MachineStage, machine_up
 
 CLONE_NEWNET = 0x40000000
-FOREVER = ("sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.1; done")
+FOREVER = ("sh", "-c", "trap 'exit 3' TERM; echo ready; while :; do sleep 0.1; done")
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +167,8 @@ async def test_a_container_from_its_making_to_its_end(stage: MachineStage, runti
 async def test_the_end_of_one_that_already_ran_is_an_event(stage: MachineStage, runtime: MachineRuntime) -> None:
     async with started(stage, runtime, running(*FOREVER)) as pod:
         waiting = asyncio.create_task(ended(runtime, pod.container))
+        while await pod.said() != b"ready\n":  # noqa: ASYNC110  before, it has no answer to a signal
+            await asyncio.sleep(0.02)
         await runtime.stop(pod.container, grace_s=10)
         state = await waiting
         assert state is not None

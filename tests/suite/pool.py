@@ -108,7 +108,7 @@ class Pool:
             lost += ended
             if not ended or self._stopped:
                 break
-        failures = [test for test, result in results.items() if result.outcome == "failed"]
+        failures = [f"{test}{result.why}" for test, result in results.items() if result.outcome == "failed"]
         failures += [f"{test}: it ended its process" for test in lost]
         # Otherwise no test was found, or a module could not be imported.
         if status != 0 and not (failures and status in {1, _NO_TESTS}):

@@ -19,6 +19,7 @@ import pytest
 VARIABLE: Final = "PARTAGE_TEST_RECORD"
 GRACE_S: Final = 30.0
 _STDERR: Final = os.dup(2)
+_WHY_CHARACTERS: Final = 200
 
 Outcome = Literal["running", "passed", "failed", "skipped"]
 
@@ -30,6 +31,8 @@ class Result:
     test: str
     outcome: Outcome
     seconds: float = 0.0
+    why: str = ""
+    """Of one that failed: the beginning of what was raised, after a colon."""
 
 
 def read(path: Path) -> dict[str, Result]:
@@ -62,7 +65,8 @@ class Recorder:
         faulthandler.cancel_dump_traceback_later()
         outcomes = {report.outcome for report in self._reports}
         worst: Outcome = "failed" if "failed" in outcomes else "skipped" if "skipped" in outcomes else "passed"
-        self._write(Result(item.nodeid, worst, sum(report.duration for report in self._reports)))
+        seconds, why = sum(report.duration for report in self._reports), "".join(map(_why, self._reports))
+        self._write(Result(item.nodeid, worst, seconds, why))
         return done
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -71,6 +75,14 @@ class Recorder:
     def _write(self, result: Result) -> None:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(result)) + "\n")
+
+
+def _why(report: pytest.TestReport) -> str:
+    if not report.failed:
+        return ""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines: list[str] = (crash.message if crash else report.longreprtext).splitlines()
+    return f": {lines[0][:_WHY_CHARACTERS]}" if lines else ""
 
 
 def _limit(item: pytest.Item) -> float:

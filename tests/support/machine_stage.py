@@ -50,6 +50,10 @@ class MachineStage:
     registry: Registry
     programs: Programs
 
+    @property
+    def ctr(self) -> Path:
+        return self.programs["old-containerd"].parent / "ctr"
+
     def partage(self, *words: str, timeout_s: float = 60.0) -> str:
         """What the command prints; an error, with its words, where it fails."""
         return self.machine.run(*PARTAGE, *words, timeout_s=timeout_s)

@@ -49,9 +49,9 @@ bool capture_enter(CUstream stream) {
 
 void capture_leave(void) { os_unlock(&writing); }
 
+/* Also while there is no capture: another thread may begin one in the middle of what follows. */
 int unnoticed_begin(void) {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (atomic_load_explicit(&captures, memory_order_acquire) == 0) return mode;
     return DRIVER(REAL(cuThreadExchangeStreamCaptureMode)(&mode)) == CUDA_SUCCESS ? mode
                                                                                   : CU_STREAM_CAPTURE_MODE_RELAXED;
 }

@@ -23,7 +23,7 @@ def test_a_pod_runs_speaks_is_entered_and_ends(rig: Rig, node: str) -> None:
     program = ["sh", "-c", "echo hello from $HOSTNAME; exec sleep 600"]
     pod = rig.cluster.pods.create(TEAM, a_pod(f"web-{node}", image="busybox", command=program, node=node))
     pod.wait_running()
-    assert pod.logs() == f"hello from web-{node}\n"
+    pod.wait_written(f"hello from web-{node}\n")
     assert pod.exec("cat", "/etc/hostname") == f"web-{node}\n"
     assert pod.tried("false").status == 1
     assert rig.nodes[node].machine.addresses.holds(pod.object["status"]["podIP"])

@@ -20,7 +20,7 @@ def left_of(stage: Stage, uid: str) -> str | None:
 def test_a_pod_runs_speaks_is_entered_and_ends(stage: Stage) -> None:
     pod = stage.idle_pod(command=["sh", "-c", "echo hello from $HOSTNAME; exec sleep 600"])
     pod.wait_running()
-    assert pod.logs() == f"hello from {pod.name}\n"
+    pod.wait_written(f"hello from {pod.name}\n")
     assert pod.exec("cat", "/etc/hostname") == f"{pod.name}\n"
     assert pod.tried("sh", "-c", "exit 7").status == 7
     pod.delete_and_wait()

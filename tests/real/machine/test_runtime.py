@@ -7,6 +7,7 @@ import ctypes
 import os
 import termios
 import uuid
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -305,15 +306,32 @@ async def test_a_log_that_was_set_aside_goes_on_in_a_new_file(stage: MachineStag
         assert sorted(path.name for path in pod.logs.iterdir()) == ["0.log", "0.log.1"]
 
 
+@asynccontextmanager
+async def half_a_download(stage: MachineStage, *, total: int) -> AsyncGenerator[None]:
+    """Of another program; it is there as long as the context."""
+    root, socket = stage.machine.path("/"), str(stage.machine.path(f"/{CONTAINERD_SOCKET}"))
+    argv = (str(stage.ctr), "--address", socket, "--namespace", "k8s.io", "content", "ingest")
+    other = await asyncio.create_subprocess_exec(*argv, "--expected-size", str(total), "half", stdin=PIPE)
+    try:
+        assert other.stdin is not None
+        other.stdin.write(bytes(total // 2))
+        while not images.downloads(root):  # noqa: ASYNC110  a program's file
+            await asyncio.sleep(0.01)
+        yield
+    finally:
+        other.kill()
+        await other.wait()
+
+
 async def test_an_image_is_fetched_with_what_was_fetched_so_far(stage: MachineStage, runtime: MachineRuntime) -> None:
-    large = made.busybox().with_files({"/large": os.urandom(32 << 20)})
-    stage.registry.push(large, "big/image:1")
+    """All downloads are told of, and another's is there: an image may come between two looks."""
+    stage.registry.push(made.busybox().labelled(own="2"), "big/image:1")
     told: list[tuple[int, int]] = []
-    root = stage.machine.path("/")
-    image = await images.pull(runtime, "big/image:1", root=root, tell=lambda *figures: told.append(figures))
+    async with half_a_download(stage, total=3 << 20):
+        root = stage.machine.path("/")
+        image = await images.pull(runtime, "big/image:1", root=root, tell=lambda *figures: told.append(figures))
     assert await runtime.image("big/image:1") == image
-    assert told
-    assert max(total for _, total in told) > 32 << 20
+    assert max(total for _, total in told) >= 3 << 20
     assert all(done <= total for done, total in told)
     assert "docker.io/big/image:1" in {name for each in await runtime.images() for name in each.names}
 
@@ -331,8 +349,7 @@ async def test_an_archive_is_loaded_and_known_at_once(
     archive = tmp_path / "own.tar"
     archive.write_bytes(layout({"docker.io/library/own:1": made.busybox().labelled(own="1")}))
     socket = stage.machine.path(f"/{CONTAINERD_SOCKET}")
-    ctr = stage.programs["old-containerd"].parent / "ctr"
-    assert await images.load(runtime, archive, ctr=ctr, socket=socket) == ("docker.io/library/own:1",)
+    assert await images.load(runtime, archive, ctr=stage.ctr, socket=socket) == ("docker.io/library/own:1",)
     async with started(stage, runtime, Container(name="main", image="own:1", command=("true",))) as pod:
         assert await pod.end() == 0
 

@@ -122,6 +122,10 @@ class Pod:
         query = {"previous": str(previous).lower(), **({"container": container} if container else {})}
         return self._speaker.api.text(self.path("log"), query)
 
+    def wait_written(self, text: str) -> None:
+        """A pod that runs may not have come to it yet."""
+        self.wait(f"writes {text!r}", lambda _: None if (seen := self.logs()) == text else f"it wrote {seen!r}")
+
     def exec(self, *command: str, container: str = "main") -> str:
         """What a command prints in a container; `RigError` if it fails."""
         return self._speaker.kubectl.run(*self._exec(command, container))

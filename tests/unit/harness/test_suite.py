@@ -73,9 +73,9 @@ def test_a_test_that_ends_its_process_or_hangs_costs_one_test(tmp_path: Path) ->
         "wrong_at_its_end": "failed",
     }
     assert [failure.partition("::")[2] for failure in done.failures] == [
-        "test_wrong",
-        "test_hangs",
-        "test_wrong_at_its_end",
+        "test_wrong: assert 1 == 2",
+        "test_hangs: Failed: Timeout (>0.3s) from pytest-timeout.",
+        "test_wrong_at_its_end: ValueError",
         "test_crashes: it ended its process",
         "test_leaves_at_once: it ended its process",
         "test_hangs_where_no_exception_arrives: it ended its process",

@@ -55,7 +55,7 @@ async def pull(
 ) -> str:
     """The image's id; `tell` hears the bytes that were fetched and that are known of. Raises `ImageAway`."""
     name = whole_name(image)
-    telling = asyncio.create_task(_tell(root / CONTAINERD_ROOT / _INGEST, tell)) if tell is not None else None
+    telling = asyncio.create_task(_tell(root, tell)) if tell is not None else None
     try:
         return await runtime.pull(image)
     except PeerRefused as refused:
@@ -133,17 +133,18 @@ async def _known(runtime: MachineRuntime, names: tuple[str, ...]) -> None:
         raise ImageAway(f"{', '.join(names)}: loaded, but the runtime does not know of it") from None
 
 
-async def _tell(ingest: Path, tell: Callable[[int, int], None]) -> None:
+async def _tell(root: Path, tell: Callable[[int, int], None]) -> None:
     tally = Tally()
     while True:
-        done, total = tally.seen(await asyncio.to_thread(_parts, ingest))
+        done, total = tally.seen(await asyncio.to_thread(downloads, root))
         if total:
             tell(done, total)
         await asyncio.sleep(_LOOKED_S)
 
 
-def _parts(ingest: Path) -> tuple[Download, ...]:
+def downloads(root: Path) -> tuple[Download, ...]:
     """Those that are there now; a folder that goes while it is read is done."""
+    ingest = root / CONTAINERD_ROOT / _INGEST
     found: list[Download] = []
     with contextlib.suppress(OSError):
         for folder in ingest.iterdir():

@@ -280,7 +280,7 @@ def main() -> int:
         say("   partage starts containers: run this as root")
         return 1
     began = time.monotonic()
-    with Path("/run/lock/partage-demo").open("w") as lock, tempfile.TemporaryDirectory() as folder:
+    with Path("/run/partage-demo.lock").open("w") as lock, tempfile.TemporaryDirectory() as folder:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if found := [each for each in TRACES if (ROOT / each).exists()]:
             say(f"   this machine runs partage already (/{found[0]} is there), and the demonstration makes a machine")

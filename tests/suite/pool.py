@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -21,6 +23,8 @@ _TO_CLEAN_UP_S: Final = 30.0
 _GIVES_WAY: Final = "5"
 """What computes gives way to what waits, so that programs with deadlines get the processor when they want it."""
 
+_TEMPORARY: Final = "PYTEST_DEBUG_TEMPROOT"
+"""Where pytest makes its folders. Each job has its own: pytest fails where another clears away what it looks at."""
 _ENDED_BY_US: Final = -signal.SIGKILL
 _NO_TESTS: Final = 5
 """Of pytest: the test that ended the process before was the last."""
@@ -101,7 +105,7 @@ class Pool:
         lost: list[str] = []
         processor = 0.0
         while True:
-            status, more = self._run_process(job, output, {VARIABLE: str(record)})
+            status, more = self._run_process(job, output, {VARIABLE: str(record), _TEMPORARY: _folder_of(job)})
             processor += more
             results = read(record)
             ended = [test for test, result in results.items() if result.outcome == "running" and test not in lost]
@@ -150,6 +154,13 @@ class Pool:
         with self._lock:
             for group in self._groups:
                 _signal(group, signal.SIGKILL)
+
+
+def _folder_of(job: Job) -> str:
+    """A short name: sockets lie below it."""
+    folder = Path(tempfile.gettempdir()) / f"pt-{zlib.crc32(f'{ROOT} {job.name}'.encode()):08x}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return str(folder)
 
 
 def _signal(group: int, number: signal.Signals) -> None:

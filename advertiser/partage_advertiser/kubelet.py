@@ -1,8 +1,4 @@
-"""What kubelet gave away by itself: its PodResources service, and its device manager's own record.
-
-The service leaves out init containers that end before the others start, so for containers that it does not name the
-record counts. That one forgets nothing until a device is needed again, and knows pods by their uid alone: the folders
-of logs say which pods those are, and the service, whether they have ended.
+"""What kubelet gave away by itself, and whether it still counts.
 
 Older kubelets go on naming pods that have ended. The API server is asked only about a pod that seems to hold a card
 which we hand out ourselves, so hardly ever.
@@ -12,27 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
 from partage_base.cri import CHECKPOINT, CriError, PodResources, recorded_uses
+from partage_base.cri.device_uses import LOGS, PodName, device_uses, pods_by_uid
 from partage_base.daemon.logs import Repeats
 from partage_base.kube import ApiServer, KubeError, pod_path
 from partage_plugins.vocabulary import GPU
 from partage_plugins.vocabulary.inventory import Inventory
 from partage_plugins.vocabulary.node import DeviceUse
 
-LOGS: Final = "var/log/pods"
-"""For each pod that has a container kubelet makes a folder here, named NAMESPACE_NAME_UID."""
 _ENDED: Final = frozenset(("Succeeded", "Failed"))
 _KNOWN_FOR_S: Final = 30.0
 _WITHIN_S: Final = 1.0
 _MOST_KNOWN: Final = 1024
-_PodName = tuple[str, str]
 
 
 class Kubelet:
@@ -49,39 +42,15 @@ class Kubelet:
         except CriError as error:
             self._repeats.failed("kubelet does not say which devices it gave away", error)
             return None
-        uses = [
-            DeviceUse(
-                resource=given.resource,
-                device=given.device,
-                namespace=each.namespace,
-                pod=each.pod,
-                container=each.container,
-            )
-            for each in served
-            for given in each.given
-        ]
-        named = {(use.resource, use.device) for use in uses}
-        alive = {(each.namespace, each.pod) for each in served}
-        return uses + [use for use in self._recorded(alive) if (use.resource, use.device) not in named]
-
-    def _recorded(self, alive: AbstractSet[_PodName]) -> Iterator[DeviceUse]:
         recorded = recorded_uses(self._checkpoint) or ()
-        pods = self._by_uid() if recorded else {}
-        for use in recorded:
-            namespace, pod = pods.get(use.pod_uid, ("", ""))
-            if (namespace, pod) in alive:
-                for device in use.devices:
-                    yield DeviceUse(
-                        resource=use.resource, device=device, namespace=namespace, pod=pod, container=use.container
-                    )
+        return device_uses(served, recorded, self._pods() if recorded else {})
 
-    def _by_uid(self) -> dict[str, _PodName]:
+    def _pods(self) -> dict[str, PodName]:
         try:
-            names = [path.name.split("_") for path in self._logs.iterdir()]
+            return pods_by_uid(self._logs)
         except OSError as error:
             self._repeats.failed("init containers can't be told: no folders of pods' logs", error)
             return {}
-        return {parts[2]: (parts[0], parts[1]) for parts in names if len(parts) == 3}  # noqa: PLR2004  see above
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -96,7 +65,7 @@ class Pods:
     def __init__(self, server: ApiServer, clock: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._clock = clock
-        self._known: dict[_PodName, tuple[float, bool]] = {}
+        self._known: dict[PodName, tuple[float, bool]] = {}
 
     async def without_ended(self, uses: Sequence[DeviceUse], inventory: Inventory | None) -> list[DeviceUse]:
         """Without those of pods that have ended, as far as that makes a difference."""

@@ -20,6 +20,7 @@ from partage_crishim.containerd import Containerd
 from partage_crishim.guardian import Guardian
 from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.ledger import CardLedger
+from partage_crishim.natives import Natives
 from partage_crishim.rules.allocation import Claim, claim_of
 from partage_crishim.rules.capacity import Holding, require_cards
 from partage_crishim.rules.confinement import Confinement, is_fractional, require_confinable
@@ -89,6 +90,7 @@ class GrantRewriter:
     ledger: CardLedger
     guardian: Guardian
     siblings: Siblings
+    natives: Natives
     host: PluginHost
     clean_up: Callable[[], None]
     """Something may be left behind: look soon."""
@@ -127,6 +129,7 @@ class GrantRewriter:
         )
         reservation = await self.ledger.reserve(mine, known.gpu)
         try:
+            await self.natives.require_ours(claim.cards, known.gpu)
             parts = {kind: known.parts[kind] for kind in claim.raw if kind in known.parts}
             granted = Granted(gen=claim.allocation.gen, grants=claim.raw, parts=parts)
             adjusted = await self.host.adjust(container, granted)

@@ -21,8 +21,8 @@ from partage_crishim.rules.guard import (
     guarded,
     native_cards,
     require_no_annotations,
-    require_unshared,
 )
+from partage_crishim.rules.natives import require_unshared
 from partage_crishim.siblings import Siblings
 from partage_plugins.vocabulary import CardId, GpuPart
 from partage_plugins.vocabulary.nvidia import VISIBLE
@@ -59,17 +59,18 @@ class Guardian:
             return Changes()
         asked = asked_by(request).without(replaced)
         served = await self.kubelet.served(request) if _may_be_served(request, asked) else None
-        await self._require_unshared(native_cards(request, served or frozenset(), part), part)
+        await self._require_unshared(request, native_cards(request, served or frozenset(), part), part)
         adds_void = not asked.visible and VISIBLE not in replaced and await self._runs_nvidia(request)
         return guarded(asked, served, part, adds_void=adds_void)
 
-    async def _require_unshared(self, native: frozenset[CardId], part: GpuPart | None) -> None:
+    async def _require_unshared(self, request: CreateRequest, native: frozenset[CardId], part: GpuPart | None) -> None:
         if not native:
             return
+        pod = f"{request.namespace}/{request.pod}"
         try:
-            require_unshared(native, await self.ledger.held(fresh=False), part)
+            require_unshared(native, await self.ledger.held(fresh=False), part, pod=pod)
         except CardsBesideUs:  # as far as an old listing can say
-            require_unshared(native, await self.ledger.held(fresh=True), part)
+            require_unshared(native, await self.ledger.held(fresh=True), part, pod=pod)
 
     async def _runs_nvidia(self, request: CreateRequest) -> bool:
         """Whether NVIDIA's runtime will see this container; yes where that is unknown."""

@@ -19,6 +19,7 @@ from partage_crishim.inventory_file import InventoryFile
 from partage_crishim.judge import ContainerChange, Incident, Judge
 from partage_crishim.kubelet import Kubelet
 from partage_crishim.ledger import CardLedger
+from partage_crishim.natives import Natives
 from partage_crishim.records import Records
 from partage_crishim.reservations import Reservations, since_boot
 from partage_crishim.rules.confinement import Confinement
@@ -114,6 +115,7 @@ class Parts:
             ledger=self.ledger,
             guardian=self.guardian,
             siblings=siblings,
+            natives=Natives(resources, root),
             host=host,
             clean_up=self.collector.wake,
             closed=policy.closed,

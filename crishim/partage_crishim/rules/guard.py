@@ -10,8 +10,6 @@ variables.
 
 The other ways in are variables that open the configuration of cards, mounts that stand for devices, and pod
 annotations, which can only be refused. What is unknown is `void` too, and never a refusal.
-
-A container that kubelet gave a card with grants of ours is refused: it would use what others were promised.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from partage_base.cri.create_request import Changes, CreateRequest
-from partage_crishim.rules.capacity import Holding
 from partage_crishim.rules.errors import CardsBesideUs
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import Card, CardId, GpuPart
@@ -137,19 +134,6 @@ def native_cards(request: CreateRequest, served: frozenset[CardId], part: GpuPar
     return served.union(*(_named(name, part) for name in names if "=" in name))
 
 
-def require_unshared(native: Iterable[CardId], held: Iterable[Holding], part: GpuPart | None) -> None:
-    """Refuses a container of kubelet's whose card, or a part of it, carries grants."""
-    mine = frozenset(native)
-    with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))
-    for each in held:
-        for grant in each.cards:
-            if grant.card in with_kin:
-                raise CardsBesideUs(
-                    f"partage: kubelet gave this container card {grant.card}, which carries grants of partage; reserve "
-                    "each card for one of both, and delete the pod to move it"
-                )
-
-
 def card_ids(devices: Iterable[str]) -> frozenset[CardId]:
     """The cards among device ids as plugins tell kubelet: replicas and CDI names are still their card."""
     return frozenset(CardId(device.partition("::")[0].rpartition("=")[2]) for device in devices)
@@ -172,12 +156,3 @@ def _named(item: str, part: GpuPart | None) -> frozenset[CardId]:
         found = frozenset(card.id for card in cards if card.parent is None and str(card.index) == name)
         return found or frozenset((CardId(name),))
     return frozenset((CardId(name),))
-
-
-def _kin(card: Card, mine: frozenset[CardId]) -> frozenset[CardId]:
-    """The GPU that an instance of mine is part of, and the instances of a GPU of mine."""
-    if card.parent is None:
-        return frozenset()
-    if card.id in mine:
-        return frozenset((card.parent,))
-    return frozenset((card.id,)) if card.parent in mine else frozenset()

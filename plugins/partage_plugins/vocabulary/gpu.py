@@ -57,6 +57,8 @@ class Card(Struct, frozen=True, kw_only=True):
     mig_profile: ShortText | None = field(name="mig", default=None)
     parent: CardIdText | None = None
     """The GPU that a MIG instance is part of."""
+    reservation: NameText | None = None
+    """`namespace/name` of the pod that took the card from kubelet for us, and holds it while it is shared."""
 
     @property
     def state(self) -> State:

@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from partage_advertiser.kubelet import LOGS, Kubelet
+from partage_advertiser.kubelet import Kubelet
 from partage_base.cri import CHECKPOINT, GivenDevice, PeerAway, PodResources, ServedContainer, UnaryClient
+from partage_base.cri.device_uses import LOGS
 from partage_plugins.vocabulary.node import DeviceUse
 
 GPU = "nvidia.com/gpu"

@@ -133,6 +133,7 @@ def test_json_has_the_shape_that_the_documents_promise() -> None:
         "pool": "shared",
         "mig": None,
         "parent": None,
+        "reservation": None,
     }
 
 

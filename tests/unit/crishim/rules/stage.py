@@ -118,6 +118,7 @@ class FakePodResources(PodResources):
     def __init__(self) -> None:
         super().__init__(NOWHERE)
         self.given: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        self.resource = "nvidia.com/gpu"
         self.away = False
         self.asked = 0
 
@@ -130,7 +131,7 @@ class FakePodResources(PodResources):
                 namespace=namespace,
                 pod=pod,
                 container=container,
-                given=tuple(GivenDevice("nvidia.com/gpu", device) for device in devices),
+                given=tuple(GivenDevice(self.resource, device) for device in devices),
             )
             for (namespace, pod, container), devices in self.given.items()
         )

@@ -1,0 +1,74 @@
+"""No card is used by a container of kubelet's and by shares: what each of the two is refused. Pure.
+
+kubelet records what it gives a container before the container's create. A native create looks at all grants, reserved
+ones too. A create with a grant reserves it, and looks at kubelet's record afterwards. So of two that meet on a card at
+least one sees the other, in any order.
+
+A card that kubelet gave to a reservation is ours: the inventory names that pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from partage_crishim.rules.capacity import Holding
+from partage_crishim.rules.errors import CardsBesideUs, NoRoom
+from partage_plugins.vocabulary import Card, CardId, GpuGrant, GpuPart
+from partage_plugins.vocabulary.node import DeviceUse
+
+_DRIVER = "gpu.nvidia.com"
+"""A DRA driver, whose names of cards only it understands."""
+
+
+def require_unshared(native: Iterable[CardId], held: Iterable[Holding], part: GpuPart | None, *, pod: str) -> None:
+    """Refuses a container of kubelet's whose card, or a part of it, carries grants, unless `pod` reserves it for us."""
+    mine = frozenset(native)
+    with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))
+    for each in held:
+        for grant in each.cards:
+            if grant.card in with_kin and not _is_reserved_by(pod, grant.card, part):
+                raise CardsBesideUs(
+                    f"partage: kubelet gave this container card {grant.card}, which carries grants of partage; reserve "
+                    "each card for one of both, and delete the pod to move it"
+                )
+
+
+def require_ours(grants: Sequence[GpuGrant], uses: Iterable[DeviceUse], part: GpuPart | None) -> None:
+    """Refuses grants on a card that kubelet gave to somebody, or gave a part of."""
+    given = tuple(uses)
+    for grant in grants:
+        mine = frozenset((grant.card,))
+        with_kin = mine.union(*(_kin(card, mine) for card in (part.cards if part else ())))
+        for use in given:
+            if _names_one_of(use, with_kin) and not _is_reserved_by(f"{use.namespace}/{use.pod}", grant.card, part):
+                raise NoRoom(
+                    f"partage: kubelet gave card {grant.card} to a pod by itself, so it is not shared; kubelet tries "
+                    "again, and where this stays, delete the pod to move it"
+                )
+
+
+def _names_one_of(use: DeviceUse, cards: frozenset[CardId]) -> bool:
+    """Device plugins and drivers name cards by ids of their own, with the uuid in them."""
+    if use.resource == _DRIVER and "GPU-" not in use.device and "MIG-" not in use.device:
+        return True
+    return any(_stands_in(card, use.device) for card in cards)
+
+
+def _stands_in(card: CardId, device: str) -> bool:
+    """Whether the id is in the name, and not only the beginning of a longer one."""
+    at = device.find(card)
+    return at >= 0 and not device[at + len(card) : at + len(card) + 1].isalnum()
+
+
+def _is_reserved_by(pod: str, card_id: CardId, part: GpuPart | None) -> bool:
+    card = part.card(card_id) if part else None
+    return card is not None and card.reservation is not None and card.reservation == pod
+
+
+def _kin(card: Card, mine: frozenset[CardId]) -> frozenset[CardId]:
+    """The GPU that an instance of mine is part of, and the instances of a GPU of mine."""
+    if card.parent is None:
+        return frozenset()
+    if card.id in mine:
+        return frozenset((card.parent,))
+    return frozenset((card.id,)) if card.parent in mine else frozenset()

@@ -106,6 +106,8 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     cards: Cards
     links: Links = ()
     """NVLinks between card i and card j of `cards`; empty where unknown."""
+    reservable: bool = False
+    """Whether a card of kubelet's becomes shared here once a reservation has it."""
 
     def __post_init__(self) -> None:
         count = len(self.cards)

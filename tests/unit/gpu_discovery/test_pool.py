@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 
 from partage_gpu.discovery.native import HELD_FOR_S
 from partage_gpu.discovery.node_files import CHECKPOINT, SOCKETS
-from unit.gpu_discovery.making import MIG_A, MIG_B, ONE, THREE, TWO, MadeNode, gpu, instance, node_of
+from partage_plugins.vocabulary.node import DeviceUse
+from unit.gpu_discovery.making import MIG_A, MIG_B, ONE, THREE, TWO, MadeNode, gpu, instance, node_of, use
 
 SHARED, KUBELETS = {ONE: "shared", TWO: "shared"}, {ONE: "kubelet", TWO: "kubelet"}
 
@@ -155,3 +156,53 @@ def test_a_gpu_without_any_instance_is_counted(node: MadeNode) -> None:
     node.driver.says = node_of(gpu(is_mig=True), gpu(TWO, 1))
     set_pool(node, "1")
     assert node.pools() == {TWO: "shared"}
+
+
+class TestReservations:
+    """Where a device plugin is, a pod of ours may take a card from kubelet: as long as it has it, it is ours."""
+
+    @pytest.fixture(autouse=True)
+    def _with_natives(self, node: MadeNode) -> None:
+        node.registered(nvidia=[ONE, TWO])
+
+    def cards(self, node: MadeNode, *in_use: DeviceUse) -> dict[str, tuple[str, str | None]]:
+        return {card.id: (card.pool, card.reservation) for card in node.look(list(in_use))}
+
+    def test_the_card_that_one_has_is_shared_and_says_by_whom(self, node: MadeNode) -> None:
+        assert self.cards(node, reserving(TWO), use(ONE)) == {ONE: ("kubelet", None), TWO: ("shared", RESERVATION)}
+        assert self.cards(node, use(ONE)) == {ONE: ("kubelet", None), TWO: ("kubelet", None)}
+        assert node.found is not None
+        assert node.found.reservable
+
+    def test_while_kubelet_is_silent_and_after_a_new_start_it_stays(self, node: MadeNode) -> None:
+        reserved = self.cards(node, reserving(TWO))
+        assert {card.id: (card.pool, card.reservation) for card in node.look(None)} == reserved
+        node.begin()
+        assert {card.id: (card.pool, card.reservation) for card in node.look(None)} == reserved
+
+    def test_a_pod_of_another_namespace_reserves_nothing(self, node: MadeNode) -> None:
+        assert self.cards(node, use(TWO)) == {ONE: ("kubelet", None), TWO: ("kubelet", None)}
+
+    def test_a_card_that_a_native_pod_has_too_takes_no_new_pods(self, node: MadeNode) -> None:
+        health = node.health([reserving(f"{TWO}::0"), use(f"{TWO}::1")])
+        assert health == {ONE: "ok", TWO: "degraded: kubelet gave it to pod ml/train (container main)"}
+
+    def test_where_cards_are_split_by_a_list_none_changes_hands(self, node: MadeNode) -> None:
+        set_pool(node, "0")
+        assert self.cards(node, reserving(TWO)) == {ONE: ("shared", None), TWO: ("kubelet", RESERVATION)}
+        assert node.found is not None
+        assert not node.found.reservable
+
+    def test_their_namespace_is_set(self, node: MadeNode) -> None:
+        node.settings = {"PARTAGE_GPU_RESERVATIONS": "ml"}
+        node.begin()
+        assert self.cards(node, use(TWO))[TWO] == ("shared", "ml/train")
+
+
+RESERVATION = "partage-cards/card-1"
+
+
+def reserving(device: str) -> DeviceUse:
+    return DeviceUse(
+        resource="nvidia.com/gpu", device=device, namespace="partage-cards", pod="card-1", container="card"
+    )

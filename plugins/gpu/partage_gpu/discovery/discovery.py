@@ -11,7 +11,7 @@ Used from one thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,7 +20,7 @@ import structlog
 from partage_gpu.discovery.causes import GONE, Away, away_by
 from partage_gpu.discovery.health import History, let_go, recalled, stepped
 from partage_gpu.discovery.known import KnownCards, gpu_of, recalled_cards, seen
-from partage_gpu.discovery.native import Names, Natives, given_away, natives_after
+from partage_gpu.discovery.native import Hands, Names, Natives, hands, natives_after
 from partage_gpu.discovery.node_files import KubeletFolder, last_part
 from partage_gpu.discovery.parts import Findings, gauges, part_of
 from partage_gpu.discovery.pool import pools
@@ -70,8 +70,9 @@ class Discovery:
         self._node, self._settings, self._clock = context.node, settings, clock
         self._driver = driver or Driver(root / str(context.driver_root).lstrip("/"), wake=context.wake)
         self._pauses, self._kubelet = Pauses(root), KubeletFolder(root)
-        self._known, self._histories, self._natives = _recalled(last_part(root), clock(), settings)
-        self._given: Mapping[CardId, str] = {}
+        last = last_part(root)
+        self._known, self._histories, self._natives = _recalled(last, clock(), settings)
+        self._hands = Hands(reserved=_reserved(last))
         self._last_look: Look | None = None
         self._part: GpuPart | None = None
         self._paused: str | None = None
@@ -141,15 +142,17 @@ class Discovery:
         names = Names(self._known)
         self._natives = natives_after(self._natives, self._kubelet.traces(), names, now_s)
         if in_use is not None:  # kubelet that can't be asked has not taken anything back
-            self._given = given_away(in_use, names)
-        chosen = pools(self._settings.pool, self._known, has_natives=self._natives.are_there(now_s))
+            self._hands = hands(in_use, names, reservations=self._settings.reservations)
+        has_natives, reserved = self._natives.are_there(now_s), self._hands.reserved.keys()
+        chosen = pools(self._settings.pool, self._known, has_natives=has_natives, reserved=reserved)
         if self._known.cards:
             sayings |= {sentence: sentence for sentence in chosen.unmet}
         return Findings(
             histories=self._histories,
             shared=chosen.shared,
             blind=frozenset() if self._settings.share_blind else self._known.blind,
-            given=self._given,
+            hands=self._hands,
+            reservable=chosen.reservable,
             paused=self._paused,
         )
 
@@ -167,8 +170,12 @@ def _recalled(
     if part is None:
         return KnownCards(), {}, Natives()
     histories = {gpu_of(card): recalled(card.condition, now_s, settings.rules) for card in reversed(part.cards)}
-    had_natives = any(card.pool == "kubelet" for card in part.cards)
+    had_natives = part.reservable or any(card.pool == "kubelet" for card in part.cards)
     return recalled_cards(part), histories, Natives(now_s if had_natives else None)
+
+
+def _reserved(part: GpuPart | None) -> dict[CardId, str]:
+    return {card.id: card.reservation for card in part.cards if card.reservation} if part else {}
 
 
 def _shown(gpu: CardId, look: Look) -> CardFacts | Away:

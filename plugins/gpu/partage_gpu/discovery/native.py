@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -134,11 +134,25 @@ def registered_in(checkpoint: bytes) -> Registered | None:
     return {resource: ids or () for resource, ids in devices.items()}
 
 
-def given_away(in_use: Sequence[DeviceUse], names: Names) -> dict[CardId, str]:
-    """For each card that kubelet gave to somebody: to whom, in words. Of several the first by name, always the same."""
+@dataclass(frozen=True, kw_only=True)
+class Hands:
+    """The cards that kubelet gave away. Of several hands the first by name, always the same."""
+
+    given: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
+    """To whom, in words."""
+    reserved: Mapping[CardId, str] = field(default_factory=dict[CardId, str])
+    """To which pod that takes it for us."""
+
+
+def hands(in_use: Sequence[DeviceUse], names: Names, *, reservations: str) -> Hands:
+    """`reservations` is the namespace whose pods take cards for us."""
     given: dict[CardId, str] = {}
+    reserved: dict[CardId, str] = {}
     for use in sorted(in_use, key=lambda use: (use.namespace, use.pod, use.container), reverse=True):
         who = f"{use.namespace}/{use.pod}" if use.namespace else use.pod
         for card in names.cards_of(use.resource, use.device):
-            given[card] = f"kubelet gave it to pod {who} (container {use.container})"
-    return given
+            if use.namespace == reservations:
+                reserved[card] = who
+            else:
+                given[card] = f"kubelet gave it to pod {who} (container {use.container})"
+    return Hands(given=given, reserved=reserved)

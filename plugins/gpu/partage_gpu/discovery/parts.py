@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from partage_gpu.discovery.causes import BLIND, plain
 from partage_gpu.discovery.health import History, told
 from partage_gpu.discovery.known import KnownCards, Links, gpu_of
+from partage_gpu.discovery.native import Hands
 from partage_gpu.nvml.facts import Sample
-from partage_plugins.vocabulary.gpu import Card, GpuPart
+from partage_plugins.vocabulary.gpu import Card, GpuPart, Pool
 from partage_plugins.vocabulary.health import CardHealth, HealthCause
 from partage_plugins.vocabulary.limits import MAX_CARDS
 from partage_plugins.vocabulary.names import CardId
@@ -29,8 +30,8 @@ class Findings:
     shared: AbstractSet[CardId]
     blind: AbstractSet[CardId] = frozenset()
     """GPUs that are not shared for it."""
-    given: Mapping[CardId, str] = field(default_factory=dict)
-    """In whose hands kubelet put a card, in words."""
+    hands: Hands = field(default_factory=Hands)
+    reservable: bool = False
     paused: str | None = None
     """Why no look is made."""
 
@@ -40,12 +41,14 @@ def part_of(known: KnownCards, findings: Findings) -> GpuPart | None:
     if not known.cards:
         return None
     cards = tuple(_finished(card, index, findings) for index, card in enumerate(known.in_order()) if index < MAX_CARDS)
-    return GpuPart(driver=known.driver, cuda=known.cuda, cards=cards, links=_matrix(cards, known.links))
+    links = _matrix(cards, known.links)
+    return GpuPart(driver=known.driver, cuda=known.cuda, cards=cards, links=links, reservable=findings.reservable)
 
 
 def _finished(card: Card, index: int, findings: Findings) -> Card:
     is_shared = card.id in findings.shared
-    placed = replace(card, index=index, pool="shared" if is_shared else "kubelet")
+    pool: Pool = "shared" if is_shared else "kubelet"
+    placed = replace(card, index=index, pool=pool, reservation=findings.hands.reserved.get(card.id))
     return placed.being(_health(card, findings, is_shared=is_shared))
 
 
@@ -53,7 +56,7 @@ def _health(card: Card, findings: Findings, *, is_shared: bool) -> CardHealth:
     if findings.paused is not None:
         return CardHealth.degraded(HealthCause.PAUSED, plain(f"paused: {findings.paused}"))
     health = told(findings.histories.get(gpu_of(card), History()))
-    if health.state == "ok" and is_shared and (hands := findings.given.get(card.id)) is not None:
+    if health.state == "ok" and is_shared and (hands := findings.hands.given.get(card.id)) is not None:
         return CardHealth.degraded(HealthCause.NATIVE, plain(hands))
     if health.state == "ok" and gpu_of(card) in findings.blind:
         return BLIND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -14,16 +15,19 @@ from partage_plugins.vocabulary.names import CardId
 @dataclass(frozen=True)
 class Pools:
     shared: frozenset[CardId]
+    reservable: bool = False
+    """Whether those that kubelet still has become ours by a reservation."""
     unmet: tuple[str, ...] = ()
     """For people: entries of the list that choose no card."""
 
 
-def pools(setting: PoolSetting, known: KnownCards, *, has_natives: bool) -> Pools:
-    """Without a setting: all cards or, where somebody else hands out any, none."""
+def pools(setting: PoolSetting, known: KnownCards, *, has_natives: bool, reserved: AbstractSet[CardId]) -> Pools:
+    """Without a setting: all cards or, where somebody else hands out any, those that are reserved."""
     if setting.mode == "listed":
         return _listed(setting.listed, known)
-    is_shared = setting.mode == "all" or (setting.mode == "auto" and not has_natives)
-    return Pools(frozenset(known.cards) if is_shared else frozenset())
+    if setting.mode == "auto" and has_natives:
+        return Pools(frozenset(reserved & known.cards.keys()), reservable=True)
+    return Pools(frozenset() if setting.mode == "none" else frozenset(known.cards))
 
 
 def _listed(choices: Sequence[Choice], known: KnownCards) -> Pools:
@@ -37,7 +41,9 @@ def _listed(choices: Sequence[Choice], known: KnownCards) -> Pools:
             unmet.append(f"{POOL} has {choice}, which could be any of {len(chosen)} cards; write more of its id")
         else:
             shared |= chosen
-    return Pools(frozenset(id_ for id_, card in known.cards.items() if {id_, gpu_of(card)} & shared), tuple(unmet))
+    return Pools(
+        frozenset(id_ for id_, card in known.cards.items() if {id_, gpu_of(card)} & shared), unmet=tuple(unmet)
+    )
 
 
 def _chosen(choice: Choice, known: KnownCards) -> set[CardId]:

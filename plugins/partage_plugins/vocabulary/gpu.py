@@ -82,6 +82,11 @@ class Card(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def is_instance(self) -> bool:
+        """A MIG instance, not a GPU."""
+        return self.mig_profile is not None
+
+    @property
     def is_lost(self) -> bool:
         """No container may use it."""
         return self.health == "lost"
@@ -143,29 +148,61 @@ class GpuRequest(Struct, frozen=True, kw_only=True):
     share_milli: Milli = 0
     limit_milli: Milli = WHOLE_MILLI
     memory_bytes: Bytes | None = None
-    """None: the same fraction of a card's memory as the share; `memory_on` says how much that is."""
+    """None: a part of a card's memory; `memory_on` says how much that is."""
+    memory_milli: Milli | None = None
+    """That part; None: the same as the share."""
     tags: Tags = NO_TAGS
     models: tuple[str, ...] = ()
     models_not: tuple[str, ...] = ()
+    model_parts: tuple[str, ...] = ()
+    """One of them must be in the model's name, in whatever case of letters."""
+    model_parts_not: tuple[str, ...] = ()
+    instances: bool | None = None
+    """Only MIG instances, or only whole GPUs; None: either."""
     cards: tuple[CardId, ...] = ()
     cards_not: tuple[CardId, ...] = ()
     policy: str | None = None
     repeats_cards: bool = False
     """Several of its grants may be on one card; else each is on another."""
+    idle_cards: bool = False
+    """Only cards that hold nothing when it comes; others may follow it."""
+    spare_share: bool = False
+    """Only cards of which some share is left, even where it asks for none."""
+
+    @property
+    def memory_follows_share(self) -> bool:
+        """Whether it takes the same fraction of a card's memory as of its time."""
+        return self.memory_bytes is None and self.memory_milli is None
+
+    @property
+    def least_share_milli(self) -> int:
+        """How much share must be left of a card."""
+        return self.share_milli or int(self.spare_share)
 
     def memory_on(self, total_bytes: int) -> int:
-        """Bytes on a card of that much memory: as asked, or the share's fraction rounded down to 1 MiB."""
+        """Bytes on a card of that much memory: as asked, or a fraction rounded down to 1 MiB."""
         if self.memory_bytes is not None:
             return self.memory_bytes
-        return total_bytes * self.share_milli // WHOLE_MILLI // MIB * MIB
+        milli = self.share_milli if self.memory_milli is None else self.memory_milli
+        return total_bytes * milli // WHOLE_MILLI // MIB * MIB
 
     def wants_model(self, model: str) -> bool:
-        return (not self.models or model in self.models) and model not in self.models_not
+        if (self.models and model not in self.models) or model in self.models_not:
+            return False
+        return not (self.model_parts or self.model_parts_not) or self._wants_parts_of(model.upper())
+
+    def wants_instance(self, is_instance: bool) -> bool:  # noqa: FBT001  the one thing it asks
+        return self.instances is None or self.instances == is_instance
 
     def wants_id(self, card: Card) -> bool:
         """A GPU's id also names the MIG instances on it."""
         ids = {card.id, card.parent}
         return (not self.cards or not ids.isdisjoint(self.cards)) and ids.isdisjoint(self.cards_not)
+
+    def _wants_parts_of(self, model: str) -> bool:
+        if self.model_parts and not any(part.upper() in model for part in self.model_parts):
+            return False
+        return not any(part.upper() in model for part in self.model_parts_not)
 
 
 class GpuGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -73,17 +73,31 @@ def _obstacles(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
         yield "kubelet hands it out"
     if card.state != "ok":
         yield f"it is {card.condition}"
+    yield from _not_asked_for(card, wanted)
+    yield from _taken(card, held, wanted)
+    if held.tags and not _suits(wanted.tags, held.tags):
+        yield f"tags of who is on it keep the pod away ({_SORTS})"
+
+
+def _not_asked_for(card: Card, wanted: GpuRequest) -> Iterator[str]:
     if not wanted.wants_model(card.model):
         yield f"its model {card.model} is not asked for"
+    if not wanted.wants_instance(card.is_instance):
+        yield "it is a MIG instance" if card.is_instance else "it is no MIG instance"
     if not wanted.wants_id(card):
         yield "its id is not asked for"
+
+
+def _taken(card: Card, held: _Held, wanted: GpuRequest) -> Iterator[str]:
     if held.share < wanted.share_milli:
         yield f"{held.share} milli of share are left, {wanted.share_milli} are asked for"
+    elif held.share < wanted.least_share_milli:
+        yield "no share of it is left"
+    if wanted.idle_cards and held.pods:
+        yield "it holds others, and an empty one is asked for"
     memory = wanted.memory_on(card.memory_bytes)
     if held.memory < memory:
         yield f"{max(0, held.memory) >> 20}Mi of memory are left, {memory >> 20}Mi are asked for"
-    if held.tags and not _suits(wanted.tags, held.tags):
-        yield f"tags of who is on it keep the pod away ({_SORTS})"
 
 
 def _suits(wanted: Tags, held: Sequence[Tags]) -> bool:

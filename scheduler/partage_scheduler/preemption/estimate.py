@@ -47,7 +47,9 @@ def _of_cards(
     for card in cards:
         on_it = held.get(card.id, [])
         left = _left((WHOLE_MILLI, card.memory_bytes), (amounts for _, amounts in on_it))
-        needed = wanted.share_milli, wanted.memory_on(card.memory_bytes)
+        needed = wanted.least_share_milli, wanted.memory_on(card.memory_bytes)
+        if wanted.idle_cards:
+            needed = WHOLE_MILLI, card.memory_bytes
         option = _cheapest([each for each in on_it if each[0].pod.uid in may_leave], left, needed)
         if option is not None:
             options.append(option)
@@ -122,4 +124,4 @@ def _fits(left: Held, needed: Held) -> bool:
 
 
 def _wants(wanted: GpuRequest, card: Card) -> bool:
-    return wanted.wants_id(card) and wanted.wants_model(card.model)
+    return wanted.wants_id(card) and wanted.wants_model(card.model) and wanted.wants_instance(card.is_instance)

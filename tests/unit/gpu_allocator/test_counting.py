@@ -24,6 +24,9 @@ ASKS = st.builds(
     tags=st.builds(Tags, affinity=TAG, anti_affinity=TAG, exclusion=TAG),
     models=st.sampled_from([(), (), ("T4",), ("T4", "A10")]),
     cards_not=st.sampled_from([(), (), ("a0",)]),
+    memory_milli=st.sampled_from([None, None, 0, 300, 1000]),
+    idle_cards=st.sampled_from([False, False, False, True]),
+    spare_share=st.booleans(),
 )
 ROLES: st.SearchStrategy[Role] = st.sampled_from(("app", "app", "init", "sidecar"))
 PODS = st.lists(st.tuples(ASKS, ROLES), min_size=1, max_size=4).map(

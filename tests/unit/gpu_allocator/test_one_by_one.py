@@ -20,11 +20,14 @@ SHAPES = st.builds(
     models=st.sampled_from([(), ("T4",), ("A100", "T4"), ("H100",)]),
 )
 PODS = st.builds(
-    lambda milli, gib, cpu, has_cards: pod(*([ask(milli, gib=gib)] if has_cards else []), cpu_milli=cpu),
+    lambda milli, gib, cpu, has_cards, wishes: pod(
+        *([ask(milli, gib=gib, **wishes)] if has_cards else []), cpu_milli=cpu
+    ),
     milli=st.sampled_from([0, 50, 333, 500, 1000]),
     gib=st.sampled_from([None, 1, 5, 16]),
     cpu=st.sampled_from([0, 100, 2000, 9000]),
     has_cards=st.sampled_from([True, True, True, False]),
+    wishes=st.sampled_from([{}, {}, {"memory_milli": 300}, {"idle_cards": True}, {"spare_share": True}]),
 )
 
 

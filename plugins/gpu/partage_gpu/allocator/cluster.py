@@ -94,6 +94,7 @@ class Make(NamedTuple):
 
     model: str
     memory_bytes: int
+    is_instance: bool = False
 
 
 class Node:
@@ -165,7 +166,8 @@ class Cluster:
         for place, card in enumerate(node.cards):
             for card_id in filter(None, (card.id, card.parent)):
                 self.by_id.setdefault(card_id, set()).add((slot, place))
-            self.make[slot, place] = node.makes[place] = self._make_number(Make(card.model, card.memory_bytes))
+            make = Make(card.model, card.memory_bytes, card.is_instance)
+            self.make[slot, place] = node.makes[place] = self._make_number(make)
             self._write(slot, place, node)
         self._touch(slot)
         self.cards[slot] = len(node.places)

@@ -87,7 +87,12 @@ class Plans:
 def _bytes_of(plan: Plan) -> int:
     """How much memory it takes, about."""
     asked = [ask.request for ask in plan.asks]
-    words = [word for each in asked for word in (*each.models, *each.models_not, *each.cards, *each.cards_not)]
+    words = [
+        word
+        for each in asked
+        for listed in (each.models, each.models_not, each.model_parts, each.model_parts_not, each.cards, each.cards_not)
+        for word in listed
+    ]
     return _ASK_BYTES * (1 + len(asked)) + sum(_WORD_BYTES + len(word) for word in words)
 
 

@@ -16,7 +16,7 @@ UNWANTED: Final = 1 << 62
 
 
 def needs_of(cluster: Cluster, wanted: GpuRequest) -> Ints:
-    """Bytes by make; `UNWANTED` where the model is not wanted."""
+    """Bytes by make; `UNWANTED` where the make is not wanted."""
     known = cluster.needs.get(wanted)
     if known is None or len(known) < len(cluster.makes):
         known = np.array([_need(wanted, make) for make in cluster.makes], np.int64)
@@ -63,7 +63,8 @@ _MOST_KNOWN: Final = 4096
 
 
 def _need(wanted: GpuRequest, make: Make) -> int:
-    return wanted.memory_on(make.memory_bytes) if wanted.wants_model(make.model) else UNWANTED
+    is_wanted = wanted.wants_model(make.model) and wanted.wants_instance(make.is_instance)
+    return wanted.memory_on(make.memory_bytes) if is_wanted else UNWANTED
 
 
 def _mark(allowed: Flags, cluster: Cluster, card: CardId, *, value: bool) -> None:

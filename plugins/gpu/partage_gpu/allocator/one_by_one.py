@@ -156,7 +156,7 @@ def serves(plan: Plan, cluster: Cluster) -> bool:
 
 def possible_on(cluster: Cluster, ask: Ask, slots: Slots) -> list[list[int]]:
     """The places of the cards of each node that the ask may have."""
-    needs, milli = needs_of(cluster, ask.request).tolist(), ask.request.share_milli
+    needs, milli = needs_of(cluster, ask.request).tolist(), ask.request.least_share_milli
     found: list[list[int]] = []
     for slot in slots.tolist():
         node = cluster.nodes[slot]
@@ -164,16 +164,19 @@ def possible_on(cluster: Cluster, ask: Ask, slots: Slots) -> list[list[int]]:
         found.append(
             [place for place, (share, memory, make) in enumerate(cards) if share >= milli and memory >= needs[make]]
         )
+    if ask.request.idle_cards:
+        holders = [cluster.nodes[slot].holders for slot in slots.tolist()]
+        return [[place for place in places if not held[place]] for places, held in zip(found, holders, strict=True)]
     return found
 
 
 def _level_with(ask: Ask, node: Node, place: int) -> int:
     wanted = ask.request
-    if wanted.memory_bytes is None:
+    if wanted.memory_follows_share:
         return node.level[place] - wanted.share_milli
     total = node.cards[place].memory_bytes
     share = node.share_left[place] - wanted.share_milli
-    return level_of(share, node.memory_left[place] - wanted.memory_bytes, total)
+    return level_of(share, node.memory_left[place] - wanted.memory_on(total), total)
 
 
 def _usable_with(view: _View, row: list[tuple[int, int, int, float]], limit: float, had: int, has: int) -> float:

@@ -23,10 +23,11 @@ REASONS: Final = (
     Reason("gpu/too-few-wanted", "node(s) had too few cards as asked for", lasts=True),
     Reason("gpu/share", "Insufficient GPU share"),
     Reason("gpu/memory", "Insufficient GPU memory"),
+    Reason("gpu/in-use", "node(s) had too few cards that hold nothing else"),
     Reason("gpu/tags", "node(s) had cards whose tags keep the pod away"),
     Reason("gpu/together", "node(s) had no cards for all containers together"),
 )
-_NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _TAGS, _TOGETHER = range(len(REASONS))
+_NO_CARDS, _CLOSED, _UNWANTED, _SHARE, _MEMORY, _IN_USE, _TAGS, _TOGETHER = range(len(REASONS))
 _FITS: Final = 255
 
 
@@ -42,15 +43,16 @@ def reason_codes(cluster: Cluster, plan: Plan, slots: Slots) -> Codes:
 def _codes_of(cluster: Cluster, wanted: GpuRequest, slots: Slots) -> Codes:
     make, share = cluster.make[slots], cluster.share_left[slots]
     needs = needs_of(cluster, wanted)[make]
-    steps = np.empty((5, *make.shape), np.bool_)
+    steps = np.empty((6, *make.shape), np.bool_)
     steps[_NO_CARDS] = make > 0
     steps[_CLOSED] = share > CLOSED
     steps[_UNWANTED] = needs < UNWANTED
     if wanted.cards or wanted.cards_not:
         steps[_UNWANTED] &= wanted_cards(cluster, wanted, slots)
-    steps[_SHARE] = share >= wanted.share_milli
+    steps[_SHARE] = share >= wanted.least_share_milli
     steps[_MEMORY] = cluster.memory_left[slots] >= needs
+    steps[_IN_USE] = cluster.holders[slots] == 0 if wanted.idle_cards else True
     passing = np.logical_and.accumulate(steps, axis=0).sum(axis=2)
-    enough = passing >= np.array([[1], *[[wanted.count]] * 4])
+    enough = passing >= np.array([[1], *[[wanted.count]] * 5])
     codes: Codes = np.where(enough.all(axis=0), _FITS, enough.argmin(axis=0)).astype(np.uint8)
     return codes

@@ -15,7 +15,7 @@ import numpy as np
 
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Ask, Plan
-from partage_gpu.allocator.trial import Trial
+from partage_gpu.allocator.trial import Trial, is_kept_off
 from partage_plugins.answers import Flags
 from partage_plugins.vocabulary.names import Slot
 from partage_plugins.vocabulary.usage import peak
@@ -88,11 +88,15 @@ class Search:
         yield from _picks(list(alike.values()), self._asks[number].request.count)
 
     def _has_room(self, spot: _Spot, number: int) -> bool:
-        asks = [self._asks[held] for held in (*spot.held, number)]
+        ask, others = self._asks[number], [self._asks[held] for held in spot.held]
+        if any(is_kept_off(ask, other) for other in others):
+            return False
+        asks = [*others, ask]
         walls = {ask.request.tags.exclusion for ask in asks}
         share = peak((ask.role, ask.request.share_milli) for ask in asks)
         memory = peak((ask.role, ask.request.memory_on(spot.total)) for ask in asks)
-        return len(walls) == 1 and share <= spot.share and memory <= spot.memory
+        spare = ask.request.least_share_milli - ask.request.share_milli
+        return len(walls) == 1 and share + spare <= spot.share and memory <= spot.memory
 
 
 def _open_to(cluster: Cluster, ask: Ask, slot: Slot) -> list[bool]:

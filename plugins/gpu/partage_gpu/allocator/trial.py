@@ -110,22 +110,24 @@ class Trial:
 
     def level_with(self, ask: Ask) -> Ints:
         """The level of each possible card with the ask on it."""
-        if self._put or ask.request.memory_bytes is not None:
-            return self._level_by_sums(ask)
-        return self.level - ask.request.share_milli  # memory goes down by the same fraction
+        if not self._put and ask.request.memory_follows_share:
+            return self.level - ask.request.share_milli
+        return self._level_by_sums(ask)
 
     def possible(self, ask: Ask) -> Flags:
         """The cards that an ask may have."""
         wanted, cluster, slots = ask.request, self.cluster, self.slots
         share, memory = self._room(ask.role)
-        possible: Flags = share >= wanted.share_milli
+        possible: Flags = share >= wanted.least_share_milli
         possible &= memory >= self._needs(ask)
         if wanted.cards or wanted.cards_not:
             possible &= wanted_cards(cluster, wanted, slots)
         if cluster.tags.any or wanted.tags != NO_TAGS:
             possible &= left_by_tags(cluster, wanted.tags, slots)
+        if wanted.idle_cards:
+            possible &= np.equal(cluster.holders.take(slots, 0), 0)
         for other, chosen in self._put:
-            if other.request.tags.exclusion != wanted.tags.exclusion:
+            if other.request.tags.exclusion != wanted.tags.exclusion or is_kept_off(ask, other):
                 possible &= ~chosen
         return possible
 
@@ -172,3 +174,8 @@ class Trial:
         unit = (total >> _EXACT_BITS) + 1  # 1, but on cards so large that a thousand times that overflows
         level: Ints = np.minimum(share, memory // unit * WHOLE_MILLI // (total // unit))
         return np.maximum(level, 0)
+
+
+def is_kept_off(ask: Ask, other: Ask) -> bool:
+    """Whether an ask may not have a card of another of its pod, since it wants one that holds nothing meanwhile."""
+    return ask.request.idle_cards and ("sidecar" in (ask.role, other.role) or ask.role == other.role == "app")

@@ -14,6 +14,7 @@ from typing import Final
 from partage_gpu.allocator.cluster import Cluster
 from partage_gpu.allocator.plan import Plan
 from partage_gpu.allocator.shapes import Shape, Typical, popular_shapes
+from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.limits import WHOLE_MILLI
 from partage_plugins.vocabulary.names import PodUid
 
@@ -74,5 +75,12 @@ def shape_of(plan: Plan, cluster: Cluster) -> Shape:
         max(ask.request.share_milli, min(WHOLE_MILLI, ask.request.memory_on(total) * WHOLE_MILLI // total))
         for ask in plan.asks
     )
-    models = plan.asks[0].request.models
+    models = _models(plan.asks[0].request, cluster)
     return Shape(plan.cpu_milli, sum(ask.request.count for ask in plan.asks), milli, models)
+
+
+def _models(wanted: GpuRequest, cluster: Cluster) -> tuple[str, ...]:
+    """The models that it names, or that have what it names in their names."""
+    if not wanted.model_parts:
+        return wanted.models
+    return tuple(sorted({make.model for make in cluster.makes if wanted.wants_model(make.model)}))

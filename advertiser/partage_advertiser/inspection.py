@@ -26,6 +26,7 @@ from partage_base.daemon.errors import BadConfiguration
 from partage_base.daemon.plugins import load_all
 from partage_base.kube import Access, ApiServer, BadAccess
 from partage_base.version import VERSION
+from partage_plugins.codecs import CRIT
 from partage_plugins.errors import PartageError
 from partage_plugins.hooks import NODE_GROUP
 from partage_plugins.hooks import node as node_hooks
@@ -33,7 +34,7 @@ from partage_plugins.registry.entry_points import blocked_names, installed, trac
 from partage_plugins.registry.watchdog import Watchdog
 from partage_plugins.sides.node import NodeSide
 from partage_plugins.vocabulary import NodeName
-from partage_plugins.vocabulary.inventory import Inventory
+from partage_plugins.vocabulary.inventory import Inventory, Reads
 from partage_plugins.vocabulary.node import Gauge, NodeContext
 from partage_plugins.vocabulary.places import PAUSE_FOLDER
 
@@ -70,7 +71,7 @@ class Inspector:
             parts = await self._asked(lambda: self._side.discover(in_use))
         except PartageError as error:
             raise NoInventory(f"what is on this node can't be said: {error}") from error
-        return Inventory(ready=self.readiness.now(), kinds=parts)
+        return Inventory(reads=Reads(crit=CRIT), ready=self.readiness.now(), kinds=parts)
 
     async def samples(self) -> list[Gauge]:
         return await self._asked(self._side.samples)

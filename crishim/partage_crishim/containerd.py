@@ -106,8 +106,14 @@ def _held(container: ListedContainer) -> Holding | None:
         record = decode_container(container.annotations[CONTAINER], (GPU,))
     except DecodeError:
         return None
-    cards = record.of(GPU)
-    return Holding(key=record.key, pod=container.pod_uid, container=container.name, gen=record.gen, cards=cards)
+    return Holding(
+        key=record.key,
+        pod=container.pod_uid,
+        container=container.name,
+        gen=record.gen,
+        cards=record.of(GPU),
+        budget=record.budgets.get(GPU.name),
+    )
 
 
 @contextmanager

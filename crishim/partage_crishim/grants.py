@@ -34,7 +34,7 @@ from partage_crishim.verdicts import Ending, Rewrite
 from partage_plugins.host import PluginHost
 from partage_plugins.rules.enforcement import Enforcement, require_enforced
 from partage_plugins.sides.node import Adjusted
-from partage_plugins.vocabulary import ContainerKey, Granted, NodeName
+from partage_plugins.vocabulary import GPU, ContainerKey, Granted, NodeName
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 
@@ -123,9 +123,14 @@ class GrantRewriter:
         if request.pod_pid and is_fractional(claim.cards, known.gpu):
             await self.siblings.require_harmless(request)
         key = key_of(request)
-        container = shown(request, key, security)
+        container = shown(request, key, security, claim.budgets)
         mine = Holding(
-            key=key, pod=request.uid, container=request.container, gen=claim.allocation.gen, cards=claim.cards
+            key=key,
+            pod=request.uid,
+            container=request.container,
+            gen=claim.allocation.gen,
+            cards=claim.cards,
+            budget=claim.budgets.get(GPU.name),
         )
         reservation = await self.ledger.reserve(mine, known.gpu)
         try:

@@ -15,10 +15,11 @@ from unit.codecs import documents
 SEEDS = (
     documents.text_of(documents.container()).encode(),
     documents.text_of(documents.container(grants={"fpga": [{"board": "b"}], "npu": {}})).encode(),
+    documents.text_of(documents.container(budgets={"gpu": "pod"})).encode(),
 )
-DICTIONARY = (*_codecs.JSON_WORDS, b"grants", b"key", b"limit")
+DICTIONARY = (*_codecs.JSON_WORDS, b"grants", b"key", b"limit", b"budgets")
 
 
 def target(data: bytes) -> str:
     decode = partial(decode_container, kinds=documents.KINDS)
-    return _codecs.round_trip(data, decode, encode_container, lambda it: (it.key, it.gen, it.of(GPU)))
+    return _codecs.round_trip(data, decode, encode_container, lambda it: (it.key, it.gen, it.of(GPU), it.budgets))

@@ -142,7 +142,7 @@ def _of_container(container: ListedContainer, pod: SeenPod | None, kinds: tuple[
 def _allocated(pod: SeenPod | None, container: str) -> tuple[GpuGrant, ...]:
     if pod is None or pod.allocation is None:
         return ()
-    return tuple(pod.allocation.of(GPU).get(ContainerName(container), ()))
+    return pod.allocation.given(ContainerName(container), GPU)
 
 
 def _held(grants: Iterable[GpuGrant]) -> list[tuple[str, int, int, int]]:

@@ -3,7 +3,7 @@
 A pod claims an allocation by its annotation. An allocation that is not signed, or cannot be decoded, refuses every
 container of the pod: it might mean any of them. The signature is checked first, so only a scheduler can make a node
 parse. A container that the allocation does not name has no grant. Init containers, sidecars and ephemeral containers
-are known by their names, like all others.
+are known by their names, like all others. A container that uses a budget is given what the budget was granted.
 
 containerd answers a request that cannot be read, unless its bytes name an allocation. Such a request is refused: a
 runtime that reads it differently must not create a container from it. `may_claim` looks at the bytes. Text stands in
@@ -20,15 +20,15 @@ import msgspec
 
 from partage_base.cri.create_request import CreateRequest
 from partage_crishim.rules.errors import AllocationRefused
-from partage_plugins.codecs import decode_allocation, decode_raw_grants
+from partage_plugins.codecs import RawGrants, decode_allocation, decode_raw_grants
 from partage_plugins.errors import DecodeError
-from partage_plugins.vocabulary import GPU, Allocation, ContainerName, GpuGrant, Kind
+from partage_plugins.vocabulary import GPU, Allocation, BudgetName, ContainerName, GpuGrant, Kind
 from partage_plugins.vocabulary.keys import ALLOCATION, SIGNATURE
 
 _ALLOCATION_BYTES: Final = ALLOCATION.encode()
 
 
-_Decoded = tuple[Allocation, Mapping[ContainerName, Mapping[Kind, msgspec.Raw]]]
+_Decoded = tuple[Allocation, Mapping[ContainerName, RawGrants]]
 _LONGEST_REMEMBERED: Final = 16384
 """Of a text; one that no scheduler writes is read each time."""
 
@@ -40,7 +40,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     signature: str | None
     allocation: Allocation
     raw: Mapping[Kind, msgspec.Raw]
-    """This container's grants as they were written: kinds that we do not know, and fields that we do not, are kept."""
+    """What this container may use, as it was written: kinds and fields that we do not know are kept."""
+    budgets: Mapping[Kind, BudgetName]
+    """The kinds of which that is a budget's, which other containers of the pod may use, too."""
     cards: tuple[GpuGrant, ...]
     """Those of the kind that is counted here."""
 
@@ -59,12 +61,18 @@ def claim_of(request: CreateRequest) -> Claim | None:
         allocation, by_container = _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _decoded(text)
     except DecodeError as error:
         raise _unreadable(error) from None
-    raw = by_container.get(ContainerName(request.container))
-    if not raw:
+    name = ContainerName(request.container)
+    given = by_container.get(name)
+    if given is None or not given.grants:
         return None
-    mine = allocation.of(GPU).get(ContainerName(request.container), ())
-    signature = request.annotations.get(SIGNATURE)
-    return Claim(text=text, signature=signature, allocation=allocation, raw=raw, cards=mine)
+    return Claim(
+        text=text,
+        signature=request.annotations.get(SIGNATURE),
+        allocation=allocation,
+        raw=given.grants,
+        budgets=given.budgets,
+        cards=allocation.given(name, GPU),
+    )
 
 
 def _decoded(text: str) -> _Decoded:

@@ -2,6 +2,9 @@
 
 Counted is the kind `gpu`, which is ours; devices of other kinds are their plugins' to refuse. A card that is degraded
 takes no new pods, which is the scheduler's business: containers of pods that are here may restart on it.
+
+The containers of a budget hold its grants together, so a budget counts once. Where they were made from allocations that
+differ, it counts with the most that any of them was given of a card.
 """
 
 from __future__ import annotations
@@ -16,13 +19,19 @@ from partage_plugins.vocabulary.limits import WHOLE_MILLI
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """What one container holds, or is about to hold."""
+    """What one container holds, or is about to hold; alone, or with the others of its pod that use the same budget."""
 
     key: ContainerKey
     pod: str
     container: str
     gen: int
     cards: tuple[GpuGrant, ...]
+    budget: str | None = None
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """Equal for containers that hold the same together."""
+        return ("", self.key) if self.budget is None else (self.pod, self.budget)
 
 
 def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
@@ -43,19 +52,25 @@ def require_cards(grants: Iterable[GpuGrant], part: GpuPart | None) -> None:
 def require_room(mine: Holding, others: Iterable[Holding], part: GpuPart | None) -> None:
     """Refuses what would give a card away twice; another attempt at the same container is not another."""
     held = [mine, *(each for each in others if each.container != mine.container or each.pod != mine.pod)]
-    grants = [grant for each in held for grant in each.cards]
     for card_id in dict.fromkeys([grant.card for grant in mine.cards]):
         card = part.card(card_id) if part else None
         if card is None:  # said in words by `require_cards`
             raise NodeNotReady(f"partage: card {card_id} left this node's inventory just now")
-        _require_room_on(card, [grant for grant in grants if grant.card == card_id])
+        _require_room_on(card, held)
 
 
-def _require_room_on(card: Card, grants: list[GpuGrant]) -> None:
+def _require_room_on(card: Card, held: Iterable[Holding]) -> None:
+    share: dict[tuple[str, str], int] = {}
+    memory: dict[tuple[str, str], int] = {}
+    for each in held:
+        grants = [grant for grant in each.cards if grant.card == card.id]
+        account = each.account
+        share[account] = max(share.get(account, 0), sum([grant.share_milli for grant in grants]))
+        memory[account] = max(memory.get(account, 0), sum([grant.memory_bytes for grant in grants]))
     too_much = None
-    if sum([grant.share_milli for grant in grants]) > WHOLE_MILLI:
+    if sum(share.values()) > WHOLE_MILLI:
         too_much = "compute"
-    elif sum([grant.memory_bytes for grant in grants]) > card.memory_bytes:
+    elif sum(memory.values()) > card.memory_bytes:
         too_much = "memory"
     if too_much:
         raise NoRoom(

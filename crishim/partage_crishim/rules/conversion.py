@@ -16,11 +16,13 @@ from partage_plugins.codecs import container_key, encode_container
 from partage_plugins.rules.paths import clean_path
 from partage_plugins.vocabulary import (
     Adjustment,
+    BudgetName,
     Container,
     ContainerAllocation,
     ContainerKey,
     ContainerName,
     Device,
+    Kind,
     Mount,
     Namespace,
     PodName,
@@ -49,7 +51,9 @@ def security_of(request: CreateRequest, runtime_handler: str) -> Security:
     )
 
 
-def shown(request: CreateRequest, key: ContainerKey, security: Security) -> Container:
+def shown(
+    request: CreateRequest, key: ContainerKey, security: Security, budgets: Mapping[Kind, BudgetName]
+) -> Container:
     """The request as plugins see it, without volumes that are images; refuses paths that can't be shown to them."""
     return Container(
         key=key,
@@ -77,12 +81,13 @@ def shown(request: CreateRequest, key: ContainerKey, security: Security) -> Cont
             for device in request.devices
         ),
         security=security,
+        budgets=budgets,
     )
 
 
 def changes_of(adjustment: Adjustment, claim: Claim, key: ContainerKey, guard: Changes) -> Changes:
     """The plugins' answer, what the guard says of all that they leave alone, and the container's own record."""
-    record = ContainerAllocation(key=key, gen=claim.allocation.gen, grants=claim.raw)
+    record = ContainerAllocation(key=key, gen=claim.allocation.gen, grants=claim.raw, budgets=claim.budgets)
     return Changes(
         env={**guard.env, **{name: value.encode() for name, value in adjustment.env.items()}},
         mounts=tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from partage_plugins.codecs.native import read_requests
+from partage_plugins.codecs.native import read_asks
 from partage_plugins.hooks import hookimpl
 from partage_plugins.vocabulary.gpu import GPU
 from partage_plugins.vocabulary.names import ContainerName, Kind
@@ -17,4 +17,4 @@ class NativeDialect:
     @hookimpl
     def partage_requests(self, pod: Pod) -> Mapping[ContainerName, Mapping[Kind, object]] | None:
         """GPU requests by container, or None where the pod has none."""
-        return {name: {GPU.name: request} for name, request in read_requests(pod).items()} or None
+        return {name: {GPU.name: request} for name, request in read_asks(pod).items()} or None

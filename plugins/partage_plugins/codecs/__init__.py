@@ -1,10 +1,13 @@
 """What crosses between the parts, read and written: total decoders and the signature.
 
-`decoder` turns bytes into one type or one error; `inventory` and `allocation` are contracts 1 and 3, `native` the
-request dialect, `quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket or clock.
+`decoder` turns bytes into one type or one error; `inventory`, `allocation` and `budgets` are contracts 1 and 3,
+`native` the request dialect, `quantity` Kubernetes' numbers, `signature` Ed25519 over raw text. Pure: no file, socket
+or clock.
 """
 
 from partage_plugins.codecs.allocation import (
+    CRIT,
+    RawGrants,
     container_key,
     decode_allocation,
     decode_container,
@@ -20,6 +23,8 @@ from partage_plugins.codecs.quantity import format_bytes, parse_quantity, parse_
 from partage_plugins.codecs.signature import decode_signature, key_id, sign, verify
 
 __all__ = [
+    "CRIT",
+    "RawGrants",
     "container_key",
     "decode_allocation",
     "decode_container",

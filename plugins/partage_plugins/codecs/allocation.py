@@ -12,8 +12,9 @@ from functools import cache, lru_cache
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from partage_plugins.codecs import budgets
 from partage_plugins.codecs.decoder import Reader, fitting
 from partage_plugins.codecs.parts import read_parts
 from partage_plugins.errors import DecodeError
@@ -21,12 +22,15 @@ from partage_plugins.vocabulary.allocation import Allocation, ContainerAllocatio
 from partage_plugins.vocabulary.kinds import AnyKind
 from partage_plugins.vocabulary.limits import MAX_CARDS, MAX_CONTAINERS, MAX_KINDS, Generation
 from partage_plugins.vocabulary.names import (
+    BudgetName,
+    BudgetNameText,
     ContainerKey,
     ContainerKeyText,
     ContainerName,
     ContainerNameText,
     Kind,
     KindText,
+    NodeName,
     NodeNameText,
     PodUid,
     PodUidText,
@@ -37,6 +41,9 @@ WHAT: Final = "allocation"
 WHAT_ON_CONTAINER: Final = "container annotation"
 VERSIONS: Final = (1,)
 """Versions of an allocation that this release reads and writes."""
+BUDGETS: Final = budgets.FIELD
+CRIT: Final = (BUDGETS,)
+"""Fields beside those of version 1 that an allocation may name in its `crit`: what a node announces."""
 
 _RawGrants = Annotated[dict[KindText, msgspec.Raw], Meta(max_length=MAX_KINDS)]
 
@@ -48,6 +55,19 @@ class _Envelope(Struct, frozen=True):
     node: NodeNameText
     containers: Annotated[dict[ContainerNameText, _RawGrants], Meta(max_length=MAX_CONTAINERS)]
     crit: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
+    budgets: Annotated[dict[BudgetNameText, _RawGrants], Meta(max_length=MAX_CONTAINERS)] = {}
+
+
+class _Written(Struct, frozen=True):
+    """An allocation as it is written; without budgets, it is what it was before there were any."""
+
+    v: int
+    gen: int
+    crit: tuple[str, ...]
+    pod: PodUid
+    node: NodeName
+    containers: Mapping[ContainerName, Grants]
+    budgets: Mapping[BudgetName, Grants] | UnsetType = UNSET
 
 
 class _ContainerEnvelope(Struct, frozen=True):
@@ -55,6 +75,24 @@ class _ContainerEnvelope(Struct, frozen=True):
     key: ContainerKeyText
     gen: Generation
     grants: _RawGrants
+    budgets: Annotated[dict[KindText, BudgetNameText], Meta(max_length=MAX_KINDS)] = {}
+
+
+class _ContainerWritten(Struct, frozen=True):
+    v: int
+    key: ContainerKey
+    gen: int
+    grants: Grants
+    budgets: Mapping[Kind, BudgetName] | UnsetType = UNSET
+
+
+class RawGrants(Struct, frozen=True):
+    """What one container may use, as it was written."""
+
+    grants: Mapping[Kind, msgspec.Raw]
+    """Its own, and those of the budgets that it uses; without kinds of which it has none."""
+    budgets: Mapping[Kind, BudgetName] = {}
+    """The kinds of which they are a budget's."""
 
 
 _ENVELOPE: Final = Reader(WHAT, _Envelope)
@@ -72,26 +110,45 @@ def decode_allocation(raw: str | bytes, kinds: Iterable[AnyKind]) -> Allocation:
     if envelope.crit:
         _refuse_unknown(envelope.crit, kinds)
     types = _grant_types(kinds)
-    containers = {
-        name: read_parts(WHAT, grants, types, at=f"$.containers.{name}") for name, grants in envelope.containers.items()
-    }
-    return Allocation(gen=envelope.gen, crit=envelope.crit, pod=envelope.pod, node=envelope.node, containers=containers)
+    counted, uses = budgets.joined(envelope.containers, envelope.budgets)
+    containers = {name: read_parts(WHAT, grants, types, at=budgets.place_of(name)) for name, grants in counted.items()}
+    crit = tuple(name for name in envelope.crit if name != budgets.FIELD) if envelope.budgets else envelope.crit
+    return Allocation(
+        gen=envelope.gen, crit=crit, pod=envelope.pod, node=envelope.node, containers=containers, uses=uses
+    )
 
 
-def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, Mapping[Kind, msgspec.Raw]]:
-    """Each container's grants as they were written, without kinds of which it has none; other kinds are not looked at.
+def decode_raw_grants(raw: str | bytes) -> Mapping[ContainerName, RawGrants]:
+    """What each container may use, as it was written; no kind is looked at.
 
     Fields and kinds that this reader does not know are kept so.
     """
+    envelope = _ENVELOPE.read(raw)
+    counted, uses = budgets.joined(envelope.containers, envelope.budgets)
+    given = {name: dict(counted.get(name, {})) for name in envelope.containers}
+    used: dict[ContainerName, dict[Kind, BudgetName]] = {}
+    for use in uses:
+        given[use.container][use.kind] = envelope.budgets[use.budget][use.kind]
+        used.setdefault(use.container, {})[use.kind] = use.budget
     return {
-        name: {kind: given.copy() for kind, given in grants.items() if not _is_nothing(given)}
-        for name, grants in _ENVELOPE.read(raw).containers.items()
+        name: RawGrants({kind: raw.copy() for kind, raw in mine.items() if not _is_nothing(raw)}, used.get(name, {}))
+        for name, mine in given.items()
     }
 
 
 def encode_allocation(allocation: Allocation) -> str:
     """The text to sign and to put on the pod. Refused if it is larger than an annotation may be."""
-    return fitting(msgspec.json.encode(allocation, order="deterministic"), WHAT).decode()
+    containers, shared = budgets.parted(allocation.containers, allocation.uses)
+    written = _Written(
+        v=allocation.v,
+        gen=allocation.gen,
+        crit=(*allocation.crit, budgets.FIELD) if shared else allocation.crit,
+        pod=allocation.pod,
+        node=allocation.node,
+        containers=containers,
+        budgets=shared or UNSET,
+    )
+    return fitting(msgspec.json.encode(written, order="deterministic"), WHAT).decode()
 
 
 def decode_grants(raw: Mapping[Kind, msgspec.Raw], kinds: Iterable[AnyKind]) -> Grants:
@@ -103,12 +160,19 @@ def decode_container(raw: str | bytes, kinds: Iterable[AnyKind]) -> ContainerAll
     """What a container of the runtime carries."""
     envelope = _CONTAINER.read(raw)
     grants = read_parts(WHAT_ON_CONTAINER, envelope.grants, _grant_types(kinds), at="$.grants")
-    return ContainerAllocation(key=envelope.key, gen=envelope.gen, grants=grants)
+    return ContainerAllocation(key=envelope.key, gen=envelope.gen, grants=grants, budgets=envelope.budgets)
 
 
 def encode_container(container: ContainerAllocation) -> str:
     """The text to put on a container. Refused if it is larger than an annotation may be."""
-    return fitting(msgspec.json.encode(container, order="deterministic"), WHAT_ON_CONTAINER).decode()
+    written = _ContainerWritten(
+        v=container.v,
+        key=container.key,
+        gen=container.gen,
+        grants=container.grants,
+        budgets=container.budgets or UNSET,
+    )
+    return fitting(msgspec.json.encode(written, order="deterministic"), WHAT_ON_CONTAINER).decode()
 
 
 @lru_cache(maxsize=256)

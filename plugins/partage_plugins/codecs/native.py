@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from partage_plugins.codecs.policies import Policies, read_policies
+from partage_plugins.codecs.policies import Policies, read_budgets, read_policies
 from partage_plugins.codecs.quantity import parse_quantity, parse_whole_quantity
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GpuRequest
 from partage_plugins.vocabulary.limits import MAX_CARDS, WHOLE_MILLI
 from partage_plugins.vocabulary.names import ContainerName
-from partage_plugins.vocabulary.pods import Pod, PodContainer
+from partage_plugins.vocabulary.pods import Budgeted, Pod, PodContainer
 
 WHAT: Final = "request"
 _MAX_MILLI: Final = MAX_CARDS * WHOLE_MILLI
@@ -40,6 +40,27 @@ def read_requests(pod: Pod, *, default_limit_milli: int = WHOLE_MILLI) -> dict[C
     asking = {name: amount for name, amount in amounts.items() if any(amount)}
     policies = read_policies(pod.annotations, names=tuple(amounts), asking=tuple(asking))
     return {name: _request(name, amount, policies[name], default_limit_milli) for name, amount in asking.items()}
+
+
+def read_asks(pod: Pod) -> dict[ContainerName, GpuRequest | Budgeted]:
+    """The same with the budgets that containers use.
+
+    A budget for all is one for the app containers that ask. A container that is named, and asks for nothing, uses the
+    budget too: amounts need to be said once, which is how often a quota is to count them.
+    """
+    requests = read_requests(pod)
+    asking = tuple(each.name for each in pod.containers if each.role == "app" and each.name in requests)
+    names = tuple(each.name for each in pod.containers)
+    budgets = read_budgets(pod.annotations, names=names, by_default=asking)
+    asks: dict[ContainerName, GpuRequest | Budgeted] = dict(requests)
+    for name, budget in budgets.items():
+        said = (requests[each] for each, other in budgets.items() if other == budget and each in requests)
+        ask = requests.get(name) or next(said, None)
+        if ask is None:
+            allowed = "a budget of which at least one container asks for cards"
+            raise _refused(keys.BUDGET, repr(f"{name}: {budget}"), allowed)
+        asks[name] = Budgeted(budget=budget, ask=ask)
+    return asks
 
 
 def _read_amounts(container: PodContainer) -> _Amounts:

@@ -13,7 +13,14 @@ from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import keys
 from partage_plugins.vocabulary.gpu import GpuRequest, Tags
 from partage_plugins.vocabulary.limits import MAX_ANNOTATION_BYTES, MAX_CARDS, WHOLE_MILLI
-from partage_plugins.vocabulary.names import CARD_ID_PATTERN, IN_WORDS, TAG_PATTERN, ContainerName
+from partage_plugins.vocabulary.names import (
+    CARD_ID_PATTERN,
+    CONTAINER_NAME_PATTERN,
+    IN_WORDS,
+    TAG_PATTERN,
+    BudgetName,
+    ContainerName,
+)
 
 _MODEL: Final = r"\A[^\x00-\x1f\x7f,;\ud800-\udfff]{1,128}\Z"
 _POLICY: Final = r"\A[A-Za-z0-9][A-Za-z0-9._+=, -]{0,159}\Z"
@@ -47,9 +54,25 @@ def read_policies(
     values: dict[ContainerName, dict[str, Any]] = {name: {} for name in names}
     for key, read in _READERS.items():
         if key in annotations:
-            for name, text in _by_container(key, annotations[key], names).items():
+            for name, text in by_container(key, annotations[key], names).items():
                 values[name][key] = read(key, text)
     return {name: _policies(values[name]) for name in asking}
+
+
+def read_budgets(
+    annotations: Mapping[str, str], *, names: tuple[ContainerName, ...], by_default: tuple[ContainerName, ...]
+) -> dict[ContainerName, BudgetName]:
+    """The budget of each container that uses one: of those that a value names, or else of those in `by_default`."""
+    text = annotations.get(keys.BUDGET)
+    if text is None:
+        return {}
+    found = by_container(keys.BUDGET, text, names)
+    is_for_all = ":" not in text
+    return {
+        name: BudgetName(_READERS[keys.BUDGET](keys.BUDGET, budget))
+        for name, budget in found.items()
+        if not is_for_all or name in by_default
+    }
 
 
 def _policies(said: Mapping[str, Any]) -> Policies:
@@ -70,7 +93,7 @@ def _policies(said: Mapping[str, Any]) -> Policies:
     return Policies(limit_milli=said.get(keys.LIMIT_MILLI), wishes=wishes)
 
 
-def _by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[ContainerName, str]:
+def by_container(key: str, text: str, names: tuple[ContainerName, ...]) -> dict[ContainerName, str]:
     """One value for all, or `name: value; name: value` with a final semicolon allowed."""
     if len(text) > MAX_ANNOTATION_BYTES:
         raise _refused(key, f"{len(text)} characters long", f"at most {MAX_ANNOTATION_BYTES}")
@@ -128,6 +151,7 @@ _READERS: Final[Mapping[str, Callable[[str, str], Any]]] = {
     keys.CARDS_NOT: _many(CARD_ID_PATTERN),
     keys.POLICY: _one(_POLICY),
     keys.REPEAT_CARDS: _yes_or_no,
+    keys.BUDGET: _one(CONTAINER_NAME_PATTERN),
 }
 
 

@@ -12,9 +12,9 @@ from partage_plugins.errors import Refused
 from partage_plugins.registry.calls import Call
 from partage_plugins.registry.registry import Registry
 from partage_plugins.sides.batches import nonsense
-from partage_plugins.vocabulary.kinds import AnyKind
-from partage_plugins.vocabulary.names import ContainerName, Kind
-from partage_plugins.vocabulary.pods import ContainerRequest, Pod, PodRequest
+from partage_plugins.vocabulary.kinds import AnyKind, Role
+from partage_plugins.vocabulary.names import BudgetName, BudgetNameText, ContainerName, Kind, grantee_of
+from partage_plugins.vocabulary.pods import Budgeted, BudgetUse, ContainerRequest, Pod, PodRequest
 
 _RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,253}/[A-Za-z0-9._-]{1,63}")
 
@@ -22,7 +22,7 @@ _RESOURCE: Final = re.compile(r"(?!([a-z0-9.-]*\.)?kubernetes\.io/)[a-z0-9.-]{1,
 def check_asks(
     call: Call, answer: object, pod: Pod, registry: Registry
 ) -> Iterator[tuple[ContainerName, Kind, object]]:
-    """One plugin's requests, each of the type that its kind's owner declared."""
+    """One plugin's requests, each of the type that its kind's owner declared, or `Budgeted` with such a one."""
     names = {container.name for container in pod.containers}
     if not isinstance(answer, Mapping):
         raise nonsense(call, f"returned {type(answer).__name__}; allowed: requests by container and kind, or None")
@@ -32,7 +32,12 @@ def check_asks(
                 call, f"returned {asks!r:.80} for {name!r}; allowed: requests by kind, for the pod's containers"
             )
         for kind_name, ask in asks.items():
-            yield name, kind_name, _checked(call, kind_name, ask, registry)
+            if isinstance(ask, Budgeted):
+                _check_budget(call, ask)
+                _check(call, kind_name, ask.ask, registry)
+            else:
+                _check(call, kind_name, ask, registry)
+            yield name, kind_name, ask
 
 
 def check_resources(call: Call, answer: object) -> Sequence[str]:
@@ -46,22 +51,38 @@ def check_resources(call: Call, answer: object) -> Sequence[str]:
 
 
 def pod_request(pod: Pod, asks: Mapping[tuple[ContainerName, Kind], object]) -> PodRequest:
-    """All that a pod asks for; containers in the pod's order, kinds by name."""
-    by_container = (
-        (
-            container,
-            tuple(sorted(((kind, ask) for (name, kind), ask in asks.items() if name == container.name), key=_kind)),
-        )
-        for container in pod.containers
-    )
-    return PodRequest(
-        pod=pod.ref,
-        containers=tuple(
-            ContainerRequest(name=container.name, role=container.role, asks=mine)
-            for container, mine in by_container
-            if mine
-        ),
-    )
+    """All that a pod asks for; containers in the pod's order, then budgets, kinds by name.
+
+    Refused where containers of one budget do not ask for the same, and where one is not an app container: the others
+    end before the app containers begin, or run with those that do.
+    """
+    own: dict[ContainerName, dict[Kind, object]] = {}
+    budgets: dict[BudgetName, dict[Kind, tuple[ContainerName, object]]] = {}
+    uses: list[BudgetUse] = []
+    roles: dict[ContainerName, Role] = {container.name: container.role for container in pod.containers}
+    for (name, kind), ask in asks.items():
+        if not isinstance(ask, Budgeted):
+            own.setdefault(name, {})[kind] = ask
+            continue
+        if roles[name] != "app":
+            raise Refused(
+                f"container {name} ({roles[name]}) is to use budget {ask.budget} of {kind}; "
+                "only app containers may use a budget"
+            )
+        first, same = budgets.setdefault(ask.budget, {}).setdefault(kind, (name, ask.ask))
+        if same != ask.ask:
+            raise Refused(
+                f"containers {first} and {name} use budget {ask.budget} of {kind} and ask for different things; "
+                "ask for the same in each: it is granted once"
+            )
+        uses.append(BudgetUse(name, kind, ask.budget))
+    containers = [
+        ContainerRequest(name=name, role=role, asks=_by_kind(own[name])) for name, role in roles.items() if name in own
+    ]
+    for budget, kinds in sorted(budgets.items()):
+        wanted = {kind: ask for kind, (_, ask) in kinds.items()}
+        containers.append(ContainerRequest(name=grantee_of(budget), role="app", asks=_by_kind(wanted)))
+    return PodRequest(pod=pod.ref, containers=tuple(containers), uses=tuple(sorted(uses)))
 
 
 def check_grants(
@@ -78,11 +99,18 @@ def check_grants(
     return {name: _checked_grants(call, name, grants, kind) for name, grants in answer.items()}
 
 
-def _kind(pair: tuple[Kind, object]) -> Kind:
-    return pair[0]
+def _by_kind(asks: Mapping[Kind, object]) -> tuple[tuple[Kind, object], ...]:
+    return tuple((kind, asks[kind]) for kind in sorted(asks))
 
 
-def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> object:
+def _check_budget(call: Call, ask: Budgeted) -> None:
+    try:
+        msgspec.convert(ask.budget, BudgetNameText)
+    except msgspec.ValidationError as error:
+        raise nonsense(call, f"named a budget {ask.budget!r:.80}: {error}") from None
+
+
+def _check(call: Call, kind_name: Kind, ask: object, registry: Registry) -> None:
     kind = registry.kind(kind_name)
     if kind is None:
         raise Refused(
@@ -95,7 +123,6 @@ def _checked(call: Call, kind_name: Kind, ask: object, registry: Registry) -> ob
         msgspec.convert(msgspec.to_builtins(ask), kind.request)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise nonsense(call, f"returned a request for {kind_name} with a wrong value: {error}") from None
-    return ask
 
 
 def _checked_grants(call: Call, name: ContainerName, grants: object, kind: AnyKind) -> tuple[Any, ...]:

@@ -153,7 +153,8 @@ class SchedulerStage(Record):
             grants = self.side.allocate(request, slot)
         except Refused as refusal:
             raise Broken(f"partage_fits says yes for {self._nodes[slot][0]}, partage_allocate no: {refusal}") from None
-        written = Allocation(gen=1, pod=request.pod.uid, node=self._nodes[slot][0], containers=grants)
+        node = self._nodes[slot][0]
+        written = Allocation(gen=1, pod=request.pod.uid, node=node, containers=grants, uses=request.uses)
         read = decode_allocation(encode_allocation(written), self.registry.kinds)
         hold(read == written, f"partage_allocate gave {grants!r:.200}, which is read from the pod as {read.containers}")
         return read

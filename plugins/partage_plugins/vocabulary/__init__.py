@@ -12,6 +12,7 @@ from partage_plugins.vocabulary.health import CardHealth, HealthCause, State
 from partage_plugins.vocabulary.inventory import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import AnyKind, KindType, Promise, Role
 from partage_plugins.vocabulary.names import (
+    BudgetName,
     CardId,
     ContainerKey,
     ContainerName,
@@ -23,8 +24,20 @@ from partage_plugins.vocabulary.names import (
     PodName,
     PodUid,
     Slot,
+    budget_of,
+    grantee_of,
 )
-from partage_plugins.vocabulary.pods import ContainerRequest, Gang, Pod, PodContainer, PodRef, PodRequest, Room
+from partage_plugins.vocabulary.pods import (
+    Budgeted,
+    BudgetUse,
+    ContainerRequest,
+    Gang,
+    Pod,
+    PodContainer,
+    PodRef,
+    PodRequest,
+    Room,
+)
 from partage_plugins.vocabulary.reasons import Reason
 
 __all__ = [
@@ -32,6 +45,9 @@ __all__ = [
     "Adjustment",
     "Allocation",
     "AnyKind",
+    "BudgetName",
+    "BudgetUse",
+    "Budgeted",
     "Card",
     "CardHealth",
     "CardId",
@@ -73,4 +89,6 @@ __all__ = [
     "Slot",
     "State",
     "Tags",
+    "budget_of",
+    "grantee_of",
 ]

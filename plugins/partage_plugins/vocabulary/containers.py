@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from partage_plugins.vocabulary.allocation import Grants, typed_grants
 from partage_plugins.vocabulary.inventory import typed_part
 from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, Promise, RequestT
-from partage_plugins.vocabulary.names import ContainerKey, ContainerName, Kind
+from partage_plugins.vocabulary.names import BudgetName, ContainerKey, ContainerName, Kind
 from partage_plugins.vocabulary.pods import PodRef
 
 LONGEST_PATH: Final = 4096
@@ -63,6 +63,8 @@ class Container(Struct, frozen=True, kw_only=True):
     """With clean paths in the container; without volumes that are images, which have no path on the node."""
     devices: tuple[Device, ...] = ()
     security: Security = Security()
+    budgets: Mapping[Kind, BudgetName] = {}
+    """The kinds of which its grants are a budget's. The budget is known by the pod's uid and this name."""
 
 
 class Granted(Struct, frozen=True, kw_only=True):

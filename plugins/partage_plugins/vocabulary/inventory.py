@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from partage_plugins.vocabulary.kinds import AnyKind, GrantT, KindType, PartT, RequestT
 from partage_plugins.vocabulary.limits import Small
-from partage_plugins.vocabulary.names import Kind
+from partage_plugins.vocabulary.names import Kind, ShortText
 
 
 class Ready(Struct, frozen=True):
@@ -20,9 +20,12 @@ class Ready(Struct, frozen=True):
 
 
 class Reads(Struct, frozen=True):
-    """Which versions of what the node can read."""
+    """What the node can read."""
 
     allocation: Annotated[tuple[Small, ...], Meta(max_length=64)] = (1,)
+    """Versions."""
+    crit: Annotated[tuple[ShortText, ...], Meta(max_length=64)] = ()
+    """Fields beside those of version 1 that an allocation may name in its `crit`."""
 
 
 class Inventory(Struct, frozen=True, kw_only=True):

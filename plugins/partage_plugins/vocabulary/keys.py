@@ -28,10 +28,23 @@ CARDS: Final = PREFIX + "cards"
 CARDS_NOT: Final = PREFIX + "cards-not"
 POLICY: Final = PREFIX + "policy"
 REPEAT_CARDS: Final = PREFIX + "repeat-cards"
+BUDGET: Final = PREFIX + "budget"
 GANG: Final = PREFIX + "gang"
 GANG_SIZE: Final = PREFIX + "gang-size"
 POLICIES: Final = frozenset(
-    (LIMIT_MILLI, AFFINITY, ANTI_AFFINITY, EXCLUSION, MODELS, MODELS_NOT, CARDS, CARDS_NOT, POLICY, REPEAT_CARDS)
+    (
+        LIMIT_MILLI,
+        AFFINITY,
+        ANTI_AFFINITY,
+        EXCLUSION,
+        MODELS,
+        MODELS_NOT,
+        CARDS,
+        CARDS_NOT,
+        POLICY,
+        REPEAT_CARDS,
+        BUDGET,
+    )
 )
 GANGS: Final = frozenset((GANG, GANG_SIZE))
 """Annotations that are no dialect's: the scheduler's queue reads them."""

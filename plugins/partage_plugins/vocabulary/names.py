@@ -15,6 +15,7 @@ Namespace = NewType("Namespace", str)
 PodName = NewType("PodName", str)
 PodUid = NewType("PodUid", str)
 ContainerName = NewType("ContainerName", str)
+BudgetName = NewType("BudgetName", str)
 ContainerKey = NewType("ContainerKey", str)
 CardId = NewType("CardId", str)
 Kind = NewType("Kind", str)
@@ -46,6 +47,7 @@ IN_WORDS: Final = {
 NodeNameText = Annotated[NodeName, Meta(pattern=_SUBDOMAIN)]
 PodUidText = Annotated[PodUid, Meta(pattern=_UID)]
 ContainerNameText = Annotated[ContainerName, Meta(pattern=_LABEL)]
+BudgetNameText = Annotated[BudgetName, Meta(pattern=_LABEL)]
 ContainerKeyText = Annotated[ContainerKey, Meta(pattern=_HEX32)]
 CardIdText = Annotated[CardId, Meta(pattern=_CARD)]
 KindText = Annotated[Kind, Meta(pattern=_KIND)]
@@ -56,3 +58,16 @@ KIND_PATTERN: Final = _KIND
 TAG_PATTERN: Final = _TAG
 CARD_ID_PATTERN: Final = _CARD
 CONTAINER_NAME_PATTERN: Final = _LABEL
+
+_BUDGET: Final = "budget/"
+"""No container's name has a slash."""
+
+
+def grantee_of(budget: BudgetName) -> ContainerName:
+    """The name under which a budget stands among containers, where requests and grants are counted."""
+    return ContainerName(_BUDGET + budget)
+
+
+def budget_of(grantee: ContainerName) -> BudgetName | None:
+    """The budget of that name; None of a container."""
+    return BudgetName(grantee.removeprefix(_BUDGET)) if grantee.startswith(_BUDGET) else None

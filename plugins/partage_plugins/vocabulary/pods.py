@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from partage_plugins.vocabulary.kinds import GrantT, KindType, PartT, RequestT, Role
-from partage_plugins.vocabulary.names import ContainerName, Kind, Namespace, PodName, PodUid
+from partage_plugins.vocabulary.names import (
+    BudgetName,
+    BudgetNameText,
+    ContainerName,
+    Kind,
+    Namespace,
+    PodName,
+    PodUid,
+    budget_of,
+)
 
 
 class PodRef(Struct, frozen=True, kw_only=True):
@@ -49,8 +58,27 @@ class Pod(Struct, frozen=True, kw_only=True):
     containers: tuple[PodContainer, ...]
 
 
+class Budgeted(Struct, frozen=True, kw_only=True):
+    """A dialect's answer for a container that gets no grant of its own, but uses one together with others of its pod.
+
+    All containers that name the same budget for a kind give an equal ask. It is granted once.
+    """
+
+    budget: BudgetNameText
+    ask: object
+    """Of the request type that the kind's owner declared."""
+
+
+class BudgetUse(Struct, frozen=True, order=True):
+    """One container uses a budget's grants of one kind."""
+
+    container: ContainerName
+    kind: Kind
+    budget: BudgetName
+
+
 class ContainerRequest(Struct, frozen=True, kw_only=True):
-    """What one container asks for, of every kind."""
+    """What one container asks for, of every kind; or what a budget's containers ask for together."""
 
     name: ContainerName
     role: Role
@@ -66,10 +94,16 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
-    """All of a pod's requests, by container with its role; containers that ask for nothing are left out."""
+    """All of a pod's requests, by container with its role; containers that ask for nothing are left out.
+
+    A budget is one entry among them, under a name that no container has (`grantee_of`). So it is granted and counted
+    like one container, however many use it.
+    """
 
     pod: PodRef
     containers: tuple[ContainerRequest, ...]
+    uses: tuple[BudgetUse, ...] = ()
+    """Which containers use which budgets; in order."""
     needs: Room = Room()
     """What the whole pod asks of its node beside devices; the host fills it in, and checks by itself that it fits."""
 
@@ -78,7 +112,13 @@ class PodRequest(Struct, frozen=True, kw_only=True):
         """The kinds that any container asks for."""
         return frozenset(kind for container in self.containers for kind, _ in container.asks)
 
+    @property
+    def asking(self) -> frozenset[ContainerName]:
+        """The containers that get something: a grant of their own, or a budget's."""
+        own = (each.name for each in self.containers if budget_of(each.name) is None)
+        return frozenset((*own, *(use.container for use in self.uses)))
+
     def of(self, kind: KindType[RequestT, GrantT, PartT]) -> dict[ContainerName, RequestT]:
-        """The requests of this kind, by container."""
+        """The requests of this kind, by container or budget."""
         found = ((container.name, container.of(kind)) for container in self.containers)
         return {name: ask for name, ask in found if ask is not None}

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from partage_plugins.codecs import decode_inventory
+from partage_plugins.codecs.allocation import BUDGETS
 from partage_plugins.errors import DecodeError
 from partage_plugins.vocabulary import AnyKind, Inventory, NodeName, PodRequest, Room, Slot
 from partage_plugins.vocabulary.keys import INVENTORY
@@ -69,7 +70,8 @@ class Fleet:
 
     def barred(self, request: PodRequest, now: float) -> list[Barred]:
         """Nodes that take no part in sharing devices as this request needs it."""
-        return self._readiness.barred(now, needs_broker=not request.kinds.isdisjoint(self._enforced))
+        needs_broker = not request.kinds.isdisjoint(self._enforced)
+        return self._readiness.barred(now, needs_broker=needs_broker, has_budgets=bool(request.uses))
 
     def why_not(self, node: NodeName, now: float) -> Reason | None:
         return self._readiness.why_not(self._nodes[node].slot, now)
@@ -85,7 +87,7 @@ class Fleet:
         if slot is None:
             raise AssertionError(f"node {node.name} was added and has no slot")
         self._nodes[node.name] = known = Known(node, slot, inventory, total)
-        self._readiness.put(node.name, slot, obstacle)
+        self._readiness.put(node.name, slot, obstacle, reads_budgets=BUDGETS in inventory.reads.crit)
         self._predicates.put_node(slot, node)
         return known
 
@@ -97,7 +99,8 @@ class Fleet:
             if inventory.kinds != known.inventory.kinds:
                 self._decider.replace_inventory(node.name, inventory)
                 causes |= _INVENTORY
-            if self._readiness.put(node.name, known.slot, obstacle):
+            reads_budgets = BUDGETS in inventory.reads.crit
+            if self._readiness.put(node.name, known.slot, obstacle, reads_budgets=reads_budgets):
                 causes |= _INVENTORY
         if node.status.allocatable != before.status.allocatable:
             total = room_of(node)

@@ -2,7 +2,7 @@
 
 A node takes part while its heartbeat is fresh, crishim is in force, and it reads a version of allocations that we
 write. For requests of a kind whose grants may promise a part of a device, the broker must be in force too: it enforces
-them. Pods that ask for no device may be anywhere.
+them. For requests with budgets the node must read these. Pods that ask for no device may be anywhere.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ REASONS: Final = (
     Reason("no-crishim", "node(s) had no crishim in force", lasts=True),
     Reason("no-version", "node(s) read no version of allocations that this scheduler writes", lasts=True),
     Reason("no-broker", "node(s) had no broker in force", lasts=True),
+    Reason("no-budgets", "node(s) can't read budgets of several containers: upgrade partage there", lasts=True),
 )
-SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_VERSION, _NO_BROKER = range(1, len(REASONS))
+SAID_NOTHING, UNREADABLE, _NO_CRISHIM, _NO_VERSION, _NO_BROKER, _NO_BUDGETS = range(1, len(REASONS))
 _MAY_DO: Final = (_READY, _NO_BROKER)
 """Obstacles that leave requests to which the node is open."""
 SILENT: Final = Reason("no-heartbeat", "node(s) had no heartbeat of the advertiser", lasts=True)
@@ -46,17 +47,20 @@ class Readiness:
     def __init__(self, silent_after_s: float) -> None:
         self._silent_after_s = silent_after_s
         self._obstacles = np.zeros(0, dtype=np.int8)
+        self._reads_budgets = np.zeros(0, dtype=np.bool_)
         self._fresh_until = np.zeros(0, dtype=np.float64)
         self._slots: dict[NodeName, Slot] = {}
         self._beats: dict[NodeName, tuple[float, float]] = {}
         """By node, known or not: what the last beat said, and when it was noticed."""
-        self._barred: dict[bool, list[Barred]] = {}
-        """By whether the broker is needed."""
+        self._barred: dict[tuple[bool, bool], list[Barred]] = {}
+        """By whether the broker is needed, and whether there are budgets to read."""
         self._right_until = -math.inf
 
-    def put(self, node: NodeName, slot: Slot, obstacle: int) -> bool:
+    def put(self, node: NodeName, slot: Slot, obstacle: int, *, reads_budgets: bool) -> bool:
         """Whether this is better than before."""
         if node not in self._slots:
+            self._reads_budgets = grown(self._reads_budgets, slot + 1, fill=True)
+            self._reads_budgets[slot] = False
             self._obstacles = grown(self._obstacles, slot + 1, _READY)
             self._fresh_until = grown(self._fresh_until, slot + 1, math.inf)
             self._obstacles[slot] = SAID_NOTHING
@@ -64,14 +68,17 @@ class Readiness:
             self._fresh_until[slot] = self._fresh(node)
             self._right_until = -math.inf
         before, self._obstacles[slot] = int(self._obstacles[slot]), obstacle
-        if before != obstacle:
+        did_read, self._reads_budgets[slot] = bool(self._reads_budgets[slot]), reads_budgets
+        if (before, did_read) != (obstacle, reads_budgets):
             self._right_until = -math.inf
-        return obstacle == _READY != before or (obstacle == _NO_BROKER and before not in _MAY_DO)
+        if obstacle not in _MAY_DO:
+            return False
+        return (obstacle == _READY != before) or before not in _MAY_DO or (reads_budgets and not did_read)
 
     def remove(self, node: NodeName) -> None:
         """The node is gone; its heartbeat is kept for when it comes again."""
         slot = self._slots.pop(node)
-        self._obstacles[slot], self._fresh_until[slot] = _READY, math.inf
+        self._obstacles[slot], self._fresh_until[slot], self._reads_budgets[slot] = _READY, math.inf, True
         self._right_until = -math.inf
 
     def beat(self, node: NodeName, renewed_s: float | None, now: float) -> bool:
@@ -95,11 +102,16 @@ class Readiness:
             self._right_until = -math.inf
         return before < now <= until and int(self._obstacles[slot]) in _MAY_DO
 
-    def barred(self, now: float, *, needs_broker: bool) -> list[Barred]:
+    def barred(self, now: float, *, needs_broker: bool, has_budgets: bool = False) -> list[Barred]:
         """Nodes that take no part, by reason. Asked for each pod, so computed again only after a change."""
         if now > self._right_until:
-            self._put_together(now)
-        return self._barred[needs_broker]
+            heard = self._fresh_until >= now
+            self._right_until = float(self._fresh_until.min(initial=math.inf, where=heard))
+            self._barred.clear()
+        needs = needs_broker, has_budgets
+        if needs not in self._barred:
+            self._barred[needs] = self._put_together(now, *needs)
+        return self._barred[needs]
 
     def why_not(self, slot: Slot, now: float) -> Reason | None:
         return REASONS[self._obstacles[slot]] or (SILENT if self._fresh_until[slot] < now else None)
@@ -108,14 +120,13 @@ class Readiness:
         last = self._beats.get(node)
         return -math.inf if last is None else last[1] + self._silent_after_s
 
-    def _put_together(self, now: float) -> None:
-        silent = self._fresh_until < now
-        self._right_until = float(self._fresh_until.min(initial=math.inf, where=~silent))
-        for needs_broker in (False, True):
-            counted = self._obstacles
-            if not needs_broker:
-                counted = np.where(counted == _NO_BROKER, np.int8(_READY), counted)
-            codes = np.unique(counted).tolist()
-            found = [Barred(why, counted == code) for code in codes if (why := REASONS[code]) is not None]
-            unheard = silent & (counted == _READY)
-            self._barred[needs_broker] = [*found, Barred(SILENT, unheard)] if unheard.any() else found
+    def _put_together(self, now: float, needs_broker: bool, has_budgets: bool) -> list[Barred]:  # noqa: FBT001
+        counted = self._obstacles
+        if not needs_broker:
+            counted = np.where(counted == _NO_BROKER, np.int8(_READY), counted)
+        if has_budgets:
+            counted = np.where((counted == _READY) & ~self._reads_budgets, np.int8(_NO_BUDGETS), counted)
+        codes = np.unique(counted).tolist()
+        found = [Barred(why, counted == code) for code in codes if (why := REASONS[code]) is not None]
+        unheard = (self._fresh_until < now) & (counted == _READY)
+        return [*found, Barred(SILENT, unheard)] if unheard.any() else found

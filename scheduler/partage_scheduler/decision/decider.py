@@ -47,7 +47,8 @@ class Decision:
 
     def allocation(self, gen: int = 1) -> Allocation:
         """As it is written on the pod."""
-        return Allocation(gen=gen, pod=self.request.pod.uid, node=self.node, containers=self.grants)
+        pod, uses = self.request.pod.uid, self.request.uses
+        return Allocation(gen=gen, pod=pod, node=self.node, containers=self.grants, uses=uses)
 
 
 class Decider:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from partage_plugins.vocabulary import (
     GPU,
     Allocation,
+    BudgetName,
+    BudgetUse,
     Card,
     CardId,
     ContainerAllocation,
@@ -26,6 +28,7 @@ from partage_plugins.vocabulary import (
     Reads,
     Ready,
     Tags,
+    grantee_of,
 )
 
 _SMALL = st.integers(0, 65535)
@@ -98,7 +101,7 @@ _grants = st.fixed_dictionaries({}, optional={GPU.name: st.lists(gpu_grants(), m
 grants: st.SearchStrategy[dict[Kind, object]] = st.tuples(
     _grants, st.dictionaries(unknown_kinds, raw_json, max_size=2)
 ).map(lambda both: {**both[0], **both[1]})
-allocations = st.builds(
+_plain_allocations = st.builds(
     Allocation,
     gen=_GENERATION,
     crit=st.lists(st.sampled_from(["gen", "containers", "gpu.memory"]), max_size=3).map(tuple),
@@ -106,7 +109,32 @@ allocations = st.builds(
     node=node_names,
     containers=st.dictionaries(container_names, grants, max_size=4),
 )
-container_allocations = st.builds(ContainerAllocation, key=container_keys, gen=_GENERATION, grants=grants)
+budget_names = container_names.map(BudgetName)
+_lists = st.lists(gpu_grants(), min_size=1, max_size=3).map(tuple)
+
+
+@st.composite
+def _allocations_with_budgets(draw: st.DrawFn) -> Allocation:
+    """Containers with grants of their own, of a budget, or of both."""
+    budgets = draw(st.dictionaries(budget_names, st.fixed_dictionaries({GPU.name: _lists}), min_size=1, max_size=3))
+    using = draw(st.dictionaries(container_names, st.sampled_from(sorted(budgets)), max_size=4))
+    own = draw(st.dictionaries(container_names, st.fixed_dictionaries({GPU.name: _lists}), max_size=3))
+    counted: dict[ContainerName, Any] = {name: each for name, each in own.items() if name not in using}
+    both = draw(st.lists(st.sampled_from(sorted(using)), unique=True)) if using else []
+    counted |= {name: {Kind("npu"): msgspec.Raw(b"[1]")} for name in both}
+    counted |= {grantee_of(name): each for name, each in budgets.items()}
+    uses = tuple(sorted(BudgetUse(name, GPU.name, budget) for name, budget in using.items()))
+    return msgspec.structs.replace(draw(_plain_allocations), containers=counted, uses=uses)
+
+
+allocations = _plain_allocations | _allocations_with_budgets()
+container_allocations = st.builds(
+    ContainerAllocation,
+    key=container_keys,
+    gen=_GENERATION,
+    grants=grants,
+    budgets=st.dictionaries(st.just(GPU.name) | unknown_kinds, budget_names, max_size=2),
+)
 inventories = st.builds(
     Inventory,
     reads=st.builds(Reads, allocation=st.lists(_SMALL, max_size=64).map(tuple)),

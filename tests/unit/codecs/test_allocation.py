@@ -52,7 +52,8 @@ def test_grants_of_unknown_kinds_are_kept_and_written_unchanged() -> None:
 def test_grants_as_they_were_written_are_without_kinds_that_give_nothing() -> None:
     kinds = '"a":1e999,"b":[ ],"c":{\n},"d":null,"e":[null],"f":""'
     text = f'{{"v":1,"gen":1,"pod":"p","node":"n","containers":{{"main":{{{kinds}}},"side":{{}}}}}}'
-    found = {name: {kind: bytes(raw) for kind, raw in given.items()} for name, given in decode_raw_grants(text).items()}
+    written = decode_raw_grants(text)
+    found = {name: {kind: bytes(raw) for kind, raw in given.grants.items()} for name, given in written.items()}
     assert found == {"main": {"a": b"1e999", "e": b"[null]", "f": b'""'}, "side": {}}
 
 
@@ -119,6 +120,6 @@ def test_what_is_written_reads_as_the_same(allocation: Allocation) -> None:
         allocation.pod,
         allocation.node,
     )
-    assert again.of(GPU) == allocation.of(GPU)
+    assert (again.of(GPU), again.uses) == (allocation.of(GPU), allocation.uses)
     assert raws(again) == raws(allocation)
     assert encode_allocation(again) == text

@@ -64,6 +64,12 @@ def test_an_empty_value_is_refused_for_every_policy(key: str, empty: str) -> Non
     assert (refused.value.path, refused.value.value) == (f"partage.dev/{key}", "''")
 
 
+@pytest.mark.parametrize("value", ["A", "a.b", "a/b", "-a", "a" * 64, "a,b", "\ud800"])
+def test_a_budget_is_named_as_containers_are(value: str) -> None:
+    with pytest.raises(DecodeError, match="allowed: a DNS label"):
+        read("budget", value)
+
+
 @pytest.mark.parametrize("key", ["affinity", "anti-affinity", "exclusion"])
 @pytest.mark.parametrize("value", ["-a", "a-", "a b", "a,b", "a/b", "é", "a" * 64, "a\0", "\ud800"])
 def test_a_tag_is_a_label_value(key: str, value: str) -> None:

@@ -128,11 +128,15 @@ class Placement:
 
     def _require_answered(self, pod: ReadPod, request: PodRequest) -> None:
         """A resource that only a cluster's device plugin would give must not be left out in silence."""
-        asking = {container.name for container in request.containers}
         known = self._side.resources()
         for container in pod.containers:
             for name in container.limits:
-                if "/" in name and _KUBERNETES not in name and name not in known and container.name not in asking:
+                if (
+                    "/" in name
+                    and _KUBERNETES not in name
+                    and name not in known
+                    and container.name not in request.asking
+                ):
                     raise Refused(
                         f"container {container.name} asks for {name}, which nothing on this machine gives; "
                         "say partage.dev/gpu-milli or partage.dev/gpu-memory"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from partage_base.kube.unread import Unread
-from partage_plugins.codecs import decode_allocation
+from partage_plugins.codecs import CRIT, decode_allocation
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import (
     Allocation,
     AnyKind,
+    BudgetName,
+    BudgetUse,
     Inventory,
     NodeName,
     PodRequest,
     PodUid,
+    Reads,
     Ready,
     Room,
     Slot,
@@ -33,6 +38,7 @@ FREED, POD, NODE = frozenset((Cause.FREED,)), frozenset((Cause.POD,)), frozenset
 INVENTORY = frozenset((Cause.INVENTORY,))
 NONE: frozenset[Cause] = frozenset()
 READY = Ready(crishim=True, broker=True)
+_FIRST, BUDGETS_TOO = Reads(), Reads(crit=CRIT)
 
 
 class Noted(Predicates):
@@ -86,13 +92,13 @@ def asking(pod: ApiPod) -> Unknown | None:
     return Unknown(wanting(int(text), pod=pod.uid) if text.isdigit() else None)
 
 
-def things(size: int, ready: Ready = READY) -> Inventory:
-    return Inventory(kinds=pile(size).kinds, ready=ready)
+def things(size: int, ready: Ready = READY, reads: Reads = _FIRST) -> Inventory:
+    return Inventory(kinds=pile(size).kinds, ready=ready, reads=reads)
 
 
-def piled(name: str, size: int, ready: Ready = READY, **fields: object) -> ApiNode:
+def piled(name: str, size: int, ready: Ready = READY, reads: Reads = _FIRST, **fields: object) -> ApiNode:
     """A node that takes part, with so many things."""
-    return node(name, things(size, ready), **fields)  # type: ignore[arg-type]  # whatever a node is made with
+    return node(name, things(size, ready, reads), **fields)  # type: ignore[arg-type]  # whatever a node is made with
 
 
 def holding(name: str, on: str, *ids: str, signature: str = "good", gen: int = 1, **fields: object) -> ApiPod:
@@ -177,9 +183,13 @@ class Stage:
         assert slot is not None
         return len(self.world.plugin.free[slot]), free.cpu_milli, free.memory_bytes // GIB
 
-    def why_not(self, *, now: float = 0.0, devices: int = 1, priority: int = 0) -> dict[str, list[str]]:
+    def why_not(
+        self, *, now: float = 0.0, devices: int = 1, priority: int = 0, budget: bool = False
+    ) -> dict[str, list[str]]:
         """By reason, the nodes where a pod can't go."""
         request = wanting(devices, pod="uid-new")
+        if budget:
+            request = replace(request, uses=(BudgetUse(MAIN, THING.name, BudgetName("pod")),))
         names = {self.world.decider.slot(each.name): str(each.name) for each in self.cluster.nodes}
         barred = self.cluster.barred(pod("new", priority=priority), request, now)
         return {

@@ -10,7 +10,19 @@ from partage_plugins.vocabulary import Inventory, Reads, Ready
 from partage_plugins.vocabulary.kinds import whole_devices
 from partage_scheduler.cluster.readiness import SILENT
 from support.sides import THING
-from unit.scheduler.cluster.stage import FREED, INVENTORY, NODE, NONE, POD, READY, Stage, holding, piled, things
+from unit.scheduler.cluster.stage import (
+    BUDGETS_TOO,
+    FREED,
+    INVENTORY,
+    NODE,
+    NONE,
+    POD,
+    READY,
+    Stage,
+    holding,
+    piled,
+    things,
+)
 from unit.scheduler.cluster_made import node, pod
 from unit.scheduler.piles import node_of, pile, wanting
 
@@ -104,6 +116,17 @@ def test_where_devices_are_given_whole_a_node_needs_no_broker_but_all_else() -> 
     assert stage.cluster.heartbeat("n", 1e6, 1e6) == NODE
     stage.cluster.node(piled("n", 3, ready=Ready(crishim=False, broker=False)))
     assert stage.why_not() == {"node(s) had no crishim in force": ["n"]}
+
+
+def test_a_pod_with_a_budget_goes_only_where_budgets_are_read() -> None:
+    stage = Stage(piled("old", 3), piled("new", 3, reads=BUDGETS_TOO))
+    refused = {"node(s) can't read budgets of several containers: upgrade partage there": ["old"]}
+    assert stage.why_not(budget=True) == refused
+    assert stage.why_not() == {}
+    assert stage.cluster.node(piled("new", 3)) == NONE, "it was downgraded: no pod fits better than before"
+    assert stage.why_not(budget=True) == {each: ["new", "old"] for each in refused}
+    assert stage.cluster.node(piled("old", 3, reads=BUDGETS_TOO)) == INVENTORY
+    assert stage.why_not(budget=True) == {each: ["new"] for each in refused}
 
 
 def test_an_inventory_that_can_not_be_read_leaves_the_last_that_could() -> None:

@@ -1,8 +1,9 @@
-"""What one decode and one verification cost on the paths that every pod and every node update takes."""
+"""What one decode, one verification and one request cost on the paths that every pod and every node update takes."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -13,12 +14,16 @@ from bench.harness import Bench
 from partage_plugins.codecs import decode_allocation, decode_inventory, decode_signature, key_id, sign, verify
 from partage_plugins.codecs.signature import DOMAIN
 from partage_plugins.errors import SignatureRefused
+from partage_plugins.sides.scheduler import SchedulerSide
 from partage_plugins.vocabulary import GPU, ContainerName, GpuGrant, GpuPart
+from partage_scheduler.decision import Ledger
+from support.dialect_rows import FILES, all_plugins_where, rows_of
 from unit.codecs import documents
 
 INVENTORY_US: Final = 20
 ALLOCATION_US: Final = 10
 SIGNATURE_US: Final = 200
+REQUEST_US: Final = 20
 KINDS: Final = (GPU,)
 PRIVATE: Final = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC: Final = PRIVATE.public_key()
@@ -64,6 +69,16 @@ def measure_signature(bench: Bench) -> None:
     bench.bar("a signature verifies", ours.median_us, at_most=SIGNATURE_US, unit="us")
 
 
+def measure_dialects(bench: Bench) -> None:
+    """The first row of each, which is what its users write most, read with all dialects on."""
+    for file in FILES:
+        row = rows_of(file)[0]
+        side, pod = SchedulerSide(all_plugins_where(row.nvidia_gpu), Ledger()), row.read()
+        bench.engaged(f"a pod of {file.stem} asks for cards", GPU.name in side.requests(pod).kinds)
+        taken = bench.time(f"dialects: a pod of {file.stem}", partial(side.requests, pod))
+        bench.bar(f"a pod of {file.stem} is read", taken.median_us, at_most=REQUEST_US, unit="us")
+
+
 def believed(text: str, signature: str) -> bool:
     try:
         verify(text, signature, KEYS)
@@ -85,6 +100,7 @@ def main() -> int:
     measure_inventory(bench)
     measure_allocation(bench)
     measure_signature(bench)
+    measure_dialects(bench)
     return bench.finish()
 
 

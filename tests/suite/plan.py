@@ -62,7 +62,7 @@ def _trees() -> list[str]:
 
 
 def _quick_tests() -> list[Job]:
-    folders = [*_folders("unit"), ROOT / "tests/contract"]
+    folders = [*_folders("unit"), ROOT / "tests/contract", ROOT / "plugins/dialects/tests"]
     first = [folder for folder in folders if folder.name in {"crishim", "cri", "gpu_node", "rig", "cli", "scheduler"}]
     others = [folder for folder in folders if folder not in first]
     return [_tests("quick tests 1", others, "-m", "not slow"), _tests("quick tests 2", first, "-m", "not slow")]
@@ -84,7 +84,7 @@ def everything() -> list[Job]:
 def _every_test() -> list[Job]:
     shared = [ROOT / "tests/real" / name for name in _ON_ONE_RIG]
     alone = [folder for kind in ("real", "isolation", "simgpu") for folder in _folders(kind) if folder not in shared]
-    here = [*_folders("unit"), ROOT / "tests/contract", ROOT / "plugins/template/tests"]
+    here = [*_folders("unit"), ROOT / "tests/contract", *sorted(ROOT.glob("plugins/*/tests"))]
     jobs = [
         _tests("real on one rig", shared, waits=True),
         *(_tests(_name(folder), [folder], waits=True) for folder in alone),

@@ -2,6 +2,9 @@
 
 What such a pod asks for counts on every device of its node, tags with the rest. Where that can't be counted, since the
 kind has no way to say it or the request can't be read, the node takes no new requests of those kinds meanwhile.
+
+That holds for pods that ask by resources, which no one can change. Labels and annotations prove nothing: whoever may
+edit a pod could close its node with them. A pod that asks by those has what its allocation says, or nothing.
 """
 
 from __future__ import annotations
@@ -41,15 +44,15 @@ class Asks:
         self._read, self._ours = read, tuple(ours)
 
     def of(self, pod: ApiPod) -> Unknown | None:
-        """None where it asks for no device: then it holds none."""
+        """None where it names none of our resources: then it holds no device that is not in an allocation."""
+        if not any(self._is_ours(name) for name, number in asked_by(pod).items() if number):
+            return None
         try:
             request = self._read(seen(pod))
         except PluginBroken:
             raise
-        except PartageError:  # of pods that name none of our resources nothing can be wrong here
-            return (
-                Unknown(None) if any(self._is_ours(name) for name, number in asked_by(pod).items() if number) else None
-            )
+        except PartageError:
+            return Unknown(None)
         return Unknown(request) if request.containers else None
 
     def _is_ours(self, name: str) -> bool:

@@ -111,6 +111,7 @@ def test_what_the_plan_names_exists() -> None:
 
 def test_every_unit_test_is_in_one_quick_job() -> None:
     files = [file for kind in ("unit", "contract") for file in (ROOT / "tests" / kind).rglob("test_*.py")]
+    files += (ROOT / "plugins/dialects/tests").rglob("test_*.py")
     assert files_of(plan.inner_loop()) == Counter(files)
 
 

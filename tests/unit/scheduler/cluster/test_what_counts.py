@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from partage_plugins.errors import PartageError
 from partage_plugins.vocabulary import Allocation, NodeName, PodUid, keys
+from partage_scheduler.cluster import Asks
 from partage_scheduler.cluster.unknown import CLOSED
 from partage_scheduler.cluster.verified import BROKEN, OLDER, STRIPPED, UNKNOWN, UNREADABLE
-from partage_scheduler.objects import ApiPod
+from partage_scheduler.objects import ApiPod, seen
 from unit.scheduler.cluster.cards import Cards, carded, granted
 from unit.scheduler.cluster.stage import FREED, POD, Stage, holding, piled
 from unit.scheduler.cluster_made import given, pod
@@ -159,6 +160,14 @@ def test_a_pod_that_asks_for_none_of_our_resources_closes_no_node() -> None:
     assert not stage.cluster.flagged
     with pytest.raises(PartageError):
         stage.request(pod("a", annotations=UNREAD))
+
+
+def test_what_a_pod_on_a_node_asks_for_by_labels_counts_for_nothing_since_it_may_write_them_there() -> None:
+    """Else whoever may edit a pod could close its node to all others."""
+    reads = Cards().side.requests
+    asks = Asks(lambda _: reads(seen(NEW)), (keys.PREFIX,))
+    assert asks.of(pod("a", node="n", labels={"sharedgpu/gpu_limit": "1.0"})) is None
+    assert asks.of(pod("a", node="n", milli=1)) is not None
 
 
 def test_a_node_takes_no_new_requests_of_a_kind_that_can_not_count_on_every_device() -> None:

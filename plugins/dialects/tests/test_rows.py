@@ -1,0 +1,46 @@
+"""Each dialect against its rows: what a pod's manifest asks for, or the refusal."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from partage_plugins.errors import DecodeError, Refused
+from partage_plugins.registry.calls import Activity, Call, bound
+from partage_plugins.registry.registry import Registry
+from partage_plugins.sides.scheduler import SchedulerSide
+from partage_scheduler.decision import Ledger
+from support.dialect_rows import FILES, Row, all_plugins_where, rows_of
+
+FEWEST_ROWS: Final = 25
+ROWS: Final = [pytest.param(file.stem, row, id=f"{file.stem}: {row.name}") for file in FILES for row in rows_of(file)]
+plugins = cache(all_plugins_where)
+
+
+def reader(registry: Registry, dialect: str) -> Call:
+    calls = bound(registry, "partage_requests", Activity(), traced=False)
+    (found,) = [call for call in calls if call.plugin == f"{dialect}-dialect"]
+    return found
+
+
+@pytest.mark.parametrize(("dialect", "row"), ROWS)
+def test_a_row(dialect: str, row: Row) -> None:
+    registry = plugins(row.nvidia_gpu)
+    read, pod, all_together = reader(registry, dialect), row.read(), SchedulerSide(registry, Ledger())
+    if row.refused is None:
+        assert (read(pod) or {}) == row.expected
+        assert bool(all_together.requests(pod).kinds) == bool(row.expected)
+        return
+    with pytest.raises((DecodeError, Refused)) as refusal:
+        read(pod)
+    assert row.refused in str(refusal.value)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_dialect_has_rows_for_what_its_users_know(file: Path) -> None:
+    names = [row.name for row in rows_of(file)]
+    assert len(names) >= FEWEST_ROWS
+    assert len(set(names)) == len(names)
